@@ -1,0 +1,32 @@
+"""One type for everything that is expected to go wrong."""
+
+from holdfast.failures.base import Failure, ForeignFailure, Ids, type_of
+from holdfast.failures.boundary import UnexpectedError, boundary, only_failure, ungrouped
+from holdfast.failures.kinds import OWN_RPC_CODE, Action, Kind, Recovery
+from holdfast.failures.retry import Again, Enough, RetryPolicy, decide, parse_retry_after
+from holdfast.failures.wire import from_rpc_data, from_wire, to_log, to_rpc_error, to_wire
+
+__all__ = [
+    "OWN_RPC_CODE",
+    "Action",
+    "Again",
+    "Enough",
+    "Failure",
+    "ForeignFailure",
+    "Ids",
+    "Kind",
+    "Recovery",
+    "RetryPolicy",
+    "UnexpectedError",
+    "boundary",
+    "decide",
+    "from_rpc_data",
+    "from_wire",
+    "only_failure",
+    "parse_retry_after",
+    "to_log",
+    "to_rpc_error",
+    "to_wire",
+    "type_of",
+    "ungrouped",
+]

@@ -1,0 +1,267 @@
+"""How a failure is declared, so that every layer can act on it.
+
+    class ReplayGap(
+        Failure,
+        code="EXEC_REPLAY_GAP",
+        kind=Kind.UNCERTAIN,
+        title="Output is missing",
+        user_message="Some output of {process} is no longer kept by the server.",
+    ):
+        \"""The server no longer retains output that we have not seen.\"""
+
+        process: str
+        expected: int
+
+The header states what is true of every such failure, the body which facts one carries. An
+instance may narrow what its class declares, and learns on its way up where it happened, which
+ids were in play and when it was first recorded. Facts are JSON values (tuples for lists), never
+file contents and never prompts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Self, cast, dataclass_transform
+
+from holdfast.failures.kinds import Action, Kind, Recovery
+
+type_of: dict[str, type[Failure]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ids:
+    """The ids in play when something failed; those that do not apply are None."""
+
+    request_id: str | None = None
+    run_id: str | None = None
+    task_id: str | None = None
+    project_id: str | None = None
+    session_id: str | None = None
+    runner_type: str | None = None
+    provider: str | None = None
+    model: str | None = None
+
+    def known(self) -> dict[str, str]:
+        """Only those that apply."""
+        named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What one failure knows beyond its class and its facts."""
+
+    phase: str
+    recovery: Recovery
+    retryable: bool
+    actions: tuple[Action, ...]
+    retry_after: float | None = None
+    ids: Ids = Ids()
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False)
+class Failure(Exception):
+    """Base of everything that is expected to go wrong."""
+
+    code: ClassVar[str]
+    kind: ClassVar[Kind]
+    title: ClassVar[str]
+    user_template: ClassVar[str]
+    declared: ClassVar[Circumstances]
+    sentence: ClassVar[str]
+
+    def __init_subclass__(  # noqa: PLR0913  # the header of a declaration, all by keyword
+        cls,
+        *,
+        code: str,
+        kind: Kind,
+        title: str,
+        user_message: str,
+        phase: str = "",
+        recovery: Recovery | None = None,
+        retryable: bool | None = None,
+        actions: tuple[Action, ...] = (),
+    ) -> None:
+        super().__init_subclass__()
+        if code in type_of:
+            raise TypeError(f"{code} is declared twice")
+        if not (code.isupper() and title and user_message and cls.__doc__):
+            raise TypeError(f"{code} lacks a title, a user message or a docstring")
+        recovery = recovery or kind.recovery
+        cls.code, cls.kind, cls.title, cls.user_template = code, kind, title, user_message
+        cls.declared = Circumstances(
+            phase=phase,
+            recovery=recovery,
+            retryable=recovery.repeats if retryable is None else retryable,
+            actions=actions,
+        )
+        cls.sentence = cls.__doc__.strip().partition("\n")[0].removesuffix(".")
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+        type_of[code] = cls
+
+    def __post_init__(self) -> None:
+        self._circumstances = self.declared
+        self._timestamp: float | None = None
+
+    @classmethod
+    def fact_names(cls) -> tuple[str, ...]:
+        """The names of the facts that every such failure carries."""
+        return tuple(field.name for field in _fields(cls) if field.init)
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What this failure was raised with, inherited facts included."""
+        return {name: getattr(self, name) for name in self.fact_names()}
+
+    @property
+    def category(self) -> str:
+        """The first word of the code."""
+        return self.code.partition("_")[0]
+
+    @property
+    def message(self) -> str:
+        """For logs: the sentence of its class, with the facts."""
+        facts = ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
+        return f"{self.sentence} ({facts})" if facts else self.sentence
+
+    @property
+    def user_message(self) -> str:
+        """For people: what happened and what it means, in one or two sentences."""
+        return self.user_template.format_map(self.facts)
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What it knows beyond its class and its facts."""
+        return self._circumstances
+
+    @property
+    def timestamp(self) -> float | None:
+        """When it was first recorded, in seconds since the epoch."""
+        return self._timestamp
+
+    @property
+    def phase(self) -> str:
+        """Where in the work it happened: `publish`, or with a sub-phase `publish.journal`."""
+        return self.circumstances.phase
+
+    @property
+    def recovery(self) -> Recovery:
+        """The one way back that is recommended."""
+        return self.circumstances.recovery
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed when it is made again."""
+        return self.circumstances.retryable
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """What a screen may offer, most likely first."""
+        return self.circumstances.actions
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds that the other side asked us to wait, if it did."""
+        return self.circumstances.retry_after
+
+    @property
+    def ids(self) -> Ids:
+        """The ids in play."""
+        return self.circumstances.ids
+
+    def narrow(
+        self,
+        *,
+        recovery: Recovery | None = None,
+        retryable: bool | None = None,
+        actions: tuple[Action, ...] | None = None,
+        retry_after: float | None = None,
+    ) -> Self:
+        """Say what is true of this one; what its class rules out stays ruled out."""
+        assert self.declared.retryable or not retryable, f"{self.code} is never retryable"
+        assert set(actions or ()) <= set(self.declared.actions), f"{self.code} never offers these"
+        now = self._circumstances
+        return self._with(
+            recovery=now.recovery if recovery is None else recovery,
+            retryable=now.retryable if retryable is None else retryable,
+            actions=now.actions if actions is None else actions,
+            retry_after=now.retry_after if retry_after is None else retry_after,
+        )
+
+    def during(self, phase: str) -> Self:
+        """Say where in the work it happened; whoever says it first knows best."""
+        return self if self.phase else self._with(phase=phase)
+
+    def about(self, ids: Ids) -> Self:
+        """Add the ids in play; what is already known stays."""
+        return self._with(ids=dataclasses.replace(ids, **self.ids.known()))
+
+    def stamped(self, now: float) -> Self:
+        """Note when it was first recorded, in seconds since the epoch; the first note stays."""
+        if self._timestamp is None:
+            self._timestamp = now
+        return self
+
+    def restored(self, circumstances: Circumstances, timestamp: float | None) -> Self:
+        """Take on what a stored or sent failure knew."""
+        self._circumstances, self._timestamp = circumstances, timestamp
+        return self
+
+    def _with(self, **changes: object) -> Self:
+        self._circumstances = dataclasses.replace(self._circumstances, **changes)  # type: ignore[arg-type]  # the callers above are typed
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Failure) and self._identity() == other._identity()
+
+    def _identity(self) -> tuple[object, ...]:
+        return self.code, self.facts, self._circumstances
+
+    def __hash__(self) -> int:
+        return hash(self.code)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+    def __repr__(self) -> str:
+        facts = ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
+        return f"{type(self).__name__}({facts})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return revive, (self.code, self.facts, self._circumstances, self._timestamp)
+
+
+class ForeignFailure(
+    Failure,
+    code="FOREIGN_FAILURE",
+    kind=Kind.BROKEN,
+    title="Unknown failure",
+    user_message="{foreign_message}",
+    retryable=True,
+    actions=tuple(Action),
+):
+    """A failure that another version or program declared and we do not know."""
+
+    foreign_code: str
+    foreign_title: str
+    foreign_message: str
+    foreign_details: dict[str, object]
+
+
+def revive(
+    code: str, facts: dict[str, object], circumstances: Circumstances, timestamp: float | None
+) -> Failure:
+    """Rebuild a failure that crossed a process or a store; an unknown one stays readable."""
+    known = type_of.get(code)
+    if known is None or set(known.fact_names()) != facts.keys():
+        failure: Failure = ForeignFailure(
+            foreign_code=code, foreign_title=code, foreign_message=code, foreign_details=facts
+        )
+    else:
+        failure = known(**facts)
+    return failure.restored(circumstances, timestamp)
+
+
+def _fields(cls: type[Failure]) -> tuple[dataclasses.Field[object], ...]:
+    return dataclasses.fields(cast("type", cls))  # every subclass is made a dataclass above

@@ -1,0 +1,77 @@
+"""Decide whether to make a failed call again, and when.
+
+Only what may succeed (`retryable`) and may safely be repeated is retried, a few times, with
+jitter. A server that says when to come back is obeyed: never called earlier, and never waited for
+longer than the policy allows, so a longer wait than that hands control back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from holdfast.failures.base import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often to try again, and how long to wait each time: a range to draw from, in seconds."""
+
+    waits: tuple[tuple[float, float], ...] = ((0.1, 0.5), (1.0, 2.0), (4.0, 8.0))
+    wait_longest: float = 60.0
+
+    def __post_init__(self) -> None:
+        assert all(0.0 <= low <= high <= self.wait_longest for low, high in self.waits)
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Make the call again after `wait` seconds; it will be try number `attempt`."""
+
+    wait: float
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Enough:
+    """Stop and hand control back."""
+
+    reason: str
+
+
+def decide(
+    failure: Failure, *, attempt: int, safe: bool, chance: float, policy: RetryPolicy
+) -> Again | Enough:
+    """Say what to do after try number `attempt` failed; `chance` in [0, 1) draws the jitter."""
+    assert attempt >= 1
+    assert 0.0 <= chance < 1.0
+    if not failure.retryable:
+        return Enough("repeating cannot help")
+    if not safe:
+        return Enough("repeating is not safe")
+    if attempt > len(policy.waits):
+        return Enough("tried often enough")
+    low, high = policy.waits[attempt - 1]
+    wait = low + (high - low) * chance
+    if failure.retry_after is not None:
+        wait = max(failure.retry_after, 0.0)
+    if wait > policy.wait_longest:
+        return Enough("asked to wait longer than allowed")
+    return Again(wait, attempt + 1)
+
+
+def parse_retry_after(header: str, *, now: float) -> float | None:
+    """Read a Retry-After header, seconds or HTTP-date, as seconds from `now`; None if neither."""
+    text = header.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:18])
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, IndexError, OverflowError):
+        return None
+    return max(0.0, _in_utc(date).timestamp() - now)
+
+
+def _in_utc(date: datetime) -> datetime:
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""JSON-RPC peers over transports that may fail in every way."""

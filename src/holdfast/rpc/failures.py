@@ -1,0 +1,216 @@
+"""What can go wrong between two JSON-RPC peers."""
+
+from __future__ import annotations
+
+from holdfast.failures import Action, Failure, Kind, Recovery
+
+
+class ConnectionLost(
+    Failure,
+    code="RPC_CONNECTION_LOST",
+    kind=Kind.LOST,
+    title="Connection lost",
+    user_message="The connection broke off ({reason}). What was in flight has no answer.",
+    actions=(Action.RESUME, Action.RETRY, Action.CANCEL),
+):
+    """The other side went away without saying goodbye."""
+
+    reason: str
+    status: int | None = None
+    stderr: str = ""
+    partial: str = ""
+
+
+class ConnectionClosed(
+    Failure,
+    code="RPC_CONNECTION_CLOSED",
+    kind=Kind.LOST,
+    title="Connection closed",
+    user_message="The connection was closed ({reason}). What was in flight has no answer.",
+    actions=(Action.RESUME, Action.RETRY, Action.CANCEL),
+):
+    """One side ended the connection in good order."""
+
+    reason: str
+    stderr: str = ""
+    partial: str = ""
+
+
+class RequestTimedOut(
+    Failure,
+    code="RPC_TIMEOUT",
+    kind=Kind.LATE,
+    title="No answer in time",
+    user_message="{method} was not answered within {limit:g} seconds; it may still happen.",
+    recovery=Recovery.ESCALATE,
+    actions=(Action.RETRY, Action.CANCEL),
+):
+    """A request was not answered within its limit, and may still be carried out."""
+
+    method: str
+    limit: float
+
+
+class ErrorResponse(
+    Failure,
+    code="RPC_ERROR_RESPONSE",
+    kind=Kind.BROKEN,
+    title="The request was refused",
+    user_message="{method} was refused: {error_message}",
+    retryable=True,
+    actions=(Action.RETRY, Action.CANCEL),
+):
+    """The other side answered a request with an error."""
+
+    method: str
+    request: int | str
+    error_code: int
+    error_message: str
+    error_data: object = None
+
+
+class MessageTooLarge(
+    Failure,
+    code="RPC_MESSAGE_TOO_LARGE",
+    kind=Kind.BROKEN,
+    title="Message too large",
+    user_message="A message of more than {bytes_max} bytes arrived, so the connection was ended.",
+    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
+):
+    """One message exceeds what we agreed to hold in memory."""
+
+    bytes_max: int
+
+
+class TooManyRequests(
+    Failure,
+    code="RPC_TOO_MANY_REQUESTS",
+    kind=Kind.BUSY,
+    title="Too many requests at once",
+    user_message="{in_flight_max} requests are waiting for answers already; try again shortly.",
+    actions=(Action.RETRY, Action.WAIT),
+):
+    """As many requests are in flight as this connection allows."""
+
+    in_flight_max: int
+
+
+class Unencodable(
+    Failure,
+    code="RPC_UNENCODABLE",
+    kind=Kind.INVALID,
+    title="Not valid JSON",
+    user_message="{method} was not sent: its parameters have no JSON form ({reason}).",
+):
+    """A message has no JSON form that the other side would accept."""
+
+    method: str
+    reason: str
+
+
+class MethodUnknown(
+    Failure,
+    code="RPC_METHOD_UNKNOWN",
+    kind=Kind.MISSING,
+    title="Unknown method",
+    user_message="The other side asked for {method}, which this version does not offer.",
+):
+    """A request names a method that nobody here serves."""
+
+    method: str
+
+
+class ParamsInvalid(
+    Failure,
+    code="RPC_PARAMS_INVALID",
+    kind=Kind.INVALID,
+    title="Wrong parameters",
+    user_message="{method} was called with parameters that do not fit: {reason}",
+):
+    """A request carries parameters that do not fit its method."""
+
+    method: str
+    reason: str
+
+
+class HandshakeMissing(
+    Failure,
+    code="RPC_HANDSHAKE_MISSING",
+    kind=Kind.INVALID,
+    title="Not introduced yet",
+    user_message="{method} was called before the two sides had introduced themselves.",
+):
+    """A request came before the handshake."""
+
+    method: str
+
+
+class HandshakeRepeated(
+    Failure,
+    code="RPC_HANDSHAKE_REPEATED",
+    kind=Kind.CONFLICT,
+    title="Introduced already",
+    user_message="The two sides have introduced themselves already.",
+    recovery=Recovery.NONE,
+):
+    """The handshake was attempted a second time on one connection."""
+
+
+class VersionRefused(
+    Failure,
+    code="RPC_VERSION_REFUSED",
+    kind=Kind.MISCONFIGURED,
+    title="Versions do not meet",
+    user_message="This side speaks {protocol} {ours_oldest} to {ours_newest}, the other "
+    "{theirs_oldest} to {theirs_newest}. Update the older of the two and restart it.",
+    actions=(Action.RESTART_BACKEND, Action.CANCEL),
+):
+    """The two sides have no protocol version in common."""
+
+    protocol: str
+    ours_oldest: int
+    ours_newest: int
+    theirs_oldest: int
+    theirs_newest: int
+
+
+class SubscriberDropped(
+    Failure,
+    code="RPC_SUBSCRIBER_DROPPED",
+    kind=Kind.LOST,
+    title="Too slow to follow",
+    user_message="{dropped} events were not read in time and are gone from this view; "
+    "follow again from the last one that was seen.",
+    actions=(Action.RESUME,),
+):
+    """A subscriber that asked to miss nothing was too slow to keep up."""
+
+    dropped: int
+
+
+class CommandNotFound(
+    Failure,
+    code="RPC_COMMAND_NOT_FOUND",
+    kind=Kind.MISSING,
+    title="Program not found",
+    user_message="{command} could not be started: {reason}.",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """The program to speak with does not exist or may not be run."""
+
+    command: str
+    reason: str
+
+
+class SocketRefused(
+    Failure,
+    code="RPC_SOCKET_REFUSED",
+    kind=Kind.UNAVAILABLE,
+    title="Nobody is listening",
+    user_message="Nothing answers at {path} ({reason}).",
+    actions=(Action.RESTART_BACKEND, Action.RETRY),
+):
+    """A socket could not be reached, or is not one that we may trust."""
+
+    path: str
+    reason: str

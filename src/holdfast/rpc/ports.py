@@ -1,0 +1,29 @@
+"""What a connection needs from the thing that carries its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+
+class Transport(Protocol):
+    """Carries whole messages both ways, in order, until one side ends it.
+
+    A message is the bytes of one JSON text, without framing. Messages travel in batches: what one
+    read yielded, and what one write should hand over. One task receives; any number may send.
+    Once a transport has ended, `receive` and `send` raise the same failure for ever:
+    `ConnectionClosed` after an end in good order (also our own `aclose`), `ConnectionLost` after
+    any other, `MessageTooLarge` when the other side broke the size limit.
+    """
+
+    async def receive(self) -> Sequence[bytes]:
+        """Wait for the messages that one read yields: at least one; raise what ended it."""
+        ...
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Hand messages over, in order, waiting while the other side is slow to read."""
+        ...
+
+    async def aclose(self) -> None:
+        """End it and release all it holds; may be called again, and by any task."""
+        ...
