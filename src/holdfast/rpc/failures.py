@@ -133,6 +133,31 @@ class ParamsInvalid(
     reason: str
 
 
+class AnswerInvalid(
+    Failure,
+    code="RPC_ANSWER_INVALID",
+    kind=Kind.BROKEN,
+    title="An answer that does not fit",
+    user_message="{method} was answered in a form that this version does not understand: {reason}",
+):
+    """The other side answered a request with something that does not fit it."""
+
+    method: str
+    reason: str
+
+
+class RequestCancelled(
+    Failure,
+    code="RPC_REQUEST_CANCELLED",
+    kind=Kind.CANCELLED,
+    title="Cancelled",
+    user_message="{method} was cancelled by the side that asked for it.",
+):
+    """Whoever asked no longer wants the answer."""
+
+    method: str
+
+
 class HandshakeMissing(
     Failure,
     code="RPC_HANDSHAKE_MISSING",
@@ -162,7 +187,7 @@ class VersionRefused(
     kind=Kind.MISCONFIGURED,
     title="Versions do not meet",
     user_message="This side speaks {protocol} {ours_oldest} to {ours_newest}, the other "
-    "{theirs_oldest} to {theirs_newest}. Update the older of the two and restart it.",
+    "{theirs_protocol} {theirs_oldest} to {theirs_newest}. Update the older of the two.",
     actions=(Action.RESTART_BACKEND, Action.CANCEL),
 ):
     """The two sides have no protocol version in common."""
@@ -170,6 +195,7 @@ class VersionRefused(
     protocol: str
     ours_oldest: int
     ours_newest: int
+    theirs_protocol: str
     theirs_oldest: int
     theirs_newest: int
 

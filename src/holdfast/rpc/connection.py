@@ -1,0 +1,285 @@
+"""A conversation with one peer over one transport: requests both ways, news, a clean end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self, TypeVar, overload
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+from msgspec import Raw
+
+from holdfast.failures import Failure, from_rpc_data, ungrouped
+from holdfast.rpc.core.backlog import Backlog, Overflow
+from holdfast.rpc.core.handshake import Gate
+from holdfast.rpc.core.messages import UNREADABLE
+from holdfast.rpc.core.peer import Limits, Peer, Received
+from holdfast.rpc.dispatch import Dispatch, Service
+from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed, ErrorResponse, RequestTimedOut
+from holdfast.rpc.model import OWN_DIALECT, Answer, Dialect, Refusal, Request, RequestId
+from holdfast.rpc.outbox import Outbox
+from holdfast.rpc.ports import Transport
+from holdfast.rpc.subscription import Subscription
+
+Result = TypeVar("Result")
+
+
+def _no_pulse() -> object:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On what terms we converse: limits, dialect, what we serve, and who must say hello first."""
+
+    limits: Limits = field(default_factory=Limits)
+    dialect: Dialect = OWN_DIALECT
+    service: Service = field(default_factory=Service)
+    pulse: Callable[[], object] = _no_pulse  # what a ping is answered with
+    calls: Gate | None = None  # our handshake, before which we call nothing
+    serves: Gate | None = None  # their handshake, before which we serve nothing
+
+
+class _Waiter:
+    """A request of ours that has no answer yet."""
+
+    __slots__ = ("answered", "method", "outcome")
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.answered = anyio.Event()
+        self.outcome: Answer | Failure | None = None
+
+    def settle(self, outcome: Answer | Failure) -> None:
+        self.outcome = outcome
+        self.answered.set()
+
+
+class Connection:
+    """One conversation, from `async with` to its end, which everyone in it is told.
+
+    Every request ends: with its answer, the error that the other side gave, its timeout, or the
+    failure that ended the conversation. News reaches every subscription at once and in order.
+    Nothing reconnects by itself.
+    """
+
+    def __init__(self, transport: Transport, terms: Terms | None = None) -> None:
+        self._transport = transport
+        self._terms = terms or Terms()
+        self._peer = Peer(limits=self._terms.limits, dialect=self._terms.dialect)
+        self._dispatch = Dispatch(self._terms.service, self._settle)
+        self._outbox = Outbox(transport)
+        self._waiters: dict[RequestId, _Waiter] = {}
+        self._subscriptions: list[Subscription] = []
+        self._tasks: TaskGroup = anyio.create_task_group()
+        self._ended = anyio.Event()
+        self._failure: Failure | None = None
+
+    @property
+    def failure(self) -> Failure | None:
+        """What ended the conversation; None while it goes on."""
+        return self._failure
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it goes on, and what arrives makes sense."""
+        return self._failure is None and self._peer.healthy
+
+    async def wait_ended(self) -> Failure:
+        """Wait until the conversation is over, and say what ended it."""
+        await self._ended.wait()
+        assert self._failure is not None
+        return self._failure
+
+    @overload
+    async def request(self, method: str, params: object = None, *, timeout: float) -> Raw: ...
+
+    @overload
+    async def request(
+        self, method: str, params: object = None, *, timeout: float, result: type[Result]
+    ) -> Result: ...
+
+    async def request(
+        self,
+        method: str,
+        params: object = None,
+        *,
+        timeout: float,
+        result: type[Result] | None = None,
+    ) -> Result | Raw:
+        """Ask, and return the answer; raise what went wrong instead, by `timeout` at the latest."""
+        self._check(method)
+        id_, message = self._peer.request(method, params)
+        waiter = self._waiters[id_] = _Waiter(method)
+        try:
+            with anyio.move_on_after(timeout):
+                await self._transport.send([message])
+                await waiter.answered.wait()
+        finally:
+            del self._waiters[id_]
+            if waiter.outcome is None:
+                self._give_up(id_)
+        if waiter.outcome is None:
+            raise RequestTimedOut(method=method, limit=timeout)
+        if isinstance(waiter.outcome, Failure):
+            raise copy(waiter.outcome)  # one failure may end many requests: each has its own
+        return _read(waiter.outcome, method, result)
+
+    async def notify(self, method: str, params: object = None) -> None:
+        """Tell, asking for no answer; waits while the other side is slow to read."""
+        self._check(method)
+        await self._transport.send([self._peer.notification(method, params)])
+
+    def subscribe(
+        self,
+        *,
+        overflow: Overflow = Overflow.END,
+        items_max: int = 100_000,
+        bytes_max: int = 64 * 2**20,
+    ) -> Subscription:
+        """Follow all notifications from now on; close the subscription when done."""
+        backlog = Backlog(overflow=overflow, items_max=items_max, bytes_max=bytes_max)
+        subscription = Subscription(backlog, self._unsubscribe)
+        if self._failure is None:
+            self._subscriptions.append(subscription)
+        else:
+            subscription.end(self._failure)
+        return subscription
+
+    async def aclose(self) -> None:
+        """End the conversation; may be called again."""
+        self._end(ConnectionClosed(reason="closed by this side"))
+        await self._transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._listen)
+        self._tasks.start_soon(self._outbox.run)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        with anyio.CancelScope(shield=True):
+            await self.aclose()
+        self._tasks.cancel_scope.cancel()
+        if kind is not None and not issubclass(kind, anyio.get_cancelled_exc_class()):
+            kind = error = trace = None  # the body's own error goes on as it is, in no group
+        with ungrouped():
+            return await self._tasks.__aexit__(kind, error, trace)
+
+    async def _listen(self) -> None:
+        try:
+            while True:
+                batch = await self._transport.receive()
+                self._take(self._peer.receive(batch), sum(map(len, batch)))
+                await self._outbox.has_room()  # also lets others run between two reads
+        except Failure as failure:
+            self._end(failure)
+
+    def _take(self, received: Received, size: int) -> None:
+        if received.notifications:
+            for subscription in tuple(self._subscriptions):
+                subscription.put(received.notifications, size)
+        for answer in received.answers:
+            if (waiter := self._waiters.get(answer.id)) is not None:
+                waiter.settle(_outcome(answer, waiter.method))
+        for request in received.requests:
+            self._admit(request)
+        if self._terms.dialect.cancel_method is not None:
+            self._heed_cancellations(received)
+
+    def _admit(self, request: Request) -> None:
+        """Answer at once what can be, and start the rest."""
+        try:
+            if request.method == self._terms.dialect.ping_method:
+                self._outbox.put(self._peer.answer(request.id, self._terms.pulse()))
+                return
+            if self._terms.serves is not None:
+                self._terms.serves.admit(request.method)
+            self._dispatch.admit(request, self._tasks)
+        except Failure as failure:
+            self._outbox.put(self._refused(request, failure))
+
+    def _heed_cancellations(self, received: Received) -> None:
+        dialect = self._terms.dialect
+        for notification in received.notifications:
+            if notification.method == dialect.cancel_method:
+                try:
+                    params = msgspec.json.decode(notification.params, type=dict[str, object])
+                except UNREADABLE:
+                    continue
+                if isinstance(id_ := params.get(dialect.cancel_key), (int, str)):
+                    self._dispatch.cancel(id_)
+
+    async def _settle(self, request: Request, outcome: object) -> None:
+        """Send the outcome of a request of theirs; an unwritable one becomes a refusal."""
+        try:
+            if isinstance(outcome, Failure):
+                message = self._refused(request, outcome)
+            else:
+                message = self._peer.answer(request.id, outcome)
+        except Failure as failure:
+            message = self._refused(request, failure)
+        try:
+            await self._transport.send([message])
+        except Failure as failure:
+            self._end(failure)
+
+    def _refused(self, request: Request, failure: Failure) -> bytes:
+        return self._peer.refuse(request.id, self._terms.service.error_form(failure))
+
+    def _give_up(self, id_: RequestId) -> None:
+        if (farewell := self._peer.give_up(id_)) is not None and self._failure is None:
+            self._outbox.put(farewell)
+
+    def _check(self, method: str) -> None:
+        if self._failure is not None:
+            raise copy(self._failure)
+        if self._terms.calls is not None:
+            self._terms.calls.admit(method)
+
+    def _unsubscribe(self, subscription: Subscription) -> None:
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
+
+    def _end(self, failure: Failure) -> None:
+        """Tell everyone; the first reason stays."""
+        if self._failure is not None:
+            return
+        self._failure = failure
+        self._ended.set()
+        self._dispatch.cancel_all()
+        for waiter in tuple(self._waiters.values()):
+            waiter.settle(failure)
+        for subscription in tuple(self._subscriptions):
+            subscription.end(failure)
+        self._subscriptions.clear()
+
+
+def _outcome(answer: Answer | Refusal, method: str) -> Answer | Failure:
+    if isinstance(answer, Answer):
+        return answer
+    return from_rpc_data(answer.data) or ErrorResponse(
+        method=method,
+        request=answer.id,
+        error_code=answer.code,
+        error_message=answer.message,
+        error_data=answer.data,
+    )
+
+
+def _read(answer: Answer, method: str, result: type[Result] | None) -> Result | Raw:
+    if result is None:
+        return answer.result
+    try:
+        return msgspec.json.decode(answer.result, type=result)
+    except UNREADABLE as error:
+        raise AnswerInvalid(method=method, reason=str(error)[:500]) from error

@@ -1,0 +1,120 @@
+"""Serve the requests of the other side: typed, bounded, cancellable."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from holdfast.failures import Failure, boundary, to_rpc_error
+from holdfast.rpc.core.messages import UNREADABLE
+from holdfast.rpc.failures import MethodUnknown, ParamsInvalid, RequestCancelled, TooManyRequests
+from holdfast.rpc.model import Request, RequestId
+
+Params = TypeVar("Params")
+ErrorForm = Callable[[Failure], Mapping[str, object]]
+Settle = Callable[[Request, object], Awaitable[None]]
+
+_REASON_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Handler(Generic[Params]):
+    """How one method is served: what its params must look like, and who carries it out."""
+
+    params: type[Params]
+    call: Callable[[Params], Awaitable[object]]
+
+    async def serve(self, request: Request) -> object:
+        """Carry a request out and return its result; raise only failures."""
+        try:
+            params = msgspec.json.decode(bytes(request.params) or b"{}", type=self.params)
+        except UNREADABLE as error:
+            reason = str(error)[:_REASON_MAX]
+            raise ParamsInvalid(method=request.method, reason=reason) from error
+        with boundary(f"rpc.{request.method}"):
+            return await self.call(params)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What one side offers the other, and how much of it at a time."""
+
+    handlers: Mapping[str, Handler[Any]] = field(  # Any: each method has params of its own
+        default_factory=dict[str, Handler[Any]]
+    )
+    running_max: int = 64
+    waiting_max: int = 1024
+    error_form: ErrorForm = to_rpc_error
+
+
+def foreign_error(failure: Failure) -> Mapping[str, object]:
+    """Write a failure with the usual JSON-RPC codes, for wires that are not ours."""
+    code = -32601 if isinstance(failure, MethodUnknown) else failure.kind.rpc_code
+    return to_rpc_error(failure, code=code)
+
+
+class Dispatch:
+    """Runs a handler for each request, so many at a time, and settles every one exactly once.
+
+    Requests that find no free place wait in order, up to a bound; past it they are refused at
+    once. So the reader never blocks, and answers to our own requests always get through.
+    """
+
+    def __init__(self, service: Service, settle: Settle) -> None:
+        self._service = service
+        self._settle = settle
+        self._waiting: deque[Request] = deque()
+        self._running: dict[RequestId, anyio.CancelScope] = {}
+        self._unwanted: set[RequestId] = set()
+        self._workers = 0
+
+    def admit(self, request: Request, tasks: TaskGroup) -> None:
+        """Start or queue a request; raises when it must be refused at once."""
+        if request.method not in self._service.handlers:
+            raise MethodUnknown(method=request.method)
+        if self._workers < self._service.running_max:
+            self._workers += 1
+            tasks.start_soon(self._work, request)
+        elif len(self._waiting) < self._service.waiting_max:
+            self._waiting.append(request)
+        else:
+            raise TooManyRequests(in_flight_max=self._service.waiting_max)
+
+    def cancel(self, id_: RequestId) -> None:
+        """Stop a request that nobody waits for any more; it is still settled."""
+        if (scope := self._running.get(id_)) is not None:
+            scope.cancel()
+        elif any(request.id == id_ for request in self._waiting):
+            self._unwanted.add(id_)
+
+    def cancel_all(self) -> None:
+        """Stop everything: the other side is gone."""
+        self._waiting.clear()
+        for scope in self._running.values():
+            scope.cancel()
+
+    async def _work(self, request: Request) -> None:
+        await self._carry_out(request)
+        while self._waiting:
+            await self._carry_out(self._waiting.popleft())
+        self._workers -= 1
+
+    async def _carry_out(self, request: Request) -> None:
+        outcome: object = RequestCancelled(method=request.method)
+        with anyio.CancelScope() as scope:
+            self._running[request.id] = scope
+            if request.id in self._unwanted:
+                self._unwanted.discard(request.id)
+                scope.cancel()
+            try:
+                outcome = await self._service.handlers[request.method].serve(request)
+            except Failure as failure:
+                outcome = failure
+        del self._running[request.id]
+        await self._settle(request, outcome)

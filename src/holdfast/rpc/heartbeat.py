@@ -1,0 +1,58 @@
+"""Notice that the other side no longer answers, even while the connection stands."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+
+import anyio
+
+from holdfast.rpc.connection import Connection
+from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often to ask, how long to wait for an answer, and how many misses mean trouble."""
+
+    interval: float = 5.0
+    patience: float = 2.0
+    misses_max: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One ping's outcome: how many in a row were missed, and whether that is too many."""
+
+    misses: int
+    responsive: bool
+    pulse: object = None
+
+
+def _any_pulse(_pulse: object) -> bool:
+    return True
+
+
+async def heartbeat(
+    connection: Connection,
+    rhythm: Rhythm,
+    *,
+    counts: Callable[[object], bool] = _any_pulse,
+    method: str = "ping",
+) -> AsyncGenerator[Beat]:
+    """Ping for ever and report every outcome; ends by raising what ended the connection.
+
+    An answer that `counts` rejects is a miss too: a reader may answer for a loop that is stuck.
+    """
+    misses = 0
+    while True:
+        pulse: object = None
+        try:
+            pulse = await connection.request(
+                method, timeout=rhythm.patience, result=dict[str, object]
+            )
+            misses = 0 if counts(pulse) else misses + 1
+        except (RequestTimedOut, ErrorResponse):
+            misses += 1
+        yield Beat(misses, misses < rhythm.misses_max, pulse)
+        await anyio.sleep(rhythm.interval)
