@@ -22,11 +22,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from reprlib import Repr
 from typing import ClassVar, Self, cast, dataclass_transform
 
 from holdfast.failures.kinds import Action, Kind, Recovery
 
 type_of: dict[str, type[Failure]] = {}
+
+_BRIEF = Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 500
+_BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +94,14 @@ class Failure(Exception):
         if not (code.isupper() and title and user_message and cls.__doc__):
             raise TypeError(f"{code} lacks a title, a user message or a docstring")
         recovery = recovery or kind.recovery
+        retryable = recovery.repeats if retryable is None else retryable
+        if recovery.repeats and not retryable:
+            raise TypeError(f"{code} recommends to repeat what it says cannot succeed")
         cls.code, cls.kind, cls.title, cls.user_template = code, kind, title, user_message
         cls.declared = Circumstances(
             phase=phase,
             recovery=recovery,
-            retryable=recovery.repeats if retryable is None else retryable,
+            retryable=retryable,
             actions=actions,
         )
         cls.sentence = cls.__doc__.strip().partition("\n")[0].removesuffix(".")
@@ -121,8 +129,8 @@ class Failure(Exception):
 
     @property
     def message(self) -> str:
-        """For logs: the sentence of its class, with the facts."""
-        facts = ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
+        """For logs: the sentence of its class, with the facts, long ones abridged."""
+        facts = ", ".join(f"{name}={_BRIEF.repr(value)}" for name, value in self.facts.items())
         return f"{self.sentence} ({facts})" if facts else self.sentence
 
     @property
@@ -179,14 +187,16 @@ class Failure(Exception):
         retry_after: float | None = None,
     ) -> Self:
         """Say what is true of this one; what its class rules out stays ruled out."""
-        assert self.declared.retryable or not retryable, f"{self.code} is never retryable"
-        assert set(actions or ()) <= set(self.declared.actions), f"{self.code} never offers these"
         now = self._circumstances
+        recovery = now.recovery if recovery is None else recovery
+        retryable = now.retryable if retryable is None else retryable
+        actions = now.actions if actions is None else actions
+        retry_after = now.retry_after if retry_after is None else retry_after
+        assert self.declared.retryable or not retryable, f"{self.code} is never retryable"
+        assert retryable or not recovery.repeats, f"{recovery} repeats what cannot succeed"
+        assert set(actions) <= set(self.declared.actions), f"{self.code} never offers these"
         return self._with(
-            recovery=now.recovery if recovery is None else recovery,
-            retryable=now.retryable if retryable is None else retryable,
-            actions=now.actions if actions is None else actions,
-            retry_after=now.retry_after if retry_after is None else retry_after,
+            recovery=recovery, retryable=retryable, actions=actions, retry_after=retry_after
         )
 
     def during(self, phase: str) -> Self:
@@ -225,7 +235,7 @@ class Failure(Exception):
         return f"{self.code}: {self.message}"
 
     def __repr__(self) -> str:
-        facts = ", ".join(f"{name}={value!r}" for name, value in self.facts.items())
+        facts = ", ".join(f"{name}={_BRIEF.repr(value)}" for name, value in self.facts.items())
         return f"{type(self).__name__}({facts})"
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -237,7 +247,7 @@ class ForeignFailure(
     code="FOREIGN_FAILURE",
     kind=Kind.BROKEN,
     title="Unknown failure",
-    user_message="{foreign_message}",
+    user_message="{foreign_user_message}",
     retryable=True,
     actions=tuple(Action),
 ):
@@ -246,6 +256,7 @@ class ForeignFailure(
     foreign_code: str
     foreign_title: str
     foreign_message: str
+    foreign_user_message: str
     foreign_details: dict[str, object]
 
 
@@ -256,7 +267,11 @@ def revive(
     known = type_of.get(code)
     if known is None or set(known.fact_names()) != facts.keys():
         failure: Failure = ForeignFailure(
-            foreign_code=code, foreign_title=code, foreign_message=code, foreign_details=facts
+            foreign_code=code,
+            foreign_title=code,
+            foreign_message=code,
+            foreign_user_message=code,
+            foreign_details=facts,
         )
     else:
         failure = known(**facts)

@@ -40,7 +40,7 @@ def boundary(phase: str) -> Generator[None]:
         found = only_failure(group)
         if found is None:
             raise
-        raise found.during(phase) from group
+        raise found.during(phase) from found.__cause__ or group
     except Exception as error:
         raise _unexpected(error).during(phase) from error
 
@@ -51,22 +51,24 @@ def ungrouped() -> Generator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        failure = only_failure(group)
-        if failure is None or isinstance(failure, UnexpectedError):
+        found = only_failure(group)
+        if found is None or not any(isinstance(error, Failure) for error in _leaves(group)):
             raise
-        raise failure from group
+        raise found from found.__cause__ or group
 
 
 def only_failure(group: BaseExceptionGroup[BaseException]) -> Failure | None:
-    """The first failure of a group; None when something that must pass through is in it."""
-    first: Failure | None = None
-    for error in _leaves(group):
-        if not isinstance(error, Exception):
-            return None
-        found = error if isinstance(error, Failure) else _unexpected(error)
-        if first is None or (isinstance(first, UnexpectedError) and isinstance(error, Failure)):
-            first = found
-    return first
+    """The failure a group stands for: what was declared comes before what nobody foresaw.
+
+    None when something is in it that must pass through, such as a cancellation.
+    """
+    errors = list(_leaves(group))
+    foreseeable = [error for error in errors if isinstance(error, Exception)]
+    if len(foreseeable) < len(errors):
+        return None
+    failures = [error for error in foreseeable if isinstance(error, Failure)]
+    declared = [failure for failure in failures if not isinstance(failure, UnexpectedError)]
+    return next(iter(declared + failures), None) or _unexpected(foreseeable[0])
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
@@ -82,4 +84,13 @@ def _unexpected(error: Exception) -> UnexpectedError:
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
     where = "" if frame is None else f"{frame.tb_frame.f_globals.get('__name__')}:{frame.tb_lineno}"
-    return UnexpectedError(error=type(error).__name__, text=str(error)[:_TEXT_MAX], where=where)
+    found = UnexpectedError(error=type(error).__name__, text=_text(error), where=where)
+    found.__cause__ = error
+    return found
+
+
+def _text(error: Exception) -> str:
+    try:
+        return str(error)[:_TEXT_MAX]
+    except Exception:  # noqa: BLE001  # even the text of a foreign error is foreign code
+        return "(it cannot say what happened)"

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum
-from math import isfinite
-from typing import TypeGuard, TypeVar
+from typing import TypeVar
 
 from holdfast.failures.base import Circumstances, Failure, ForeignFailure, Ids, type_of
+from holdfast.failures.facts import clean, frozen, is_list, is_object, rebuilt
 from holdfast.failures.kinds import OWN_RPC_CODE, Action, Recovery
 
 Json = dict[str, object]
 _Member = TypeVar("_Member", bound=Enum)
+_SECONDS_MOST = 253_402_300_799  # the last one that a date with four digits for the year can name
 _IDS = {
     "requestId": "request_id",
     "runId": "run_id",
@@ -37,7 +38,7 @@ def to_wire(failure: Failure) -> Json:
         "category": (foreign.foreign_code if foreign else failure.code).partition("_")[0],
         "phase": failure.phase,
         "title": foreign.foreign_title if foreign else failure.title,
-        "message": failure.message,
+        "message": foreign.foreign_message if foreign else failure.message,
         "userMessage": failure.user_message,
         "recovery": failure.recovery.value,
         "retryable": failure.retryable,
@@ -49,7 +50,7 @@ def to_wire(failure: Failure) -> Json:
         wire["retryAfter"] = failure.retry_after
     known = failure.ids.known()
     wire |= {name: known[ours] for name, ours in _IDS.items() if ours in known}
-    return {name: _clean(value) for name, value in wire.items()}
+    return {name: clean(value) for name, value in wire.items()}
 
 
 def from_wire(wire: Mapping[str, object]) -> Failure:
@@ -62,18 +63,17 @@ def from_wire(wire: Mapping[str, object]) -> Failure:
         actions=tuple(
             action for word in _words(wire.get("actions")) if (action := _member(Action, word))
         ),
-        retry_after=_number(wire.get("retryAfter")),
+        retry_after=_seconds(wire.get("retryAfter")),
         ids=Ids(**{ours: _known_text(wire.get(name)) for name, ours in _IDS.items()}),
     )
-    known = type_of.get(code)
-    failure: Failure
-    if known is not None and known is not ForeignFailure and _fits(known, details):
-        failure = known(**details)
-    else:
+    known = type_of.get(code, ForeignFailure)
+    failure = None if known is ForeignFailure else rebuilt(known, details)
+    if failure is None:
         failure = ForeignFailure(
             foreign_code=code,
             foreign_title=_text(wire.get("title"), code),
-            foreign_message=_text(wire.get("userMessage"), _text(wire.get("message"), code)),
+            foreign_message=_text(wire.get("message"), code),
+            foreign_user_message=_text(wire.get("userMessage"), _text(wire.get("message"), code)),
             foreign_details=details,
         )
     return failure.restored(circumstances, _epoch(wire.get("timestamp")))
@@ -102,53 +102,15 @@ def to_rpc_error(failure: Failure, *, code: int = OWN_RPC_CODE) -> Json:
 
 def from_rpc_data(data: object) -> Failure | None:
     """Read the failure that rides in the data of a JSON-RPC error, if one does."""
-    return from_wire(data) if _is_object(data) and {"code", "recovery"} <= data.keys() else None
-
-
-def _fits(known: type[Failure], details: Json) -> bool:
-    return set(known.fact_names()) == details.keys()
-
-
-def _clean(value: object) -> object:
-    """Make any fact a JSON value that every reader accepts."""
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, float):
-        return value if isfinite(value) else str(value)
-    if _is_list(value):
-        return [_clean(item) for item in value]
-    if _is_object(value):
-        return {_readable(name): _clean(item) for name, item in value.items()}
-    return _readable(value)
-
-
-def _frozen(value: object) -> object:
-    """Make lists of JSON the tuples that facts are made of."""
-    if _is_list(value):
-        return tuple(_frozen(item) for item in value)
-    if _is_object(value):
-        return {name: _frozen(item) for name, item in value.items()}
-    return value
-
-
-def _is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
-    return isinstance(value, (list, tuple))
-
-
-def _is_object(value: object) -> TypeGuard[dict[str, object]]:
-    return isinstance(value, dict)
-
-
-def _readable(value: object) -> str:
-    return str(value).encode("utf-8", "backslashreplace").decode()
+    return from_wire(data) if is_object(data) and {"code", "recovery"} <= data.keys() else None
 
 
 def _facts(value: object) -> Json:
-    return {name: _frozen(item) for name, item in value.items()} if _is_object(value) else {}
+    return {name: frozen(item) for name, item in value.items()} if is_object(value) else {}
 
 
 def _words(value: object) -> list[str]:
-    return [word for word in value if isinstance(word, str)] if _is_list(value) else []
+    return [word for word in value if isinstance(word, str)] if is_list(value) else []
 
 
 def _text(value: object, otherwise: str) -> str:
@@ -159,8 +121,11 @@ def _known_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and value is not True else None
+def _seconds(value: object) -> float | None:
+    """Read a wait; what is not a number that one can wait for counts as absent."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= _SECONDS_MOST else None
 
 
 def _member(kind: type[_Member], value: object) -> _Member | None:
@@ -177,6 +142,8 @@ def _epoch(value: object) -> float | None:
     if not isinstance(value, str):
         return None
     try:
-        return datetime.fromisoformat(value).timestamp()
+        read = datetime.fromisoformat(value)
     except ValueError:
         return None
+    seconds = (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    return seconds if 0 <= seconds <= _SECONDS_MOST else None
