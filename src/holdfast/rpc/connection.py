@@ -13,17 +13,18 @@ import msgspec
 from anyio.abc import TaskGroup
 from msgspec import Raw
 
-from holdfast.failures import Failure, from_rpc_data, ungrouped
+from holdfast.failures import Failure, ungrouped
 from holdfast.rpc.core.backlog import Backlog, Overflow
 from holdfast.rpc.core.handshake import Gate
 from holdfast.rpc.core.messages import UNREADABLE
 from holdfast.rpc.core.peer import Limits, Peer, Received
 from holdfast.rpc.dispatch import Dispatch, Service
-from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed, ErrorResponse, RequestTimedOut
-from holdfast.rpc.model import OWN_DIALECT, Answer, Dialect, Refusal, Request, RequestId
+from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed
+from holdfast.rpc.model import OWN_DIALECT, Answer, Dialect, Request
 from holdfast.rpc.outbox import Outbox
 from holdfast.rpc.ports import Transport
 from holdfast.rpc.subscription import Subscription
+from holdfast.rpc.waiting import Waiting
 
 Result = TypeVar("Result")
 
@@ -44,21 +45,6 @@ class Terms:
     serves: Gate | None = None  # their handshake, before which we serve nothing
 
 
-class _Waiter:
-    """A request of ours that has no answer yet."""
-
-    __slots__ = ("answered", "method", "outcome")
-
-    def __init__(self, method: str) -> None:
-        self.method = method
-        self.answered = anyio.Event()
-        self.outcome: Answer | Failure | None = None
-
-    def settle(self, outcome: Answer | Failure) -> None:
-        self.outcome = outcome
-        self.answered.set()
-
-
 class Connection:
     """One conversation, from `async with` to its end, which everyone in it is told.
 
@@ -73,7 +59,7 @@ class Connection:
         self._peer = Peer(limits=self._terms.limits, dialect=self._terms.dialect)
         self._dispatch = Dispatch(self._terms.service, self._settle)
         self._outbox = Outbox(transport)
-        self._waiters: dict[RequestId, _Waiter] = {}
+        self._waiting = Waiting(self._peer, self._say)
         self._subscriptions: list[Subscription] = []
         self._tasks: TaskGroup = anyio.create_task_group()
         self._ended = anyio.Event()
@@ -113,26 +99,21 @@ class Connection:
     ) -> Result | Raw:
         """Ask, and return the answer; raise what went wrong instead, by `timeout` at the latest."""
         self._check(method)
-        id_, message = self._peer.request(method, params)
-        waiter = self._waiters[id_] = _Waiter(method)
-        try:
-            with anyio.move_on_after(timeout):
-                await self._transport.send([message])
-                await waiter.answered.wait()
-        finally:
-            del self._waiters[id_]
-            if waiter.outcome is None:
-                self._give_up(id_)
-        if waiter.outcome is None:
-            raise RequestTimedOut(method=method, limit=timeout)
-        if isinstance(waiter.outcome, Failure):
-            raise copy(waiter.outcome)  # one failure may end many requests: each has its own
-        return _read(waiter.outcome, method, result)
+        deadline = anyio.current_time() + timeout
+        id_, message = self._peer.request(method, params, deadline=deadline)
+        with self._waiting.expect(id_, method, limit=timeout) as waiter:
+            if not self._transport.offer([message]):
+                with anyio.CancelScope(deadline=deadline):
+                    await self._transport.send([message])
+            answer = await waiter.answer()
+        return _read(answer, method, result)
 
     async def notify(self, method: str, params: object = None) -> None:
         """Tell, asking for no answer; waits while the other side is slow to read."""
         self._check(method)
-        await self._transport.send([self._peer.notification(method, params)])
+        message = self._peer.notification(method, params)
+        if not self._transport.offer([message]):
+            await self._transport.send([message])
 
     def subscribe(
         self,
@@ -159,6 +140,7 @@ class Connection:
         await self._tasks.__aenter__()
         self._tasks.start_soon(self._listen)
         self._tasks.start_soon(self._outbox.run)
+        self._tasks.start_soon(self._waiting.watch_deadlines)
         return self
 
     async def __aexit__(
@@ -180,7 +162,7 @@ class Connection:
             while True:
                 batch = await self._transport.receive()
                 self._take(self._peer.receive(batch), sum(map(len, batch)))
-                await self._outbox.has_room()  # also lets others run between two reads
+                await self._outbox.has_room()
         except Failure as failure:
             self._end(failure)
 
@@ -189,8 +171,7 @@ class Connection:
             for subscription in tuple(self._subscriptions):
                 subscription.put(received.notifications, size)
         for answer in received.answers:
-            if (waiter := self._waiters.get(answer.id)) is not None:
-                waiter.settle(_outcome(answer, waiter.method))
+            self._waiting.settle(answer)
         for request in received.requests:
             self._admit(request)
         if self._terms.dialect.cancel_method is not None:
@@ -236,9 +217,9 @@ class Connection:
     def _refused(self, request: Request, failure: Failure) -> bytes:
         return self._peer.refuse(request.id, self._terms.service.error_form(failure))
 
-    def _give_up(self, id_: RequestId) -> None:
-        if (farewell := self._peer.give_up(id_)) is not None and self._failure is None:
-            self._outbox.put(farewell)
+    def _say(self, message: bytes) -> None:
+        if self._failure is None:
+            self._outbox.put(message)
 
     def _check(self, method: str) -> None:
         if self._failure is not None:
@@ -257,23 +238,10 @@ class Connection:
         self._failure = failure
         self._ended.set()
         self._dispatch.cancel_all()
-        for waiter in tuple(self._waiters.values()):
-            waiter.settle(failure)
+        self._waiting.end(failure)
         for subscription in tuple(self._subscriptions):
             subscription.end(failure)
         self._subscriptions.clear()
-
-
-def _outcome(answer: Answer | Refusal, method: str) -> Answer | Failure:
-    if isinstance(answer, Answer):
-        return answer
-    return from_rpc_data(answer.data) or ErrorResponse(
-        method=method,
-        request=answer.id,
-        error_code=answer.code,
-        error_message=answer.message,
-        error_data=answer.data,
-    )
 
 
 def _read(answer: Answer, method: str, result: type[Result] | None) -> Result | Raw:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import anyio
-import anyio.lowlevel
 
 from holdfast.failures import Failure
 from holdfast.rpc.ports import Transport
@@ -25,13 +26,14 @@ class Outbox:
         self._room = anyio.Event()
 
     def put(self, message: bytes) -> None:
-        """Send it soon."""
-        self._waiting.append(message)
-        self._stirred.set()
+        """Send it now, or as soon as the other side reads."""
+        with suppress(Failure):  # an ended transport tells its reader, and takes nothing more
+            if self._waiting or not self._transport.offer([message]):
+                self._waiting.append(message)
+                self._stirred.set()
 
     async def has_room(self) -> None:
-        """Wait until not too much is waiting; always lets other tasks run."""
-        await anyio.lowlevel.checkpoint()
+        """Wait until not too much is waiting."""
         while len(self._waiting) > _WAITING_MAX:
             self._room = anyio.Event()
             await self._room.wait()

@@ -11,17 +11,25 @@ class Transport(Protocol):
 
     A message is the bytes of one JSON text, without framing. Messages travel in batches: what one
     read yielded, and what one write should hand over. One task receives; any number may send.
-    Once a transport has ended, `receive` and `send` raise the same failure for ever:
+    Once a transport has ended, `receive`, `send` and `offer` raise the same failure for ever:
     `ConnectionClosed` after an end in good order (also our own `aclose`), `ConnectionLost` after
     any other, `MessageTooLarge` when the other side broke the size limit.
     """
 
     async def receive(self) -> Sequence[bytes]:
-        """Wait for the messages that one read yields: at least one; raise what ended it."""
+        """Wait for the messages that one read yields: at least one; raise what ended it.
+
+        Reading is done by the event loop, not here: a task that receives without end lets all
+        others run.
+        """
         ...
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Hand messages over, in order, waiting while the other side is slow to read."""
+        ...
+
+    def offer(self, messages: Sequence[bytes]) -> bool:
+        """Hand messages over if that needs no waiting, and say whether it was done."""
         ...
 
     async def aclose(self) -> None:

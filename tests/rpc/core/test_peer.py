@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import tracemalloc
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from holdfast.rpc.core.peer import Limits, Peer, Received
+from holdfast.rpc.core.peer import Limits, Peer, Pending, Received
 from holdfast.rpc.failures import TooManyRequests, Unencodable
 from holdfast.rpc.model import Answer, Dialect, Malformed, Refusal, Unmatched
 
@@ -87,6 +88,18 @@ def test_one_request_too_many_is_refused_and_changes_nothing() -> None:
 
     assert raised.value == TooManyRequests(in_flight_max=2)
     assert peer.request("c", None)[0] == 3
+
+
+def test_what_is_overdue_is_known_until_it_is_given_up() -> None:
+    peer = Peer()
+    assert (peer.next_deadline, peer.overdue(math.inf)) == (math.inf, {})
+    peer.request("slow", None, deadline=9.0)
+    peer.request("fast", None, deadline=5.0)
+
+    assert (peer.next_deadline, peer.overdue(4.9)) == (5.0, {})
+    assert peer.overdue(5.0) == {2: Pending("fast", 5.0)}
+    peer.give_up(2)
+    assert (peer.next_deadline, peer.overdue(5.0)) == (9.0, {})
 
 
 def test_a_request_that_cannot_be_written_is_not_in_flight() -> None:
@@ -203,7 +216,7 @@ class Conversation(RuleBasedStateMachine):
 
     @invariant()
     def both_sides_agree_on_what_waits(self) -> None:
-        assert dict(self.ours.in_flight) == self.waiting
+        assert {id_: it.method for id_, it in self.ours.in_flight.items()} == self.waiting
 
     @invariant()
     def no_request_ends_twice(self) -> None:

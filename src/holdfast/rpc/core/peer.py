@@ -7,6 +7,7 @@ nothing, is counted and handed back as an oddity.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,14 @@ class Limits:
     message_bytes_max: int = 100 * 2**20
 
 
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A request of ours that has no answer yet, and when we stop waiting for one."""
+
+    method: str
+    deadline: float
+
+
 @dataclass(slots=True)
 class Received:
     """What a batch of messages asks of the peer's owner, in the order of arrival of each sort."""
@@ -52,7 +61,7 @@ class Peer:
         self._limits = limits or Limits()
         self._dialect = dialect or Dialect()
         self._last_id = 0
-        self._in_flight: dict[RequestId, str] = {}
+        self._in_flight: dict[RequestId, Pending] = {}
         self._given_up: OrderedDict[RequestId, None] = OrderedDict()
         self._asked: set[RequestId] = set()
         self.malformed_in_a_row = 0
@@ -64,11 +73,22 @@ class Peer:
         return self.malformed_in_a_row < self._limits.malformed_max
 
     @property
-    def in_flight(self) -> Mapping[RequestId, str]:
-        """The methods of our requests that have no answer yet, by id."""
+    def in_flight(self) -> Mapping[RequestId, Pending]:
+        """Our requests that have no answer yet, by id."""
         return self._in_flight
 
-    def request(self, method: str, params: object) -> tuple[RequestId, bytes]:
+    @property
+    def next_deadline(self) -> float:
+        """When the first of our requests will be overdue."""
+        return min((pending.deadline for pending in self._in_flight.values()), default=math.inf)
+
+    def overdue(self, now: float) -> dict[RequestId, Pending]:
+        """Our requests whose deadline has come; they stay in flight until given up."""
+        return {id_: it for id_, it in self._in_flight.items() if it.deadline <= now}
+
+    def request(
+        self, method: str, params: object, *, deadline: float = math.inf
+    ) -> tuple[RequestId, bytes]:
         """Number a request and write it; nothing is in flight if this raises."""
         if len(self._in_flight) >= self._limits.in_flight_max:
             raise TooManyRequests(in_flight_max=self._limits.in_flight_max)
@@ -76,7 +96,7 @@ class Peer:
         message = messages.write_request(id_, method, params, self._dialect)
         self._fits(message, method)
         self._last_id = id_
-        self._in_flight[id_] = method
+        self._in_flight[id_] = Pending(method, deadline)
         return id_, message
 
     def notification(self, method: str, params: object) -> bytes:
