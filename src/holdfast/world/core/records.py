@@ -1,0 +1,95 @@
+"""How a record is written as one line of a journal.
+
+    { "seq":7,"epoch":2,"version":1,"crc":"0f3a9b1c","record":{"any":"JSON"}}
+
+`seq` counts the records of the log from 1, `epoch` the writers that opened it, `version` is that
+of the schema it was written with. The first line of a writer says `opening` instead of `record`
+and repeats the `seq` before it. The checksum covers all but itself.
+
+The space after the first brace makes the beginning of a line unmistakable: in compact JSON a
+quote that follows a space either ends a string, so that no word can come after it, or is escaped.
+Whatever happens to a file, a reader can look for `{ "seq":` and find every line that is intact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NewType
+from zlib import crc32
+
+import msgspec
+
+from holdfast.world.failures import RecordRefused
+
+MARKER = b'{ "seq":'
+RECORD_BYTES_MAX = 16 * 1024 * 1024
+
+Encoded = NewType("Encoded", bytes)
+"""The JSON text of one record, known to fit in a line: made by `encode` and `accept` alone."""
+
+_encode = msgspec.json.Encoder().encode
+_check = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One line of a journal, as it was written."""
+
+    seq: int
+    epoch: int
+    version: int
+    data: bytes
+    is_opening: bool = False
+
+
+def encode(value: object) -> Encoded:
+    """Write a value as the JSON of a record, or refuse it."""
+    try:
+        data = _encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise RecordRefused(reason=f"{type(value).__name__}: {error}") from error
+    return accept(data)
+
+
+def accept(data: bytes) -> Encoded:
+    """Make sure that bytes are one compact JSON text that a line can hold, or refuse them."""
+    if len(data) > RECORD_BYTES_MAX:
+        raise RecordRefused(reason=f"it is longer than {RECORD_BYTES_MAX} bytes")
+    if b"\n" in data or MARKER in data:
+        raise RecordRefused(reason="it is not compact")
+    try:
+        _check(data)
+        str(data, "utf-8")
+    except (ValueError, RecursionError) as error:
+        raise RecordRefused(reason=str(error)) from error
+    return Encoded(data)
+
+
+def write_line(record: Record) -> bytes:
+    """The line of one record, newline included."""
+    word = b"opening" if record.is_opening else b"record"
+    return _line(
+        record.seq, b'"epoch":%d,"version":%d' % (record.epoch, record.version), word, record.data
+    )
+
+
+def write_lines(batch: Sequence[Encoded], *, first: int, epoch: int, version: int) -> bytes:
+    """The lines of a batch of records that one writer appends, the first with seq `first`."""
+    writer = b'"epoch":%d,"version":%d' % (epoch, version)
+    return b"".join(
+        [_line(seq, writer, b"record", data) for seq, data in enumerate(batch, start=first)]
+    )
+
+
+def checksum(covered: bytes, word: bytes, data: bytes) -> int:
+    """The checksum of a line: of its numbers, of what it is, and of its JSON."""
+    return crc32(data, crc32(word, crc32(covered)))
+
+
+def _line(seq: int, writer: bytes, word: bytes, data: bytes) -> bytes:
+    covered = b'"seq":%d,%b' % (seq, writer)
+    return b'{ %b,"crc":"%08x","%b":%b}\n' % (
+        covered,
+        checksum(covered, word, data),
+        word,
+        data,
+    )

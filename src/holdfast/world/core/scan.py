@@ -1,0 +1,184 @@
+"""Find every intact record in the bytes of a journal, whatever happened to the rest.
+
+The scanner is fed the bytes piece by piece and answers with what it found, in the order of the
+file: records, and between them the damage that it had to step over. It holds no more than one
+record and one piece at a time, and no bytes whatsoever make it raise.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from zlib import crc32
+
+from holdfast.world.core.records import MARKER, RECORD_BYTES_MAX, Record, accept, checksum
+from holdfast.world.failures import RecordRefused
+
+_NUMBER = rb"(0|[1-9][0-9]{0,17})"
+_HEAD = re.compile(
+    rb'\{ ("seq":%b,"epoch":%b,"version":%b),"crc":"([0-9a-f]{8})","(record|opening)":'
+    % (_NUMBER, _NUMBER, _NUMBER)
+)
+_LINE_BYTES_MAX = RECORD_BYTES_MAX + 256
+
+
+class Reason(StrEnum):
+    """What is wrong with a stretch of a journal."""
+
+    ZEROS = "zeros"  # the file system kept the length and lost the content
+    TORN = "torn"  # the last write was not finished
+    UNREADABLE = "unreadable"  # not what was written: its checksum or its form is wrong
+    DUPLICATE = "duplicate"  # intact, but it was there already
+    STALE = "stale"  # intact, but its writer had been replaced by a newer one
+    MISSING = "missing"  # nothing is here, and records should be
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A stretch of a journal that holds no record to keep; it follows the record `after_seq`."""
+
+    offset: int
+    length: int
+    after_seq: int
+    reason: Reason
+
+
+Found = Record | Damage
+
+
+class Scanner:
+    """Reads one journal from its beginning; `end` is where its last intact record ends."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.epoch = 0
+        self.end = 0
+        self.is_terminated = True
+        self._held = b""
+        self._held_at = 0
+        self._bad_at = 0
+        self._bad_length = 0
+        self._bad_is_zeros = True
+        self._found: list[Found] = []
+
+    def feed(self, piece: bytes) -> list[Found]:
+        """Take the next bytes of the file; return what is now known."""
+        self._read(self._held + piece, is_last=False)
+        return self._take()
+
+    def finish(self) -> list[Found]:
+        """Learn that the file ends here; return the rest."""
+        self._read(self._held, is_last=True)
+        self._close_damage(at_the_end=True)
+        return self._take()
+
+    def _take(self) -> list[Found]:
+        found, self._found = self._found, []
+        return found
+
+    def _read(self, text: bytes, *, is_last: bool) -> None:
+        base, at = self._held_at, 0
+        while (start := text.find(MARKER, at)) >= 0:
+            if start > at:
+                self._step_over(text[at:start], base + at)
+            newline = text.find(b"\n", start)
+            after = self._whole_line(text, start, newline, base) if newline >= 0 else None
+            if after is None:
+                stop = _stop(text, start, newline, is_last=is_last)
+                if stop is None:
+                    at = start
+                    break
+                after = self._part_of_line(text[start:stop], base + start) + start
+            at = after
+        else:
+            # What could be the first bytes of a marker is kept until its other bytes are seen.
+            keep = 0 if is_last else min(len(text) - at, len(MARKER) - 1)
+            self._step_over(text[at : len(text) - keep], base + at)
+            at = len(text) - keep
+        self._held, self._held_at = text[at:], base + at
+
+    def _whole_line(self, text: bytes, start: int, newline: int, base: int) -> int | None:
+        """Read an intact line quickly; None when it needs a closer look."""
+        head = _HEAD.match(text, start, newline)
+        if head is None or text[newline - 1] != 0x7D:  # the brace that closes it
+            return None
+        covered, seq, epoch, version, crc, word = head.groups()
+        data = text[head.end() : newline - 1]
+        if checksum(covered, word, data) != int(crc, 16):
+            return None
+        record = Record(int(seq), int(epoch), int(version), data, word == b"opening")
+        self._keep(record, base + start, newline + 1 - start, is_terminated=True)
+        return newline + 1
+
+    def _part_of_line(self, part: bytes, offset: int) -> int:
+        """Look for an intact record at the beginning of `part`; return how much is dealt with."""
+        head = _HEAD.match(part)
+        if head is not None:
+            covered, seq, epoch, version, crc, word = head.groups()
+            expected, running, at = int(crc, 16), crc32(word, crc32(covered)), head.end()
+            while (brace := part.find(b"}", at)) >= 0:
+                running, at = crc32(part[at:brace], running), brace
+                if running == expected and _is_json(data := part[head.end() : brace]):
+                    record = Record(int(seq), int(epoch), int(version), data, word == b"opening")
+                    self._keep(record, offset, brace + 1, is_terminated=False)
+                    return brace + 1
+                running, at = crc32(b"}", running), brace + 1
+        self._step_over(part, offset)
+        return len(part)
+
+    def _keep(self, record: Record, offset: int, length: int, *, is_terminated: bool) -> None:
+        """Accept an intact record if it goes on where the last one stopped."""
+        explained = self._close_damage(at_the_end=False)
+        expected = self.seq if record.is_opening else self.seq + 1
+        if record.epoch < self.epoch:
+            self._found.append(Damage(offset, length, self.seq, Reason.STALE))
+        elif record.seq < expected or (record.is_opening and record.epoch == self.epoch):
+            self._found.append(Damage(offset, length, self.seq, Reason.DUPLICATE))
+        else:
+            if record.seq > expected and not explained:
+                self._found.append(Damage(offset, 0, self.seq, Reason.MISSING))
+            self.seq, self.epoch = record.seq, record.epoch
+            self.end, self.is_terminated = offset + length, is_terminated
+            self._found.append(record)
+
+    def _step_over(self, skipped: bytes, offset: int) -> None:
+        """Note bytes that are no record; newlines where one may be are nobody's damage."""
+        if not self._bad_length:
+            rest = skipped.lstrip(b"\n")
+            newlines = len(skipped) - len(rest)
+            if newlines and offset == self.end:
+                self.end, self.is_terminated = offset + newlines, True
+            skipped, self._bad_at, self._bad_is_zeros = rest, offset + newlines, True
+        self._bad_length += len(skipped)
+        self._bad_is_zeros = self._bad_is_zeros and not skipped.strip(b"\0\n")
+
+    def _close_damage(self, *, at_the_end: bool) -> bool:
+        """Report the bytes stepped over so far, if any."""
+        if not self._bad_length:
+            return False
+        reason = Reason.TORN if at_the_end else Reason.UNREADABLE
+        reason = Reason.ZEROS if self._bad_is_zeros else reason
+        self._found.append(Damage(self._bad_at, self._bad_length, self.seq, reason))
+        self._bad_length = 0
+        return True
+
+
+def _stop(text: bytes, start: int, newline: int, *, is_last: bool) -> int | None:
+    """Where a line that begins at `start` ends at the latest; None when more bytes may tell."""
+    limit = newline if newline >= 0 else len(text)
+    another = text.find(MARKER, start + len(MARKER), limit)
+    if another >= 0:
+        return another
+    if newline >= 0 or is_last:
+        return limit
+    # No line is that long, so this is none; its last bytes may begin the marker of the next.
+    return limit - len(MARKER) + 1 if limit - start > _LINE_BYTES_MAX else None
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        accept(data)
+    except RecordRefused:
+        return False
+    return True
