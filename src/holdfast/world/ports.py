@@ -1,0 +1,96 @@
+"""What the durable parts need from a disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """Which file this is, whatever its name, and how long it is."""
+
+    device: int
+    inode: int
+    size: int
+
+
+class OpenFile(Protocol):
+    """A file held open; every complaint names its path."""
+
+    def append(self, data: bytes) -> int:
+        """Write at the end and return how much was taken: all of it, or less."""
+        ...
+
+    def read(self, size: int, *, at: int) -> bytes:
+        """Read up to `size` bytes; fewer only at the end of the file."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to this size."""
+        ...
+
+    def sync(self) -> None:
+        """Return once the file, with all that is known about it, survives a power loss."""
+        ...
+
+    def sync_data(self) -> None:
+        """Return once what was written survives a power loss."""
+        ...
+
+    def status(self) -> FileStatus:
+        """Say which file this is."""
+        ...
+
+    def lock(self) -> bool:
+        """Take the file for this opening alone, until it is closed; False if another has it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it; may be called again."""
+        ...
+
+
+class Disk(Protocol):
+    """Files and directories whose changes last only once they are synced."""
+
+    def open(self, path: Path) -> OpenFile:
+        """Open a file that exists, to read only."""
+        ...
+
+    def open_to_write(self, path: Path) -> OpenFile:
+        """Open a file that exists, to read and append."""
+        ...
+
+    def create(self, path: Path, *, mode: int) -> OpenFile:
+        """Make a file where nothing is, to read and append; the umask narrows the mode."""
+        ...
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file another name, in one step; what had that name before is gone."""
+        ...
+
+    def link(self, old: Path, new: Path) -> None:
+        """Give a file a second name, where nothing is."""
+        ...
+
+    def unlink(self, path: Path) -> None:
+        """Take a name away."""
+        ...
+
+    def sync_directory(self, path: Path) -> None:
+        """Return once the names in a directory survive a power loss."""
+        ...
+
+    def names(self, path: Path) -> list[str]:
+        """The names in a directory, sorted."""
+        ...
+
+    def status(self, path: Path) -> FileStatus | None:
+        """Say which file has this name, if any has."""
+        ...
+
+    def fresh_word(self) -> str:
+        """A word that nobody has used in a file name, nor will."""
+        ...

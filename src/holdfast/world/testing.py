@@ -1,0 +1,151 @@
+"""For tests: a disk that crashes, work without threads, and what every disk must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.failures import Failure
+from holdfast.world.crashing import CrashingDisk, PowerLost, Trouble
+from holdfast.world.failures import DiskMissing, DiskOccupied, DiskUnusable
+from holdfast.world.ports import Disk
+
+__all__ = ["CrashingDisk", "DiskContract", "PowerLost", "Trouble", "run_inline"]
+
+
+async def run_inline(work: Callable[[], int]) -> int:
+    """Do what blocks right here: for a simulation, where there are no threads."""
+    return work()
+
+
+class DiskContract:
+    """What every disk must do; a test class of each inherits this and provides the fixtures.
+
+    `disk` is an empty disk and `root` a directory on it.
+    """
+
+    def test_what_is_appended_is_read(self, disk: Disk, root: Path) -> None:
+        """Appends go to the end, whoever made them."""
+        first = disk.create(root / "a", mode=0o600)
+        assert first.append(b"one,") == 4
+        second = disk.open_to_write(root / "a")
+        assert second.append(b"two,") == 4
+        assert first.append(b"three") == 5
+
+        assert first.read(100, at=0) == b"one,two,three"
+        assert second.read(3, at=4) == b"two"
+        assert disk.open(root / "a").read(100, at=8) == b"three"
+        assert first.read(100, at=13) == b""
+
+    def test_create_takes_no_name_that_is_in_use(self, disk: Disk, root: Path) -> None:
+        """What exists is never opened by mistake."""
+        disk.create(root / "a", mode=0o600).append(b"kept")
+
+        assert complaint(lambda: disk.create(root / "a", mode=0o600)) == DiskOccupied(
+            path=str(root / "a")
+        )
+        assert disk.open(root / "a").read(9, at=0) == b"kept"
+
+    def test_what_is_missing_is_named(self, disk: Disk, root: Path) -> None:
+        """Every operation on a file that is not there says so."""
+        missing = DiskMissing(path=str(root / "a"))
+
+        assert complaint(lambda: disk.open(root / "a")) == missing
+        assert complaint(lambda: disk.open_to_write(root / "a")) == missing
+        assert complaint(lambda: disk.unlink(root / "a")) == missing
+        assert disk.status(root / "a") is None
+
+    def test_a_file_opened_to_read_takes_no_writes(self, disk: Disk, root: Path) -> None:
+        """Reading cannot change anything."""
+        disk.create(root / "a", mode=0o600).append(b"kept")
+        file = disk.open(root / "a")
+
+        assert isinstance(complaint(lambda: file.append(b"x")), DiskUnusable)
+        assert file.read(9, at=0) == b"kept"
+
+    def test_truncate_cuts_and_appends_go_on_there(self, disk: Disk, root: Path) -> None:
+        """After a cut, the end is where the cut was."""
+        file = disk.create(root / "a", mode=0o600)
+        file.append(b"one,two")
+        file.truncate(4)
+        file.append(b"2")
+
+        assert file.read(100, at=0) == b"one,2"
+        assert file.status().size == 5
+
+    def test_rename_replaces(self, disk: Disk, root: Path) -> None:
+        """The new name leads to the renamed file, the old one nowhere."""
+        disk.create(root / "a", mode=0o600).append(b"old")
+        file = disk.create(root / "b", mode=0o600)
+        file.append(b"new")
+        disk.rename(root / "b", root / "a")
+
+        assert disk.names(root) == ["a"]
+        assert disk.open(root / "a").read(9, at=0) == b"new"
+        assert disk.status(root / "a") == file.status()
+
+    def test_a_link_is_the_same_file(self, disk: Disk, root: Path) -> None:
+        """Both names lead to one file, until one of them is taken away."""
+        file = disk.create(root / "a", mode=0o600)
+        disk.link(root / "a", root / "b")
+        file.append(b"both")
+
+        assert disk.status(root / "b") == file.status()
+        assert complaint(lambda: disk.link(root / "a", root / "b")) == DiskOccupied(
+            path=str(root / "b")
+        )
+        disk.unlink(root / "a")
+        assert disk.names(root) == ["b"]
+        assert disk.open(root / "b").read(9, at=0) == b"both"
+
+    def test_an_unlinked_file_lives_while_it_is_open(self, disk: Disk, root: Path) -> None:
+        """The holder can tell that its name now leads elsewhere."""
+        file = disk.create(root / "a", mode=0o600)
+        disk.unlink(root / "a")
+        other = disk.create(root / "a", mode=0o600)
+        file.append(b"still here")
+
+        assert file.read(99, at=0) == b"still here"
+        assert disk.status(root / "a") == other.status() != file.status()
+
+    def test_a_lock_has_one_holder(self, disk: Disk, root: Path) -> None:
+        """A second opening gets it only once the first one is closed."""
+        first = disk.create(root / "a", mode=0o600)
+        second = disk.open_to_write(root / "a")
+
+        assert (first.lock(), second.lock(), first.lock()) == (True, False, True)
+        first.close()
+        assert second.lock()
+
+    def test_syncing_changes_nothing_that_is_seen(self, disk: Disk, root: Path) -> None:
+        """Durability is invisible until the power fails."""
+        file = disk.create(root / "a", mode=0o600)
+        file.append(b"one")
+        file.sync_data()
+        file.append(b"two")
+        file.sync()
+        disk.sync_directory(root)
+
+        assert file.read(9, at=0) == b"onetwo"
+        assert disk.names(root) == ["a"]
+
+    def test_a_closed_file_may_be_closed_again_but_not_used(self, disk: Disk, root: Path) -> None:
+        """Closing is safe to repeat, and final."""
+        file = disk.create(root / "a", mode=0o600)
+        file.close()
+        file.close()
+
+        assert isinstance(complaint(lambda: file.append(b"x")), DiskUnusable)
+
+    def test_fresh_words_are_fresh(self, disk: Disk) -> None:
+        """No word is handed out twice."""
+        assert len({disk.fresh_word() for _ in range(100)}) == 100
+
+
+def complaint(call: Callable[[], object]) -> Failure | None:
+    """What a call fails with; None if it does not."""
+    try:
+        call()
+    except Failure as failure:
+        return failure
+    return None
