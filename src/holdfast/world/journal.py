@@ -1,0 +1,195 @@
+"""A log on disk that keeps what it has acknowledged, and opens whatever happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Self
+
+from holdfast.failures import Failure
+from holdfast.world.core.opening import FORMAT, Opening, Repairs
+from holdfast.world.core.records import Encoded, Record, encode, write_line, write_lines
+from holdfast.world.failures import (
+    DiskMissing,
+    DiskOccupied,
+    JournalFenced,
+    JournalHeld,
+    StoreForeign,
+    StoreReadOnly,
+)
+from holdfast.world.ports import Disk, FileStatus, OpenFile
+from holdfast.world.reading import Entry, RecordSchema, Survey, read_entries, survey
+from holdfast.world.repair import cut_tail, rewrite
+from holdfast.world.replace import remove_leftovers, write_all
+
+_PRIVATE = 0o600
+
+
+class Journal:
+    """The one writer of a log: what `append` returned for is on disk, whatever comes next.
+
+    A write that fails leaves the log as it was, and it goes on once there is room again. Once a
+    sync has failed nobody knows what the disk holds, so the journal refuses further records and
+    goes on being read. `append` may be called from any thread.
+    """
+
+    def __init__(  # noqa: PLR0913  # only `open` makes one, all by keyword
+        self,
+        *,
+        disk: Disk,
+        path: Path,
+        schema: RecordSchema,
+        log: str,
+        held: OpenFile,
+        file: OpenFile,
+        found: Survey,
+    ) -> None:
+        self.path = path
+        self.log = log
+        self.epoch = found.epoch + 1
+        self.repairs: Repairs = found.repairs
+        self._disk = disk
+        self._schema = schema
+        self._held = held
+        self._file = file
+        self._seq = found.seq
+        self._kept = replace(file.status(), size=found.end)
+        self._refusal: Failure | None = None
+        self._guard = Lock()
+
+    @classmethod
+    def open(cls, disk: Disk, path: Path, *, schema: RecordSchema, log: str) -> Self:
+        """Become the one writer of a log, made if it is missing and repaired if it is damaged.
+
+        `log` is the name that a new log is given, and that one which exists must have.
+        """
+        with ExitStack() as undo:
+            held = _hold(disk, path)
+            undo.callback(held.close)
+            remove_leftovers(disk, path)
+            file, found = _open_repaired(disk, path, schema)
+            undo.callback(file.close)
+            if found.log not in {None, log}:
+                raise StoreForeign(path=str(path), expected=log, found=str(found.log))
+            journal = cls(
+                disk=disk, path=path, schema=schema, log=log, held=held, file=file, found=found
+            )
+            journal._announce(is_terminated=found.is_terminated)
+            undo.pop_all()
+        return journal
+
+    @property
+    def seq(self) -> int:
+        """The number of the last record that is on disk; 0 before the first."""
+        return self._seq
+
+    def append(self, batch: Sequence[Encoded]) -> int:
+        """Keep these records, all or none; return the number of the first one."""
+        assert batch, "there is nothing to append"
+        with self._guard:
+            first = self._seq + 1
+            self._write(
+                write_lines(batch, first=first, epoch=self.epoch, version=self._schema.version)
+            )
+            self._seq += len(batch)
+        return first
+
+    def read(self, *, after: int = 0) -> Iterator[Entry]:
+        """Yield what is on disk now, from the record that follows number `after`."""
+        return read_entries(
+            self._file, self.path, schema=self._schema, after=after, until=self._kept.size
+        )
+
+    def close(self) -> None:
+        """Let another writer have it; may be called again."""
+        with self._guard:
+            self._file.close()
+            self._held.close()
+
+    def _announce(self, *, is_terminated: bool) -> None:
+        """Write the opening, and make the file's name as durable as its content."""
+        opening = Opening(FORMAT, self.log, self._schema.name, self.repairs)
+        line = write_line(
+            Record(self._seq, self.epoch, self._schema.version, encode(opening), is_opening=True)
+        )
+        self._write(line if is_terminated else b"\n" + line)
+        self._disk.sync_directory(self.path.parent)
+
+    def _write(self, lines: bytes) -> None:
+        if self._refusal is not None:
+            raise copy(self._refusal)
+        self._check_fence()
+        try:
+            write_all(self._file, lines, path=self.path)
+        except Failure:
+            self._roll_back()
+            raise
+        try:
+            self._file.sync_data()
+            self._kept = _longer(self._kept, len(lines))
+            self._check_fence()
+        except Failure as failure:
+            self._refuse(failure)
+            raise
+
+    def _roll_back(self) -> None:
+        """Take back what part of a batch was written, so that nobody ever reads it."""
+        try:
+            self._file.truncate(self._kept.size)
+            self._file.sync_data()
+        except Failure as failure:
+            self._refuse(failure)
+
+    def _check_fence(self) -> None:
+        """Refuse from now on if the file is no longer the one that we alone have written."""
+        if self._disk.status(self.path) != self._kept:
+            self._refusal = JournalFenced(path=str(self.path), epoch=self.epoch)
+            raise copy(self._refusal)
+
+    def _refuse(self, cause: Failure) -> None:
+        if self._refusal is None:
+            self._refusal = StoreReadOnly(path=str(self.path), cause=cause.code)
+
+
+def _hold(disk: Disk, path: Path) -> OpenFile:
+    held = _open_or_create(disk, path.with_name(f"{path.name}.lock"))
+    if not held.lock():
+        held.close()
+        raise JournalHeld(path=str(path))
+    return held
+
+
+def _open_or_create(disk: Disk, path: Path) -> OpenFile:
+    while True:
+        try:
+            return disk.open_to_write(path)
+        except DiskMissing:
+            with suppress(DiskOccupied):  # somebody was faster
+                return disk.create(path, mode=_PRIVATE)
+
+
+def _open_repaired(disk: Disk, path: Path, schema: RecordSchema) -> tuple[OpenFile, Survey]:
+    """Open a journal such that its last byte is the end of an intact record."""
+    with ExitStack() as undo:
+        file = _open_or_create(disk, path)
+        undo.callback(file.close)
+        found = survey(file, path, schema=schema)
+        if found.is_damaged_inside:
+            repairs = replace(found.repairs, set_aside=(rewrite(disk, path, file),))
+            file.close()
+            file = disk.open_to_write(path)
+            undo.callback(file.close)
+            found = replace(survey(file, path, schema=schema), repairs=repairs)
+        elif found.end < found.size:
+            repairs = replace(found.repairs, set_aside=(cut_tail(disk, path, file, found),))
+            found = replace(found, repairs=repairs)
+        undo.pop_all()
+    return file, found
+
+
+def _longer(status: FileStatus, by: int) -> FileStatus:
+    return FileStatus(status.device, status.inode, status.size + by)
