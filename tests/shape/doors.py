@@ -1,0 +1,77 @@
+"""Rooms meet at their doors, and inside a room what decides knows nothing of what acts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.shape.source import Source
+
+_WIRING = {"app", "cli"}  # they put the parts together, so they may see them
+_DOORS = ([], ["model"], ["failures"], ["contract"], ["client"], ["testing"])
+_PURE = {"failures": 0, "model": 1, "core": 2, "ports": 2}
+_SHELL = 3
+_GROUND = {"failures", "nouns"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """What one import of ours reaches: a room, and the way inside it."""
+
+    room: str
+    inside: list[str]
+    line: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {'.'.join(['holdfast', self.room, *self.inside])}"
+
+
+def doors_only(source: Source) -> Iterator[str]:
+    """Across rooms, import the face of a room or one of its doors, never its insides."""
+    for found in _imports(source):
+        if found.room == source.room:
+            if not found.inside:
+                yield f"{found} is its own face"
+        elif source.room not in _WIRING and found.inside not in _DOORS:
+            yield f"{found} is inside another room"
+
+
+def decisions_first(source: Source) -> Iterator[str]:
+    """Failures, then nouns, then decisions and needs: none of them imports a shell."""
+    rank = _rank(source.inside)
+    if rank == _SHELL or source.room in _GROUND:
+        return
+    for found in _imports(source):
+        if found.room == source.room:
+            if found.inside and _rank(found.inside) > rank:
+                yield f"{found} stands above it"
+        elif found.room not in _GROUND and found.inside not in (["model"], ["failures"]):
+            yield f"{found} is more than nouns and failures"
+
+
+def absolute_imports(source: Source) -> Iterator[str]:
+    """No relative imports."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            yield f"line {node.lineno}"
+
+
+def _rank(inside: list[str]) -> int:
+    return _PURE.get(inside[0], _SHELL) if inside else _SHELL
+
+
+def _imports(source: Source) -> Iterator[Import]:
+    for node in ast.walk(source.tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "holdfast":
+            names = [f"holdfast.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        for name in names:
+            package, _, way = name.partition(".")
+            if package == "holdfast" and way and not way.startswith("__"):
+                room, *inside = way.split(".")
+                yield Import(room, inside, node.lineno)
