@@ -1,0 +1,52 @@
+# From a clone to a running program: `make run`. Needs python3 >= 3.11 and make, nothing else.
+
+SHELL := /bin/sh
+PYTHON ?=
+BIN := .venv/bin
+READY := .venv/.ready
+TOOLS := .venv/.test-tools
+PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+
+.DEFAULT_GOAL := run
+.PHONY: run test test-long check bench docs lock clean help
+
+run: $(READY)  ## examine this machine (holdfast doctor)
+	@$(BIN)/holdfast doctor
+
+test: $(READY) $(TOOLS)  ## run the tests, in less than 15 minutes
+	@$(PYTEST)
+
+test-long: $(READY) $(TOOLS)  ## run all tests, also the long ones
+	@$(PYTEST) --long
+
+check: $(READY)  ## lint, types, layers and the shape of the code
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/pyright --warnings >.venv/pyright.log || { cat .venv/pyright.log; exit 1; }
+	@$(BIN)/lint-imports >.venv/lint-imports.log 2>&1 || { cat .venv/lint-imports.log; exit 1; }
+	@$(BIN)/pytest -q tests/shape
+	@echo "All checks passed."
+
+bench: $(READY)  ## measure, and write docs/benchmarks.md
+	@$(BIN)/python -m bench.run docs/benchmarks.md
+
+docs: $(READY)  ## write the generated pages: docs/failures.md and docs/reference/cli.md
+	@$(BIN)/python -m holdfast.app.catalogue docs/failures.md
+	@$(BIN)/python -m holdfast.cli.reference docs/reference/cli.md
+
+lock: $(READY)  ## choose the newest versions anew and write requirements.lock
+	@scripts/uv pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \
+		--generate-hashes --no-header --no-annotate --quiet -o requirements.lock
+
+clean:  ## remove everything that can be made again
+	@rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache dist
+
+help:  ## say what can be made
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+
+$(READY): requirements.lock pyproject.toml scripts/bootstrap scripts/uv
+	@PYTHON="$(PYTHON)" scripts/bootstrap
+
+$(TOOLS): scripts/test-tools | $(READY)
+	@scripts/test-tools && touch $@
