@@ -1,1 +1,1 @@
-"""The app room."""
+"""Where the program is put together: settings, and what the machine can do."""

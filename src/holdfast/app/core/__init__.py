@@ -1,0 +1,1 @@
+"""Decide what facts about the machine mean for what Holdfast promises."""

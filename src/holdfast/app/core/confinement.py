@@ -1,0 +1,135 @@
+"""Decide how well this machine can shut a process in and kill all that it started.
+
+Nothing here is a failure: without a sandbox Holdfast refuses to run agents, it never runs them
+unconfined in silence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.app.core.remedies import as_root, install
+from holdfast.app.core.storage import untried
+from holdfast.app.model import Finding, Machine, Refused, Status
+
+LANDLOCK_WANTED = 4  # the first version that rules TCP
+
+_APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
+_REMEDIES = {
+    "apparmor": f"sysctl -w {_APPARMOR}=0",
+    "clone": "sysctl -w kernel.unprivileged_userns_clone=1",
+    "count": "sysctl -w user.max_user_namespaces=10000",
+}
+_CONTAINER = "In a container, start it with user namespaces allowed (see its seccomp profile)."
+
+
+@dataclass(frozen=True, slots=True)
+class Namespaces:
+    """Whether we could become someone else in a view of our own, and which switch forbids it."""
+
+    is_allowed: bool
+    reason: str = ""
+    switch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A program that ran to its end, and the first line that it wrote."""
+
+    status: int
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Landlock:
+    """The version of Landlock that the kernel offers."""
+
+    abi: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What became of a write through an overlay that we mounted ourselves."""
+
+    lower_kept: bool
+    upper_holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBeneath:
+    """Whether the kernel itself refuses to leave a directory."""
+
+    is_enforced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroup:
+    """Whether a whole group of processes died at one word."""
+
+    is_killed: bool
+
+
+def judge_bubblewrap(facts: Ran | Refused, machine: Machine) -> Finding:
+    """A command runs in a sandbox: tried, not read from a version."""
+    if isinstance(facts, Refused) and facts.errno == "ENOENT":
+        text = "bwrap was not found; agents cannot be shut in fully"
+        return Finding(Status.WARNING, text, install("bubblewrap", machine))
+    if isinstance(facts, Refused):
+        return Finding(Status.WARNING, f"bwrap does not run ({facts.reason})")
+    if facts.status != 0:
+        text = f"bwrap cannot make a sandbox ({facts.line or f'status {facts.status}'})"
+        return Finding(Status.WARNING, text, "See the remedy for user namespaces.")
+    return Finding(Status.OK, "bwrap ran a command in a sandbox")
+
+
+def judge_namespaces(facts: Namespaces | Refused, machine: Machine) -> Finding:
+    """A process may have users, mounts and process ids of its own."""
+    if isinstance(facts, Refused):
+        return Finding(Status.WARNING, f"could not be tried ({facts.reason})")
+    if not facts.is_allowed:
+        command = _REMEDIES.get(facts.switch)
+        remedy = as_root(command, machine) if command else _CONTAINER
+        return Finding(Status.WARNING, f"the kernel refuses them ({facts.reason})", remedy)
+    return Finding(Status.OK, "users, mounts and processes can be unshared")
+
+
+def judge_landlock(facts: Landlock | Refused) -> Finding:
+    """The kernel can restrict files and network even where namespaces are forbidden."""
+    if isinstance(facts, Refused):
+        text = f"the kernel has none ({facts.reason}); there is no second line of defence"
+        return Finding(Status.WARNING, text, "Boot with lsm=landlock,... or Linux 6.7 or newer.")
+    if facts.abi < LANDLOCK_WANTED:
+        text = f"version {facts.abi} does not rule the network"
+        return Finding(Status.WARNING, text, "Linux 6.7 or newer has version 4.")
+    return Finding(Status.OK, f"version {facts.abi}")
+
+
+def judge_overlay(facts: Overlay | Refused) -> Finding:
+    """A draft can be a view of the project that costs nothing to make."""
+    if isinstance(facts, Refused) and facts.is_nowhere:
+        return untried(facts, otherwise=Status.WARNING)
+    if isinstance(facts, Refused):
+        text = f"the state directory cannot carry one ({facts.reason}); drafts will be copies"
+        return Finding(Status.WARNING, text, "Set HOLDFAST_HOME to a directory on ext4 or XFS.")
+    if not (facts.lower_kept and facts.upper_holds):
+        text = "a write through an overlay went to the wrong place; drafts will be copies"
+        return Finding(Status.WARNING, text, "Set HOLDFAST_HOME to a directory on ext4 or XFS.")
+    return Finding(Status.OK, "mounted one and wrote through it")
+
+
+def judge_open_beneath(facts: OpenBeneath | Refused) -> Finding:
+    """No path leads out of a directory, not even in a race."""
+    if isinstance(facts, Refused) or not facts.is_enforced:
+        text = "openat2 is missing; paths are checked step by step, which is slower"
+        return Finding(Status.WARNING, text, "Linux 5.6 or newer has it.")
+    return Finding(Status.OK, "openat2 keeps paths inside their root")
+
+
+def judge_cgroup(facts: Cgroup | Refused, machine: Machine) -> Finding:
+    """Whatever a process started can be killed at one word."""
+    if isinstance(facts, Cgroup) and facts.is_killed:
+        return Finding(Status.OK, "cgroup.kill ended a group of processes")
+    reason = facts.reason if isinstance(facts, Refused) else "cgroup.kill had no effect"
+    text = f"no group of our own ({reason}); killing is done one by one"
+    remedy = None if machine.is_root else "systemd-run --user --scope -p Delegate=yes holdfast ..."
+    return Finding(Status.WARNING, text, remedy)
