@@ -1,1 +1,1 @@
-"""The cli room."""
+"""The command line: arguments in, one surface for answers and errors out."""

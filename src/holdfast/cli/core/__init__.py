@@ -1,0 +1,1 @@
+"""Decide what is shown, and how, before anything is written."""

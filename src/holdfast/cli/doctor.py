@@ -1,0 +1,75 @@
+"""The doctor's visit: examine the machine, show that it goes on, hand over the report."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream
+
+from holdfast import __version__
+from holdfast.app.checks import checks
+from holdfast.app.doctor import Check, examine
+from holdfast.app.machine import this_machine
+from holdfast.app.model import Machine, Report, Result
+from holdfast.app.settings import Settings
+from holdfast.cli.commands import Request
+from holdfast.cli.core.doctor_page import page, progress
+from holdfast.cli.core.look import Look
+
+_QUIET_FIRST = 1.0  # seconds
+_CLEAR = "\r\x1b[K"
+
+
+def doctor(request: Request, settings: Settings, look: Look) -> tuple[int, str]:
+    """Examine this machine; the exit status, and the answer as asked for."""
+    machine = this_machine()
+    wanted = checks(settings, machine)
+    shows_progress = _is_terminal() and not settings.colourless
+    results = anyio.run(_visit, wanted, machine, look.width if shows_progress else None)
+    report = Report(__version__, machine, results)
+    if request.is_json:
+        return report.exit_status, json.dumps(report.to_wire()) + "\n"
+    return report.exit_status, page(report, look)
+
+
+async def _visit(
+    wanted: Sequence[Check], machine: Machine, progress_width: int | None
+) -> tuple[Result, ...]:
+    """All results, in the order of the checks."""
+    hand_over, results = anyio.create_memory_object_stream[Result](len(wanted))
+    found: dict[str, Result] = {}
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(examine, wanted, machine, hand_over)
+        if progress_width is not None:
+            tasks.start_soon(_show_progress, wanted, found, progress_width)
+        await _collect(results, found)
+        tasks.cancel_scope.cancel()
+    return tuple(found[check.id] for check in wanted)
+
+
+async def _collect(results: MemoryObjectReceiveStream[Result], found: dict[str, Result]) -> None:
+    async with results:
+        async for result in results:
+            found[result.id] = result
+
+
+async def _show_progress(wanted: Sequence[Check], found: dict[str, Result], width: int) -> None:
+    """After a second of silence, say what is being waited for."""
+    await anyio.sleep(_QUIET_FIRST)
+    try:
+        while True:
+            waiting = [check.title for check in wanted if check.id not in found]
+            line = progress(done=len(found), total=len(wanted), waiting=waiting, width=width)
+            sys.stderr.write(_CLEAR + line)
+            sys.stderr.flush()
+            await anyio.sleep(0.1)
+    finally:
+        sys.stderr.write(_CLEAR)
+        sys.stderr.flush()
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us

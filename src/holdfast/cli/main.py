@@ -1,0 +1,50 @@
+"""Where the program begins.
+
+Imports wait until they are needed: a hook or a prompt that asks for the version, or a person who
+asks for help, must not pay for the whole program.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from holdfast.cli.commands import VERSION_LINE, Misuse, Request
+from holdfast.cli.output import write
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments ask and return the exit status."""
+    try:
+        request = _read(sys.argv[1:] if arguments is None else arguments)
+        return 0 if _is_answered(request) else _carry_out(request)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _read(words: Sequence[str]) -> Request | Misuse:
+    if list(words) in (["--version"], ["-V"]):
+        return Request(page=VERSION_LINE)
+    from holdfast.cli.parser import parse
+
+    return parse(words)
+
+
+def _is_answered(request: Request | Misuse) -> bool:
+    if isinstance(request, Misuse) or request.page is None:
+        return False
+    try:
+        write(request.page)
+    except OSError:
+        return False  # the session will meet the same error, and says what it means
+    return True
+
+
+def _carry_out(request: Request | Misuse) -> int:
+    from holdfast.cli.session import run
+
+    return run(request)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The page of the documentation that is made from the commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.cli.commands import COMMANDS, COMMON, GUIDE, TOP, Command, Option
+
+_HEAD = """\
+# The command line
+
+Made by `make docs` from the commands; do not edit.
+"""
+
+
+def page() -> str:
+    """The reference of all commands, their options and examples."""
+    sections = [
+        _HEAD,
+        _section("holdfast", f"```text\n{GUIDE}\n```", (*TOP, *COMMON)),
+        *map(_command, COMMANDS),
+    ]
+    return "\n".join(sections)
+
+
+def _command(command: Command) -> str:
+    examples = "\n".join(f"# {meaning}\n{line}" for line, meaning in command.examples)
+    text = f"{command.description}\n\n```sh\n{examples}\n```"
+    return _section(f"holdfast {command.name}", text, (*command.options, *COMMON))
+
+
+def _section(title: str, text: str, options: tuple[Option, ...]) -> str:
+    return "\n".join([f"## {title}", "", text, "", *_table(options)]) + "\n"
+
+
+def _table(options: tuple[Option, ...]) -> Iterator[str]:
+    yield from ("| option | meaning |", "| --- | --- |")
+    for option in options:
+        flags = ", ".join(f"`{flag}`" for flag in option.flags)
+        values = f" {', '.join(option.values)}" if option.values else ""
+        yield f"| {flags}{values} | {option.meaning} |"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
