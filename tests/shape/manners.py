@@ -83,14 +83,15 @@ def failures_at_home(source: Source) -> Iterator[str]:
             yield f"line {node.lineno}: a failure is declared"
 
 
-def timeless_decisions(source: Source) -> Iterator[str]:
-    """What decides is told the time; it does not ask."""
+def pure_decisions(source: Source) -> Iterator[str]:
+    """What decides is told the time and given the bytes; it neither asks nor prints."""
     pure = {"core", "model", "failures", "ports"}
     if source.room not in {"nouns", "failures"} and not pure.intersection(source.inside[:1]):
         return
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _ends_like(ast.unparse(node.func), _CLOCKS):
-            yield f"line {node.lineno}: {ast.unparse(node)}"
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+        if called in {"open", "print", "input"} or _ends_like(called, _CLOCKS):
+            yield f"line {node.lineno}: {called}"
 
 
 def real_parts(source: Source) -> Iterator[str]:

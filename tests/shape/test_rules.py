@@ -69,8 +69,9 @@ PLANTED: list[tuple[Rule, str, str]] = [
     (manners.no_text_decides, "rpc/peer.py", "re.search('gone', str(failure))"),
     (manners.no_text_decides, "rpc/peer.py", "match failure.message:\n    case 'gone': ..."),
     (manners.failures_at_home, "rpc/peer.py", "class A(Failure, code='A_B', kind=K): ..."),
-    (manners.timeless_decisions, "rpc/core/peer.py", "x = datetime.now(UTC)"),
-    (manners.timeless_decisions, "nouns/ids.py", "x = datetime.datetime.today()"),
+    (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.now(UTC)"),
+    (manners.pure_decisions, "nouns/ids.py", "x = datetime.datetime.today()"),
+    (manners.pure_decisions, "rpc/model.py", "with open('a') as file: ..."),
     (manners.real_parts, "test_peer.py", "from unittest.mock import patch"),
     (manners.real_parts, "test_peer.py", "import unittest.mock"),
     (manners.real_parts, "test_peer.py", "time.sleep(1)"),
@@ -121,8 +122,8 @@ HARMLESS: list[tuple[Rule, str, str]] = [
     (manners.no_text_decides, "rpc/peer.py", "x = str(path) == 'a'"),
     (manners.failures_at_home, "rpc/failures.py", "class A(Failure, code='A_B', kind=K): ..."),
     (manners.failures_at_home, "failures/base.py", "class A(Failure, code='A_B', kind=K): ..."),
-    (manners.timeless_decisions, "rpc/core/peer.py", "x = datetime.fromtimestamp(now, UTC)"),
-    (manners.timeless_decisions, "world/clock.py", "x = datetime.now(UTC)"),
+    (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.fromtimestamp(now, UTC)"),
+    (manners.pure_decisions, "world/clock.py", "x = datetime.now(UTC)"),
     (manners.real_parts, "test_peer.py", "import time\ntime.monotonic()"),
 ]
 

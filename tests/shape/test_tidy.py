@@ -27,7 +27,7 @@ RULES: list[Rule] = [
     manners.eager_imports,
     manners.no_text_decides,
     manners.failures_at_home,
-    manners.timeless_decisions,
+    manners.pure_decisions,
 ]
 
 # An exemption is one line: the rule, the module, the reason.
