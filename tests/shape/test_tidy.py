@@ -33,7 +33,6 @@ RULES: list[Rule] = [
 # An exemption is one line: the rule, the module, the reason.
 EXEMPT: dict[tuple[Rule, str], str] = {
     (manners.eager_imports, "app/catalogue.py"): "it exists to import all that declares failures",
-    (manners.eager_imports, "app/probes/__main__.py"): "it loads the one probe it was told to run",
     (manners.eager_imports, "world/database.py"): "sqlite3 is loaded by what opens a database only",
 }
 UNTESTED: dict[str, str] = {}
