@@ -152,10 +152,12 @@ class Connection:
         with anyio.CancelScope(shield=True):
             await self.aclose()
         self._tasks.cancel_scope.cancel()
-        if kind is not None and not issubclass(kind, anyio.get_cancelled_exc_class()):
-            kind = error = trace = None  # the body's own error goes on as it is, in no group
         with ungrouped():
-            return await self._tasks.__aexit__(kind, error, trace)
+            if kind is None or issubclass(kind, anyio.get_cancelled_exc_class()):
+                return await self._tasks.__aexit__(kind, error, trace)
+            # The body's own error goes on as it is, in no group.
+            await self._tasks.__aexit__(None, None, None)
+            return False
 
     async def _listen(self) -> None:
         try:
