@@ -32,7 +32,7 @@ class _Inode:
     number: int
     kept: bytes = b""
     states: list[bytes] = field(default_factory=lambda: [b""])
-    is_poisoned: bool = False
+    holes: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     holder: CrashingFile | None = None
 
 
@@ -188,6 +188,7 @@ class CrashingFile:
         """Cut the file to this size."""
         self._begin(writes=True)
         self._inode.states.append(self._inode.states[-1][:size].ljust(size, b"\0"))
+        self._inode.holes = [(start, end) for start, end in self._inode.holes if start < size]
 
     def sync(self) -> None:
         """Make the file durable."""
@@ -195,11 +196,11 @@ class CrashingFile:
 
     def sync_data(self) -> None:
         """Make what was written durable, unless that has failed before."""
-        self._inode.is_poisoned |= self._disk.operations + 1 in self._disk.trouble.errors
+        inode, now = self._inode, self._inode.states[-1]
+        if self._disk.operations + 1 in self._disk.trouble.errors:
+            inode.holes.append((_common_length(inode.kept, now), len(now)))
         self._begin()
-        if not self._inode.is_poisoned:
-            self._inode.kept = self._inode.states[-1]
-            self._inode.states = [self._inode.kept]
+        inode.kept, inode.states = now, [now]
 
     def status(self) -> FileStatus:
         """Say which file this is."""
@@ -253,6 +254,10 @@ def _found(inode: _Inode, chance: Random) -> tuple[bytes, list[bytes]]:
                 state[:cut] + bytes(end - cut) + state[end:],
             ]
         )
+    for start, end in inode.holes:
+        end = min(end, len(state))
+        if start < end and chance.random() < 0.5:
+            state = state[:start] + bytes(end - start) + state[end:]
     return state, [state]
 
 

@@ -1,6 +1,6 @@
 """How a record is written as one line of a journal.
 
-    { "seq":7,"epoch":2,"version":1,"crc":"0f3a9b1c","record":{"any":"JSON"}}
+    { "seq":7,"epoch":2,"version":1,"crc":"25732c3b","record":{"any":"JSON"}}
 
 `seq` counts the records of the log from 1, `epoch` the writers that opened it, `version` is that
 of the schema it was written with. The first line of a writer says `opening` instead of `record`

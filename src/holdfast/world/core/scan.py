@@ -78,11 +78,12 @@ class Scanner:
         return found
 
     def _read(self, text: bytes, *, is_last: bool) -> None:
-        base, at = self._held_at, 0
+        base, at, newline = self._held_at, 0, text.find(b"\n")
         while (start := text.find(MARKER, at)) >= 0:
             if start > at:
                 self._step_over(text[at:start], base + at)
-            newline = text.find(b"\n", start)
+            if 0 <= newline < start:
+                newline = text.find(b"\n", start)
             after = self._whole_line(text, start, newline, base) if newline >= 0 else None
             if after is None:
                 stop = _stop(text, start, newline, is_last=is_last)

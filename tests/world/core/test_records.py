@@ -1,0 +1,107 @@
+"""A record is one line of JSON that nothing in its content can imitate."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.world.core.records import (
+    MARKER,
+    RECORD_BYTES_MAX,
+    Encoded,
+    Record,
+    accept,
+    encode,
+    write_line,
+    write_lines,
+)
+from holdfast.world.failures import RecordRefused
+
+ANY_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.sampled_from(["{ ", '{ "seq":', '{ "', "\n", "\0"]),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.just("{ "), inner),
+)
+
+
+def test_a_line_is_what_the_format_says() -> None:
+    assert (
+        write_line(Record(7, 2, 1, b'{"any":"JSON"}'))
+        == b'{ "seq":7,"epoch":2,"version":1,"crc":"25732c3b","record":{"any":"JSON"}}\n'
+    )
+
+
+def test_an_opening_differs_in_its_word_and_its_checksum() -> None:
+    assert (
+        write_line(Record(7, 2, 1, b"{}", is_opening=True))
+        == b'{ "seq":7,"epoch":2,"version":1,"crc":"11401da6","opening":{}}\n'
+    )
+
+
+def test_a_batch_is_its_lines() -> None:
+    batch = [encode("a"), encode("b")]
+
+    assert write_lines(batch, first=5, epoch=2, version=3) == b"".join(
+        [write_line(Record(5, 2, 3, b'"a"')), write_line(Record(6, 2, 3, b'"b"'))]
+    )
+
+
+@given(ANY_JSON)
+def test_no_value_contains_the_beginning_of_a_line(value: object) -> None:
+    line = write_line(Record(1, 1, 1, encode(value)))
+
+    assert line.count(MARKER) == 1
+    assert line.count(b"\n") == 1
+    assert json.loads(line)["record"] == value
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b'{"a":1', "Input data was truncated"),
+        (b"1 2", "JSON is malformed: trailing characters (byte 3)"),
+        (b"", "Input data was truncated"),
+        (b'{"a":\n1}', "it is not compact"),
+        (b'[{ "seq":1}]', "it is not compact"),
+        (b"NaN", "JSON is malformed: invalid character (byte 0)"),
+        (
+            b'"\xff"',
+            "'utf-8' codec can't decode byte 0xff in position 1: invalid start byte",
+        ),
+        (b'"%b"' % (b"x" * RECORD_BYTES_MAX), f"it is longer than {RECORD_BYTES_MAX} bytes"),
+    ],
+)
+def test_what_no_line_can_hold_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(RecordRefused) as raised:
+        accept(data)
+
+    assert raised.value == RecordRefused(reason=reason)
+
+
+@pytest.mark.parametrize("value", ["\ud800", object(), {1.5: 1, (): 2}, msgspec.Raw(b"[\n]")])
+def test_what_is_no_json_is_refused(value: object) -> None:
+    with pytest.raises(RecordRefused):
+        encode(value)
+
+
+def test_depth_is_refused_by_name() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+
+    with pytest.raises(RecordRefused):
+        encode(deep)
+    with pytest.raises(RecordRefused):
+        accept(b"[" * 100_000 + b"]" * 100_000)
+
+
+def test_what_is_accepted_is_unchanged() -> None:
+    assert accept(b'{"a":[1,2]}') == Encoded(b'{"a":[1,2]}')
