@@ -1,0 +1,74 @@
+"""Open what lies beneath a directory, by the one system call of Linux that can.
+
+The kernel resolves the whole path, links included, and refuses with EXDEV whatever would leave
+the directory, also while others rename things under its feet.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+
+_NUMBER = 437  # the same on every architecture that Python runs on here
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_BENEATH = 0x08
+_TRIES_MAX = 256
+
+
+class _How(ctypes.Structure):
+    _fields_ = (
+        ("flags", ctypes.c_uint64),
+        ("mode", ctypes.c_uint64),
+        ("resolve", ctypes.c_uint64),
+    )
+
+
+def open_beneath(root: int, path: bytes, flags: int, mode: int) -> int:
+    """Open `path` below the directory `root`; raise OSError, EXDEV if it leads out.
+
+    EAGAIN means that something moved during resolution and the kernel could not be sure.
+    """
+    assert b"\0" not in path, "the call would silently stop reading there"
+    how = _How(flags | os.O_CLOEXEC, mode, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    number = errno.EAGAIN
+    for _ in range(_TRIES_MAX):
+        descriptor = _syscall()(_NUMBER, root, path, how, ctypes.sizeof(how))
+        if descriptor >= 0:
+            return descriptor
+        number = ctypes.get_errno()
+        if number not in {errno.EAGAIN, errno.EINTR}:
+            break
+    raise OSError(number, os.strerror(number))
+
+
+@cache
+def has_openat2() -> bool:
+    """Whether this system has the call and lets us make it; found out by making it."""
+    if sys.platform != "linux":
+        return False
+    top = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.close(open_beneath(top, b".", os.O_PATH | os.O_DIRECTORY, 0))
+    except OSError:  # ENOSYS from an old kernel, EPERM from a filter that never heard of it
+        return False
+    finally:
+        os.close(top)
+    return True
+
+
+@cache
+def _syscall() -> Callable[..., int]:
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    call.argtypes = (
+        ctypes.c_long,
+        ctypes.c_long,
+        ctypes.c_char_p,
+        ctypes.POINTER(_How),
+        ctypes.c_size_t,
+    )
+    call.restype = ctypes.c_long
+    return call
