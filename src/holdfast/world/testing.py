@@ -9,8 +9,17 @@ from holdfast.failures import Failure
 from holdfast.world.crashing import CrashingDisk, PowerLost, Trouble
 from holdfast.world.failures import DiskMissing, DiskOccupied, DiskUnusable
 from holdfast.world.ports import Disk
+from holdfast.world.twins import ManualClock, SeededChance
 
-__all__ = ["CrashingDisk", "DiskContract", "PowerLost", "Trouble", "run_inline"]
+__all__ = [
+    "CrashingDisk",
+    "DiskContract",
+    "ManualClock",
+    "PowerLost",
+    "SeededChance",
+    "Trouble",
+    "run_inline",
+]
 
 
 async def run_inline(work: Callable[[], int]) -> int:
