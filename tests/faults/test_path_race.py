@@ -1,0 +1,155 @@
+"""Someone swaps directories for links while we open files below a root."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.world import Opening, Root
+from holdfast.world.openat2 import has_openat2, open_beneath
+from holdfast.world.walking import open_by_walking
+
+TRIES = 50_000
+SECONDS_MAX = 60.0
+SECRET, INSIDE = b"secret", b"inside"
+PATH = RelativePath.of("a/b/file")
+
+# Exchanges two names, in one step, as fast as it can, until its input ends.
+SWAPPER = """
+import ctypes, os, select, sys
+exchange = ctypes.CDLL(None, use_errno=True).renameat2
+one, other = (os.fsencode(name) for name in sys.argv[1:])
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for _ in range(1000):
+        if exchange(-100, one, -100, other, 2) != 0:
+            raise OSError(ctypes.get_errno(), "exchange")
+"""
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="exchanging two names needs renameat2"),
+    pytest.mark.promise("W10"),
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A root and an outside of the same shape, and links that lead from one to the other."""
+    for top, content in [("root", INSIDE), ("outside", SECRET)]:
+        (tmp_path / top / "a" / "b").mkdir(parents=True)
+        (tmp_path / top / "a" / "b" / "file").write_bytes(content)
+    (tmp_path / "root" / "a" / "trap").symlink_to("../../outside/a/b")
+    (tmp_path / "root" / "a" / "b" / "trap").symlink_to("../../../outside/a/b/file")
+    return tmp_path
+
+
+@contextmanager
+def swapping(one: Path, other: Path) -> Iterator[None]:
+    with subprocess.Popen(
+        [sys.executable, "-c", SWAPPER, one, other],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as swapper:
+        assert swapper.stdin is not None
+        assert swapper.stdout is not None
+        try:
+            assert swapper.stdout.readline() == b"ready\n"
+            yield
+            assert swapper.poll() is None, "nobody was swapping any more"
+        finally:
+            swapper.stdin.close()
+            swapper.wait(timeout=10)
+
+
+def count(attempt: Callable[[], bytes], tries: int) -> dict[str, int]:
+    """How often an attempt got what is inside, what is outside, or nothing."""
+    counts = {"inside": 0, "outside": 0, "refused": 0}
+    deadline = time.monotonic() + SECONDS_MAX
+    for _ in range(tries):
+        try:
+            got = attempt()
+        except (Failure, OSError):
+            counts["refused"] += 1
+        else:
+            counts["outside" if got == SECRET else "inside"] += 1
+        assert time.monotonic() < deadline, f"too slow: {counts}"
+    return counts
+
+
+def traps(place: Path, where: str) -> tuple[Path, Path]:
+    inside = place / "root" / "a"
+    return (
+        (inside / "b", inside / "trap")
+        if where == "parent"
+        else (
+            inside / "b" / "file",
+            inside / "b" / "trap",
+        )
+    )
+
+
+@pytest.mark.parametrize("where", ["parent", "last"])
+@pytest.mark.parametrize("opener", [open_beneath, open_by_walking], ids=["kernel", "walking"])
+def test_no_swap_leads_outside(
+    place: Path, opener: Callable[[int, bytes, int, int], int], where: str
+) -> None:
+    if opener is open_beneath and not has_openat2():
+        pytest.skip("this system has no openat2")
+    follow = where == "last"
+    with Root.at(place / "root", opener=opener) as root, swapping(*traps(place, where)):
+
+        def read() -> bytes:
+            with root.open(PATH, Opening.READ, follow=follow) as file:
+                return file.readall()
+
+        def write() -> bytes:
+            with root.open(PATH, Opening.APPEND, follow=follow) as file:
+                file.write(b"")
+            with root.open(RelativePath.of("a/b/new"), Opening.REPLACE) as file:
+                file.write(b"")
+            return INSIDE
+
+        reads, writes = count(read, TRIES), count(write, TRIES // 5)
+
+    assert reads["outside"] == 0
+    assert min(reads["inside"], reads["refused"]) > TRIES // 100, f"hardly a race: {reads}"
+    assert writes["inside"] > 0
+    outside = place / "outside" / "a" / "b"
+    assert {at.name: at.read_bytes() for at in outside.iterdir()} == {"file": SECRET}
+
+
+def test_the_race_is_real(place: Path) -> None:
+    """Opening without any check does get outside, so the swapping is seen by an opener."""
+    with swapping(*traps(place, "parent")):
+        found = count((place / "root" / "a" / "b" / "file").read_bytes, 2_000)
+
+    assert found["outside"] > 0
+    assert found["inside"] > 0
+
+
+@pytest.mark.long
+def test_checking_before_opening_is_not_enough(place: Path) -> None:
+    """What is usually written instead gets outside sometimes: this test has teeth."""
+    root = os.path.realpath(place / "root")
+
+    def naive() -> bytes:
+        path = os.path.realpath(place / "root" / "a" / "b" / "file")
+        if not path.startswith(root + os.sep):
+            raise OSError("outside")
+        return Path(root, *(part.decode() for part in PATH.parts)).read_bytes()
+
+    escapes, deadline = 0, time.monotonic() + SECONDS_MAX
+    with swapping(*traps(place, "parent")):
+        while not escapes and time.monotonic() < deadline:
+            escapes += count(naive, 1_000)["outside"]
+
+    assert escapes > 0
