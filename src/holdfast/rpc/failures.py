@@ -236,7 +236,49 @@ class SocketRefused(
     user_message="Nothing answers at {path} ({reason}).",
     actions=(Action.RESTART_BACKEND, Action.RETRY),
 ):
-    """A socket could not be reached, or is not one that we may trust."""
+    """Nobody answers at a socket."""
 
     path: str
     reason: str
+
+
+class SystemExhausted(
+    Failure,
+    code="RPC_SYSTEM_EXHAUSTED",
+    kind=Kind.BUSY,
+    title="The system has no room",
+    user_message="Another process or connection could not be opened: {reason}. "
+    "Close something that is not needed, then try again.",
+    actions=(Action.RETRY, Action.CANCEL),
+):
+    """The system gave us no further process, descriptor or memory."""
+
+    reason: str
+
+
+class SocketUnsafe(
+    Failure,
+    code="RPC_SOCKET_UNSAFE",
+    kind=Kind.MISCONFIGURED,
+    title="Socket in an unsafe place",
+    user_message="{path} cannot be trusted: {reason}. Use a directory that only you can write to.",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """Someone else could listen, answer or read where our socket is."""
+
+    path: str
+    reason: str
+
+
+class SocketTaken(
+    Failure,
+    code="RPC_SOCKET_TAKEN",
+    kind=Kind.CONFLICT,
+    title="Somebody listens there already",
+    user_message="Another process answers at {path} already; use that one, or end it first.",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.CANCEL,),
+):
+    """A living process listens at the socket that we were to open."""
+
+    path: str
