@@ -5,8 +5,20 @@ from __future__ import annotations
 import asyncio
 import random
 import selectors
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+
+class Deadlock(RuntimeError):
+    """Every task waits, and nothing is scheduled that could wake one."""
+
+
+class _Numbered(asyncio.Task[Any]):  # Any: tasks of every result
+    """A task that knows how many there were before it, in this simulation."""
+
+    number = 0
 
 
 class _NeverBlocks(selectors.BaseSelector):
@@ -17,8 +29,11 @@ class _NeverBlocks(selectors.BaseSelector):
         self.loop: VirtualTimeLoop | None = None
 
     def register(
-        self, fileobj: Any, events: int, data: Any = None
-    ) -> selectors.SelectorKey:  # Any: as selectors declares it
+        self,
+        fileobj: Any,  # Any: as selectors declares it
+        events: int,
+        data: Any = None,
+    ) -> selectors.SelectorKey:
         number = fileobj if isinstance(fileobj, int) else fileobj.fileno()
         self._keys[fileobj] = key = selectors.SelectorKey(fileobj, number, events, data)
         return key
@@ -32,7 +47,8 @@ class _NeverBlocks(selectors.BaseSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         assert self.loop is not None
         if timeout is None:
-            raise RuntimeError(f"deadlock at t={self.loop.now:.3f}: nothing is scheduled")
+            waiting = "\n  ".join(self.loop.waiting()) or "nobody"
+            raise Deadlock(f"at t={self.loop.now:.3f} nothing is scheduled; waiting:\n  {waiting}")
         self.loop.now += max(timeout, 0.0)
         return []
 
@@ -42,22 +58,54 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, seed: int) -> None:
         self.now = 0.0
+        self.trace = 0  # a checksum of when how many tasks were ready
         self._chance = random.Random(seed)
         selector = _NeverBlocks()
         super().__init__(selector)
         selector.loop = self
         self._clock_resolution = 1e-9
+        self._tasks_started = 0
+        self.set_task_factory(self._start)
 
     def time(self) -> float:
         return self.now
 
+    def waiting(self) -> list[str]:
+        """Who waits for what: each task by name, with the calls it is in."""
+        tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
+        return [f"{task.get_name()}: {' → '.join(_calls(task.get_coro()))}" for task in tasks]
+
+    def _start(
+        self, _loop: object, coro: Any, **rest: Any
+    ) -> _Numbered:  # Any: as asyncio declares
+        task = _Numbered(coro, loop=self, **rest)
+        self._tasks_started += 1
+        task.number = self._tasks_started
+        return task
+
     def _run_once(self) -> None:
-        if len(self._ready) > 1:
-            order = list(self._ready)
+        ready = self._ready  # type: ignore[attr-defined]  # asyncio has no public door to it
+        self.trace = zlib.crc32(f"{self.now!r} {len(ready)}".encode(), self.trace)
+        if len(ready) > 1:
+            # Those who keep tasks in sets wake them in the order of their addresses, so the seed
+            # must not begin from the order in which they became ready.
+            order = sorted(ready, key=_number)
             self._chance.shuffle(order)
-            self._ready.clear()
-            self._ready.extend(order)
-        super()._run_once()
+            ready.clear()
+            ready.extend(order)
+        super()._run_once()  # type: ignore[misc]  # nor to this
 
     def run_in_executor(self, *_: object) -> Any:  # Any: as asyncio declares it
         raise RuntimeError("a simulation has no threads")
+
+
+def _number(handle: Any) -> int:  # Any: a handle has no public door to its callback
+    task = getattr(handle._callback, "__self__", None)
+    return task.number if isinstance(task, _Numbered) else 0
+
+
+def _calls(awaited: object) -> Iterator[str]:
+    """The calls that a suspended coroutine is in, outermost first."""
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        yield f"{frame.f_code.co_name} ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
+        awaited = getattr(awaited, "cr_await", None)
