@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TextIO
 
 from holdfast.app.settings import Settings, load
@@ -17,7 +17,7 @@ from holdfast.cli.core.error_page import error_page
 from holdfast.cli.core.look import Look, look
 from holdfast.cli.core.printable import printable
 from holdfast.cli.failures import OutputLost, UsageWrong
-from holdfast.cli.output import abandon, write
+from holdfast.cli.output import abandon, complain, write
 from holdfast.failures import Failure, boundary, to_wire
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
@@ -52,10 +52,10 @@ def _emit(answer: str) -> None:
     try:
         write(answer)
     except BrokenPipeError:
-        abandon()
+        abandon(1)
         raise SystemExit(READER_GONE) from None
     except OSError as error:
-        abandon()
+        abandon(1)
         raise OutputLost(reason=error.strerror or str(error)) from error
 
 
@@ -69,8 +69,7 @@ def _report(failure: Failure, request: Request | Misuse, settings: Settings | No
     else:
         is_verbose = _wants_details(request, settings)
         text = error_page(failure, _look(sys.stderr, request, settings), is_verbose=is_verbose)
-    with suppress(OSError, AttributeError):  # nobody is left to tell
-        sys.stderr.write(text)
+    complain(text)
 
 
 def _wants_details(request: Request | Misuse, settings: Settings | None) -> bool:
