@@ -1,1 +1,43 @@
 """JSON-RPC peers over transports that may fail in every way."""
+
+from holdfast.rpc.child import ChildTransport, spawn
+from holdfast.rpc.connection import Connection, Terms
+from holdfast.rpc.core.backlog import Overflow
+from holdfast.rpc.core.handshake import Gate, Hello, Welcome
+from holdfast.rpc.core.peer import Limits
+from holdfast.rpc.dispatch import Handler, Service, foreign_error, own_error
+from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
+from holdfast.rpc.introduction import HELLO, introduce, welcoming
+from holdfast.rpc.launch import Command
+from holdfast.rpc.ports import Transport
+from holdfast.rpc.subscription import Subscription
+from holdfast.rpc.unix import UnixServer, UnixTransport, connect, listen
+
+__all__ = [
+    "HELLO",
+    "Beat",
+    "ChildTransport",
+    "Command",
+    "Connection",
+    "Gate",
+    "Handler",
+    "Hello",
+    "Limits",
+    "Overflow",
+    "Rhythm",
+    "Service",
+    "Subscription",
+    "Terms",
+    "Transport",
+    "UnixServer",
+    "UnixTransport",
+    "Welcome",
+    "connect",
+    "foreign_error",
+    "heartbeat",
+    "introduce",
+    "listen",
+    "own_error",
+    "spawn",
+    "welcoming",
+]

@@ -21,10 +21,12 @@ from holdfast.rpc.core.peer import Limits, Peer, Received
 from holdfast.rpc.dispatch import Dispatch, Service
 from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed
 from holdfast.rpc.model import OWN_DIALECT, Answer, Dialect, Request
+from holdfast.rpc.observing import Observer
 from holdfast.rpc.outbox import Outbox
 from holdfast.rpc.ports import Transport
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.waiting import Waiting
+from holdfast.telemetry import Telemetry
 
 Result = TypeVar("Result")
 
@@ -43,6 +45,8 @@ class Terms:
     pulse: Callable[[], object] = _no_pulse  # what a ping is answered with
     calls: Gate | None = None  # our handshake, before which we call nothing
     serves: Gate | None = None  # their handshake, before which we serve nothing
+    telemetry: Telemetry | None = None
+    peer: str = "peer"  # what telemetry calls the other side
 
 
 class Connection:
@@ -59,6 +63,7 @@ class Connection:
         self._peer = Peer(limits=self._terms.limits, dialect=self._terms.dialect)
         self._dispatch = Dispatch(self._terms.service, self._settle)
         self._outbox = Outbox(transport)
+        self._observer = Observer(self._terms.telemetry, self._terms.peer)
         self._waiting = Waiting(self._peer, self._say)
         self._subscriptions: list[Subscription] = []
         self._tasks: TaskGroup = anyio.create_task_group()
@@ -101,7 +106,10 @@ class Connection:
         self._check(method)
         deadline = anyio.current_time() + timeout
         id_, message = self._peer.request(method, params, deadline=deadline)
-        with self._waiting.expect(id_, method, limit=timeout) as waiter:
+        with (
+            self._observer.request(method, len(message)),
+            self._waiting.expect(id_, method, limit=timeout) as waiter,
+        ):
             if not self._transport.offer([message]):
                 with anyio.CancelScope(deadline=deadline):
                     await self._transport.send([message])
@@ -138,6 +146,7 @@ class Connection:
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
+        self._observer.started()
         self._tasks.start_soon(self._listen)
         self._tasks.start_soon(self._outbox.run)
         self._tasks.start_soon(self._waiting.watch_deadlines)
@@ -170,8 +179,11 @@ class Connection:
 
     def _take(self, received: Received, size: int) -> None:
         if received.notifications:
+            self._observer.received(received.notifications)
             for subscription in tuple(self._subscriptions):
                 subscription.put(received.notifications, size)
+        for oddity in received.oddities:
+            self._observer.odd(oddity)
         for answer in received.answers:
             self._waiting.settle(answer)
         for request in received.requests:
@@ -238,6 +250,7 @@ class Connection:
         if self._failure is not None:
             return
         self._failure = failure
+        self._observer.stopped(failure)
         self._ended.set()
         self._dispatch.cancel_all()
         self._waiting.end(failure)

@@ -15,12 +15,14 @@ from holdfast.failures import Failure, boundary, to_rpc_error
 from holdfast.rpc.core.messages import UNREADABLE
 from holdfast.rpc.failures import MethodUnknown, ParamsInvalid, RequestCancelled, TooManyRequests
 from holdfast.rpc.model import Request, RequestId
+from holdfast.telemetry import Redactor, ValueRedactor
 
 Params = TypeVar("Params")
 ErrorForm = Callable[[Failure], Mapping[str, object]]
 Settle = Callable[[Request, object], Awaitable[None]]
 
 _REASON_MAX = 500
+_clean = ValueRedactor(Redactor().text)  # a failure may quote what a handler was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,17 @@ class Handler(Generic[Params]):
             return await self.call(params)
 
 
+def own_error(failure: Failure) -> Mapping[str, object]:
+    """Write a failure for our own protocols: one code, the whole failure in the data."""
+    return _clean.mapping(to_rpc_error(failure))
+
+
+def foreign_error(failure: Failure) -> Mapping[str, object]:
+    """Write a failure with the usual JSON-RPC codes, for wires that are not ours."""
+    code = -32601 if isinstance(failure, MethodUnknown) else failure.kind.rpc_code
+    return _clean.mapping(to_rpc_error(failure, code=code))
+
+
 @dataclass(frozen=True, slots=True)
 class Service:
     """What one side offers the other, and how much of it at a time."""
@@ -50,13 +63,7 @@ class Service:
     )
     running_max: int = 64
     waiting_max: int = 1024
-    error_form: ErrorForm = to_rpc_error
-
-
-def foreign_error(failure: Failure) -> Mapping[str, object]:
-    """Write a failure with the usual JSON-RPC codes, for wires that are not ours."""
-    code = -32601 if isinstance(failure, MethodUnknown) else failure.kind.rpc_code
-    return to_rpc_error(failure, code=code)
+    error_form: ErrorForm = own_error
 
 
 class Dispatch:
