@@ -4,6 +4,7 @@ from holdfast.world.beneath import Entry, Opening, Root, Sort
 from holdfast.world.chance import Chance, IdMaker, SystemChance
 from holdfast.world.clock import Clock, SystemClock
 from holdfast.world.database import Database, Transaction, Upgrade
+from holdfast.world.retrying import Waiting, retrying
 
 __all__ = [
     "Chance",
@@ -18,4 +19,6 @@ __all__ = [
     "SystemClock",
     "Transaction",
     "Upgrade",
+    "Waiting",
+    "retrying",
 ]

@@ -1,0 +1,194 @@
+"""When a failed call is made again: row by row, then whatever the numbers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from holdfast.failures import (
+    Again,
+    Enough,
+    Failure,
+    Recovery,
+    RetryPolicy,
+    decide,
+    parse_retry_after,
+)
+from holdfast.rpc.failures import TooManyRequests
+
+pytestmark = pytest.mark.promise("T5")
+
+POLICY = RetryPolicy()
+NOW = 784_111_777.0  # Sun, 06 Nov 1994 08:49:37 GMT, the example of the HTTP specification
+
+
+def failure(*, retryable: bool = True, retry_after: float | None = None) -> Failure:
+    made = TooManyRequests(in_flight_max=1)
+    recovery = Recovery.RETRY_BACKOFF if retryable else Recovery.ESCALATE
+    return made.narrow(recovery=recovery, retryable=retryable, retry_after=retry_after)
+
+
+def test_the_default_is_three_retries_shortly_then_slower() -> None:
+    assert POLICY.waits == ((0.1, 0.5), (1.0, 2.0), (4.0, 8.0))
+
+
+@pytest.mark.parametrize(
+    ("held", "attempt", "safe", "chance", "verdict"),
+    [
+        (failure(), 1, True, 0.0, Again(0.1, 2)),
+        (failure(), 2, True, 0.0, Again(1.0, 3)),
+        (failure(), 2, True, 0.5, Again(1.5, 3)),
+        (failure(), 3, True, 0.0, Again(4.0, 4)),
+        (failure(), 3, True, 0.75, Again(7.0, 4)),
+        (failure(), 4, True, 0.0, Enough("tried often enough")),
+        (failure(), 100, True, 0.0, Enough("tried often enough")),
+        (failure(retryable=False), 1, True, 0.0, Enough("repeating cannot help")),
+        (failure(), 1, False, 0.0, Enough("repeating is not safe")),
+        (failure(retryable=False), 1, False, 0.0, Enough("repeating cannot help")),
+        (failure(retry_after=7.0), 1, True, 0.9, Again(7.0, 2)),
+        (failure(retry_after=0.0), 3, True, 0.9, Again(0.0, 4)),
+        (failure(retry_after=-3.0), 1, True, 0.9, Again(0.0, 2)),
+        (failure(retry_after=60.0), 1, True, 0.0, Again(60.0, 2)),
+        (failure(retry_after=60.1), 1, True, 0.0, Enough("asked to wait longer than allowed")),
+        (
+            failure(retry_after=float("inf")),
+            1,
+            True,
+            0.0,
+            Enough("asked to wait longer than allowed"),
+        ),
+        (failure(retry_after=7.0), 4, True, 0.0, Enough("tried often enough")),
+        (failure(retryable=False, retry_after=7.0), 1, True, 0.0, Enough("repeating cannot help")),
+        (failure(retry_after=7.0), 1, False, 0.0, Enough("repeating is not safe")),
+    ],
+)
+def test_verdict(
+    held: Failure, attempt: int, safe: bool, chance: float, verdict: Again | Enough
+) -> None:
+    assert decide(held, attempt=attempt, safe=safe, chance=chance, policy=POLICY) == verdict
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> RetryPolicy:
+    longest = draw(st.floats(0, 1e6))
+    bounds = st.floats(0, longest)
+    ranges = st.tuples(bounds, bounds).map(lambda pair: (min(pair), max(pair)))
+    return RetryPolicy(waits=tuple(draw(st.lists(ranges, max_size=6))), wait_longest=longest)
+
+
+@given(
+    policy=policies(),
+    attempt=st.integers(1, 20),
+    chance=st.floats(0, 1, exclude_max=True),
+    retry_after=st.none() | st.floats(allow_nan=False),
+    retryable=st.booleans(),
+    safe=st.booleans(),
+)
+def test_whatever_the_numbers(  # one argument for each number
+    policy: RetryPolicy,
+    attempt: int,
+    chance: float,
+    retry_after: float | None,
+    retryable: bool,
+    safe: bool,
+) -> None:
+    held = failure(retryable=retryable, retry_after=retry_after)
+    verdict = decide(held, attempt=attempt, safe=safe, chance=chance, policy=policy)
+
+    if isinstance(verdict, Again):
+        assert retryable
+        assert safe
+        assert attempt <= len(policy.waits)
+        assert verdict.attempt == attempt + 1
+        assert 0.0 <= verdict.wait <= policy.wait_longest
+        assert retry_after is None or verdict.wait >= retry_after
+    else:
+        too_long = retry_after is not None and retry_after > policy.wait_longest
+        assert not retryable or not safe or attempt > len(policy.waits) or too_long
+
+
+@given(policies(), st.floats(0, 1, exclude_max=True))
+def test_trying_always_ends(policy: RetryPolicy, chance: float) -> None:
+    attempt, waited = 1, 0.0
+    while isinstance(
+        verdict := decide(failure(), attempt=attempt, safe=True, chance=chance, policy=policy),
+        Again,
+    ):
+        attempt, waited = verdict.attempt, waited + verdict.wait
+
+    assert attempt == len(policy.waits) + 1
+    assert waited <= policy.wait_longest * len(policy.waits)
+
+
+@pytest.mark.parametrize(
+    "waits", [((2.0, 1.0),), ((-1.0, 1.0),), ((0.0, 61.0),)], ids=["backwards", "past", "long"]
+)
+def test_a_policy_that_cannot_be_kept_is_a_bug(waits: tuple[tuple[float, float], ...]) -> None:
+    with pytest.raises(AssertionError):
+        RetryPolicy(waits=waits)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("0", 0.0),
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("007", 7.0),
+        ("9" * 18, float("9" * 18)),
+        ("Sun, 06 Nov 1994 08:49:47 GMT", 10.0),
+        ("Sun, 06 Nov 1994 08:49:47 -0000", 10.0),
+        ("Sun, 06 Nov 1994 09:49:47 +0100", 10.0),
+        ("Sunday, 06-Nov-94 08:49:47 GMT", 10.0),
+        ("Sun Nov  6 08:49:47 1994", 10.0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0.0),
+        ("Sun, 06 Nov 1994 08:00:00 GMT", 0.0),
+        ("Mon, 01 Jan 1900 00:00:00 GMT", 0.0),
+        ("", None),
+        ("soon", None),
+        ("-1", None),
+        ("1.5", None),
+        ("1e3", None),
+        ("+5", None),
+        ("٣", None),
+        ("²", None),
+        ("nan", None),
+        ("inf", None),
+        ("10 seconds", None),
+        ("Sun, 99 Nov 1994 08:49:47 GMT", None),
+        ("Sun, 06 Nov 1994 99:49:47 GMT", None),
+        ("Sun, 06 Nov 99999999999 08:49:47 GMT", None),
+        ("\0", None),
+    ],
+)
+def test_retry_after(header: str, seconds: float | None) -> None:
+    assert parse_retry_after(header, now=NOW) == seconds
+
+
+@given(st.text(max_size=60) | st.from_regex(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} .*"))
+def test_any_header_is_read_or_ignored(header: str) -> None:
+    seconds = parse_retry_after(header, now=NOW)
+
+    assert seconds is None or 0.0 <= seconds < float("inf")
+
+
+@given(
+    st.datetimes(datetime(1970, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC)),
+    st.floats(0, 1e10),
+)
+def test_every_http_date_is_understood(date: datetime, now: float) -> None:
+    date = date.replace(microsecond=0)
+    assume(date.timestamp() >= 0)
+
+    got = parse_retry_after(format_datetime(date, usegmt=True), now=now)
+
+    assert got == max(0.0, date.timestamp() - now)
+
+
+@given(st.integers(0, 10**17))
+def test_every_number_of_seconds_is_understood(seconds: int) -> None:
+    assert parse_retry_after(str(seconds), now=NOW) == float(seconds)
