@@ -1,0 +1,1 @@
+"""An SDK for the Codex app-server that survives everything."""

@@ -1,0 +1,1 @@
+"""Decisions about a Codex conversation, without I/O."""

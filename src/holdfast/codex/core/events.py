@@ -1,0 +1,74 @@
+"""Read the server's news, and say which turn of which thread it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.codex.model import UnknownEvent
+from holdfast.codex.wire.generated import (
+    NOTIFICATIONS,
+    AgentMessageDeltaNotification,
+    CommandExecutionOutputDeltaNotification,
+    FileChangeOutputDeltaNotification,
+    PlanDeltaNotification,
+    ReasoningSummaryTextDeltaNotification,
+    ReasoningTextDeltaNotification,
+)
+from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.reading import read_params
+from holdfast.rpc.failures import ParamsInvalid
+from holdfast.rpc.model import Notification
+
+DELTAS = (
+    AgentMessageDeltaNotification,
+    CommandExecutionOutputDeltaNotification,
+    FileChangeOutputDeltaNotification,
+    PlanDeltaNotification,
+    ReasoningSummaryTextDeltaNotification,
+    ReasoningTextDeltaNotification,
+)
+"""What only repeats, bit by bit, what a completed item says as a whole."""
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_READ: dict[str, Callable[[msgspec.Raw], Message]] = {
+    method: msgspec.json.Decoder(kind).decode for method, kind in NOTIFICATIONS.items()
+}
+
+
+def is_known(method: str) -> bool:
+    """Whether this version has a type for such news."""
+    return method in _READ
+
+
+def read_event(notification: Notification) -> Message:
+    """Read one notification; what is unknown or misshapen stays readable as it came."""
+    read = _READ.get(notification.method)
+    if read is not None:
+        try:
+            return read(notification.params)
+        except _UNREADABLE:
+            pass  # most often something new, which the lenient reading knows how to take
+        try:
+            return read_params(
+                notification.method, NOTIFICATIONS[notification.method], notification.params
+            )
+        except ParamsInvalid:
+            pass
+    return UnknownEvent(notification.method, _anything(notification.params))
+
+
+def thread_of(event: Message) -> str | None:
+    """The thread that an event is about, if it is about one."""
+    found = getattr(event, "thread_id", None)
+    if found is None and isinstance(event, UnknownEvent) and isinstance(event.params, dict):
+        found = event.params.get("threadId")
+    return found if isinstance(found, str) else None
+
+
+def _anything(params: msgspec.Raw) -> object:
+    try:
+        return msgspec.json.decode(params) if bytes(params) else None
+    except _UNREADABLE:
+        return None

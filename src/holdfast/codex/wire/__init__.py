@@ -1,0 +1,1 @@
+"""What goes over the wire between a client and the Codex app-server."""

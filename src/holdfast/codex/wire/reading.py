@@ -1,0 +1,115 @@
+"""Read records from the wire, forgiving what a newer or a careless server sends.
+
+A record that fits is read at once. One that does not is read again member by member: a member
+that may be absent falls back to its default, and an item of an unknown kind becomes the foreign
+member of its union. Only a record that lacks what it cannot do without is refused.
+"""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import TypeGuard, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import decode
+
+from holdfast.codex.wire.message import Message
+from holdfast.rpc.failures import AnswerInvalid, ParamsInvalid
+
+FOREIGN = "?"  # the tag that no server sends
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_EMPTY = (b"", b"null")  # what a peer may send for a record without members
+_REASON_MAX = 500
+
+M = TypeVar("M", bound=Message)
+
+
+def read_params(method: str, wanted: type[M], params: Raw) -> M:
+    """Read what a notification or a request says, or raise `ParamsInvalid`."""
+    try:
+        return decode(params, type=wanted)
+    except _UNREADABLE:
+        pass  # most often something new, which the second reading knows how to take
+    try:
+        return _read_again(wanted, params)
+    except _UNREADABLE as error:
+        raise ParamsInvalid(method=method, reason=str(error)[:_REASON_MAX]) from error
+
+
+def read_answer(method: str, wanted: type[M], result: Raw) -> M:
+    """Read what a request was answered with, or raise `AnswerInvalid`."""
+    try:
+        return read_params(method, wanted, result)
+    except ParamsInvalid as misfit:
+        raise AnswerInvalid(method=method, reason=misfit.reason) from misfit.__cause__
+
+
+def _read_again(wanted: type[M], raw: Raw) -> M:
+    value: object = {} if bytes(raw) in _EMPTY else decode(raw)
+    return _record(value, wanted)
+
+
+def _fit(value: object, wanted: object) -> object:
+    """Make a value fit a type of the wire, or raise why it cannot."""
+    try:
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError:
+        match get_origin(wanted), get_args(wanted):
+            case (origin, parts) if origin in {Union, UnionType}:
+                return _member(value, parts)
+            case (origin, (part, _)) if origin is tuple and _is_list(value):
+                return tuple(_fit(each, part) for each in value)
+            case (origin, (_, part)) if origin is dict and _is_object(value):
+                return {key: _fit(each, part) for key, each in value.items()}
+            case _ if _is_record(wanted):
+                return _record(value, wanted)
+            case _:
+                raise
+
+
+def _member(value: object, parts: tuple[object, ...]) -> object:
+    """Fit a value to the member of a union that its tag names, else to the foreign one."""
+    tagged = {part.__struct_config__.tag: part for part in parts if _is_record(part)}
+    if _is_object(value) and FOREIGN in tagged:
+        foreign = tagged[FOREIGN]
+        kind = str(value.get(foreign.__struct_config__.tag_field or "", ""))
+        if kind in tagged and kind != FOREIGN:
+            return _record(value, tagged[kind])
+        return _record({**value, "kind": kind, "fields": value}, foreign)
+    for part in parts:
+        try:
+            return _fit(value, part) if part is not type(None) else msgspec.convert(value, part)
+        except msgspec.ValidationError:
+            continue
+    raise msgspec.ValidationError(f"{type(value).__name__} is not of the union")
+
+
+def _record(value: object, wanted: type[M]) -> M:
+    """Build a record from the members that fit; those that do not must be dispensable."""
+    if not _is_object(value):
+        raise msgspec.ValidationError(f"{wanted.__name__} is no {type(value).__name__}")
+    members: dict[str, object] = {}
+    for field in msgspec.structs.fields(wanted):
+        if field.encode_name not in value:
+            if field.required:
+                raise msgspec.ValidationError(f"{wanted.__name__} lacks `{field.encode_name}`")
+            continue
+        try:
+            members[field.name] = _fit(value[field.encode_name], field.type)
+        except msgspec.ValidationError:
+            if field.required:
+                raise
+    return wanted(**members)
+
+
+def _is_record(wanted: object) -> TypeGuard[type[Message]]:
+    return isinstance(wanted, type) and issubclass(wanted, Message)
+
+
+def _is_object(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[object]]:
+    return isinstance(value, list)
