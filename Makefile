@@ -29,7 +29,7 @@ check: $(READY)  ## lint, types, layers and the shape of the code
 	@echo "All checks passed."
 
 bench: $(READY)  ## measure, and write docs/benchmarks.md
-	@$(BIN)/python -m bench.run docs/benchmarks.md
+	@$(BIN)/python bench/run.py docs/benchmarks.md
 
 docs: $(READY)  ## write the generated pages: docs/failures.md and docs/reference/cli.md
 	@$(BIN)/python -m holdfast.app.catalogue docs/failures.md
