@@ -1,4 +1,4 @@
-"""Open what lies beneath a directory, one name at a time, where no system call does it whole.
+"""Open what lies beneath a directory, name by name, where no system call does it whole.
 
 No name is ever resolved by the kernel through a link: every step opens one name in a directory
 that is already open, links are read and their targets walked in the same way, and `..` goes back
