@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -54,7 +55,8 @@ class SystemDisk:
             try:
                 _sync(number)
             finally:
-                os.close(number)
+                with suppress(OSError):
+                    os.close(number)
 
     def names(self, path: Path) -> list[str]:
         """The names in a directory, sorted."""
@@ -125,10 +127,10 @@ class SystemFile:
             return True
 
     def close(self) -> None:
-        """Let go of it; may be called again."""
+        """Let go of it; may be called again, and never fails."""
         if self.number >= 0:
             number, self.number = self.number, -1
-            with self._naming:
+            with suppress(OSError):  # it is closed all the same, and what matters was synced
                 os.close(number)
 
 

@@ -22,7 +22,7 @@ from holdfast.world.failures import (
     StoreReadOnly,
 )
 from holdfast.world.ports import Disk, FileStatus, OpenFile
-from holdfast.world.reading import Entry, RecordSchema, Survey, read_entries, survey
+from holdfast.world.reading import JournalEntry, RecordSchema, Survey, read_entries, survey
 from holdfast.world.repair import cut_tail, rewrite
 from holdfast.world.replace import remove_leftovers, write_all
 
@@ -98,7 +98,7 @@ class Journal:
             self._seq += len(batch)
         return first
 
-    def read(self, *, after: int = 0) -> Iterator[Entry]:
+    def read(self, *, after: int = 0) -> Iterator[JournalEntry]:
         """Yield what is on disk now, from the record that follows number `after`."""
         return read_entries(
             self._file, self.path, schema=self._schema, after=after, until=self._kept.size

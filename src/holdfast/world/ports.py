@@ -48,7 +48,7 @@ class OpenFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it; may be called again."""
+        """Let go of it; may be called again, and never fails."""
         ...
 
 

@@ -22,7 +22,7 @@ _PIECE_BYTES = 1024 * 1024
 _DAMAGE_LISTED_MAX = 100
 
 
-class Entry(msgspec.Struct, frozen=True):
+class JournalEntry(msgspec.Struct, frozen=True):
     """One record, as JSON in the current version of its schema."""
 
     seq: int
@@ -45,7 +45,7 @@ class Survey:
 
 def read_journal(
     disk: Disk, path: Path, *, schema: RecordSchema, after: int = 0
-) -> Iterator[Entry]:
+) -> Iterator[JournalEntry]:
     """Yield what is intact in a journal that anyone may be writing, and change nothing.
 
     What a living writer has not finished is simply not there yet; what it has not synced may be
@@ -60,7 +60,7 @@ def read_journal(
 
 def read_entries(
     file: OpenFile, path: Path, *, schema: RecordSchema, after: int = 0, until: int | None = None
-) -> Iterator[Entry]:
+) -> Iterator[JournalEntry]:
     """Yield the intact records after seq `after`, of the first `until` bytes of a journal."""
     reading = _Reading(schema, path)
     for found in scan(file, Scanner(), until=until):
@@ -130,11 +130,11 @@ class _Reading:
             self._upgrades = self._schema.upgrades_from(record.version, path=self._path)
             self._version = record.version
 
-    def entry(self, record: Record) -> Entry:
+    def entry(self, record: Record) -> JournalEntry:
         """Bring the record that was met last up to date."""
         if not self._upgrades:
-            return Entry(record.seq, record.data)
+            return JournalEntry(record.seq, record.data)
         value: object = msgspec.json.decode(record.data)
         for upgrade in self._upgrades:
             value = upgrade(value)
-        return Entry(record.seq, msgspec.json.encode(value))
+        return JournalEntry(record.seq, msgspec.json.encode(value))
