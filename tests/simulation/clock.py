@@ -10,9 +10,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+_TURNS_MAX = 100_000
+
 
 class Deadlock(RuntimeError):
     """Every task waits, and nothing is scheduled that could wake one."""
+
+
+class Livelock(RuntimeError):
+    """Tasks keep running, and time does not pass."""
 
 
 class _Numbered(asyncio.Task[Any]):  # Any: tasks of every result
@@ -49,7 +55,7 @@ class _NeverBlocks(selectors.BaseSelector):
         if timeout is None:
             waiting = "\n  ".join(self.loop.waiting()) or "nobody"
             raise Deadlock(f"at t={self.loop.now:.3f} nothing is scheduled; waiting:\n  {waiting}")
-        self.loop.now += max(timeout, 0.0)
+        self.loop.pass_time(max(timeout, 0.0))
         return []
 
 
@@ -59,6 +65,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self, seed: int) -> None:
         self.now = 0.0
         self.trace = 0  # a checksum of when how many tasks were ready
+        self._turns_still = 0
         self._chance = random.Random(seed)
         selector = _NeverBlocks()
         super().__init__(selector)
@@ -69,6 +76,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self.now
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock; a loop that turns for long without doing so has lost its way."""
+        self.now += seconds
+        self._turns_still = 0 if seconds else self._turns_still + 1
+        if self._turns_still > _TURNS_MAX:
+            self._turns_still = 0  # so that the tasks can still be cancelled
+            turning = "\n  ".join(self.waiting())
+            raise Livelock(f"at t={self.now:.3f} time stands still; running:\n  {turning}")
 
     def waiting(self) -> list[str]:
         """Who waits for what: each task by name, with the calls it is in."""

@@ -18,6 +18,9 @@ class Nemesis:
     def __init__(self, chance: random.Random, one: MemoryTransport, two: MemoryTransport) -> None:
         self._chance = chance
         self._ends = (one, two)
+        # A link that will break at a byte carries at once: its twin in memory would otherwise
+        # deliver the last line although it lost the lines before it.
+        self._prompt: set[MemoryTransport] = set()
         self._faults: list[Callable[[], str]] = [
             self._jitter,
             self._jitter,
@@ -38,11 +41,11 @@ class Nemesis:
 
     def _jitter(self) -> str:
         for end in self._ends:
-            end.outgoing.delay = self._chance.choice([0.0, 0.001, 0.3, 1.5])
+            self._slow_down(end, self._chance.choice([0.0, 0.001, 0.3, 1.5]))
         return "jitter"
 
     def _stall(self) -> str:
-        self._chance.choice(self._ends).outgoing.delay = 1_000.0
+        self._slow_down(self._chance.choice(self._ends), 1_000.0)
         return "stall"
 
     def _junk(self) -> str:
@@ -61,5 +64,12 @@ class Nemesis:
         return "cut"
 
     def _cut_mid_message(self) -> str:
-        self._chance.choice(self._ends).outgoing.cut_after = self._chance.randrange(1, 2_000)
+        end = self._chance.choice(self._ends)
+        self._prompt.add(end)
+        end.outgoing.delay = 0.0
+        end.outgoing.cut_after = self._chance.randrange(1, 2_000)
         return "cut soon"
+
+    def _slow_down(self, end: MemoryTransport, delay: float) -> None:
+        if end not in self._prompt:
+            end.outgoing.delay = delay

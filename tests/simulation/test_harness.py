@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from tests.simulation.clock import Deadlock
+from tests.simulation.clock import Deadlock, Livelock
 from tests.simulation.harness import Trial, simulate
 
 pytest_plugins = ["pytester"]
@@ -43,6 +44,11 @@ async def stuck(trial: Trial) -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(patient, name="the patient one")
+
+
+async def restless(trial: Trial) -> None:
+    while True:
+        await anyio.lowlevel.checkpoint()
 
 
 async def unlucky(trial: Trial) -> None:
@@ -92,6 +98,11 @@ def test_a_deadlock_names_those_who_wait() -> None:
         Deadlock, match=r"the patient one: .*patient \(test_harness.py:\d+\) → wait"
     ):
         simulate(stuck, 1)
+
+
+def test_a_livelock_names_those_who_run() -> None:
+    with pytest.raises(Livelock, match=r"time stands still; running:\n.*restless"):
+        simulate(restless, 1)
 
 
 def test_a_failure_says_how_to_see_it_again(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import anyio
@@ -52,6 +53,7 @@ class Side:
     answered: list[int] = field(default_factory=list[int])
     told: int = 0
     heard: list[int] = field(default_factory=list[int])
+    ended: float = math.inf  # when its connection did
 
     async def serve(self, params: dict[str, int]) -> object:
         token = params["token"]
@@ -65,6 +67,10 @@ class Side:
         service = Service({"take": Handler(dict[str, int], self.serve)}, running_max=4)
         return Terms(service=service, limits=Limits(in_flight_max=in_flight_max))
 
+    async def note_end(self, connection: Connection) -> None:
+        self.trial.note(self.name, "ended", (await connection.wait_ended()).code)
+        self.ended = anyio.current_time()
+
     async def ask(self, connection: Connection, token: int, timeout: float) -> None:
         """Ask once: it ends in time, and with an answer to this very question."""
         began = anyio.current_time()
@@ -75,7 +81,9 @@ class Side:
         except ENDS as end:
             self.trial.note(self.name, token, end.code)
             got = None
-        assert anyio.current_time() - began <= timeout + MOMENT
+        now = anyio.current_time()
+        assert now <= began + timeout + MOMENT
+        assert now <= max(began, self.ended) + MOMENT, "it outlived its connection"
         assert got in {None, token}
         if got is not None:
             self.answered.append(token)
@@ -128,10 +136,10 @@ async def converse(
             tasks.start_soon(side.tell, connection, 50)
             for caller in range(3):
                 tasks.start_soon(side.ask_on, connection, 100 * caller)
+            tasks.start_soon(side.note_end, connection)
         await nemesis.trouble(lasting=trial.chance.uniform(0.0, 30.0), told=trial.note)
-        with anyio.fail_after(CALM):
-            for connection in (left, right):
-                trial.note("ended", (await connection.wait_ended()).code)
+        await anyio.sleep(MOMENT)
+        assert max(one.ended, two.ended) < math.inf
 
 
 def check_safety(teller: Side, hearer: Side) -> None:
