@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import cast
 
 import anyio
 from msgspec import Raw
@@ -51,11 +52,11 @@ class Approvals:
     async def _decide(self, method: str, approval: Approval) -> Decision | Reply:
         if self.hook is None:
             return Decision.DECLINE
-        decision: object = Decision.DECLINE
+        decision: object = None  # a hook is foreign code: it may return anything
         with anyio.move_on_after(self.patience) as patience:
             try:
                 with boundary("codex.approval"):
-                    decision = await self.hook(approval)
+                    decision = cast("object", await self.hook(approval))  # whatever it promised
             except Failure as failure:
                 self._blame(failure)
         if patience.cancelled_caught:

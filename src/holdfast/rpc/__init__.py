@@ -9,7 +9,7 @@ from holdfast.rpc.dispatch import Handler, Service, foreign_error, own_error
 from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
 from holdfast.rpc.introduction import HELLO, introduce, welcoming
 from holdfast.rpc.launch import Command
-from holdfast.rpc.ports import Transport
+from holdfast.rpc.ports import Follower, Transport
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.unix import UnixServer, UnixTransport, connect, listen
 
@@ -19,6 +19,7 @@ __all__ = [
     "ChildTransport",
     "Command",
     "Connection",
+    "Follower",
     "Gate",
     "Handler",
     "Hello",

@@ -42,6 +42,10 @@ class ChildTransport:
         """Hand messages over, in order, waiting while the child is slow to read."""
         await self._stream.writer.send(messages)
 
+    def offer(self, messages: Sequence[bytes]) -> bool:
+        """Hand messages over if that needs no waiting, and say whether it was done."""
+        return self._stream.writer.offer(messages)
+
     async def aclose(self) -> None:
         """End the child and all its descendants, first kindly, in bounded time whoever cancels.
 

@@ -23,7 +23,7 @@ from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed
 from holdfast.rpc.model import OWN_DIALECT, Answer, Dialect, Request
 from holdfast.rpc.observing import Observer
 from holdfast.rpc.outbox import Outbox
-from holdfast.rpc.ports import Transport
+from holdfast.rpc.ports import Follower, Transport
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.waiting import Waiting
 from holdfast.telemetry import Telemetry
@@ -65,7 +65,7 @@ class Connection:
         self._outbox = Outbox(transport)
         self._observer = Observer(self._terms.telemetry, self._terms.peer)
         self._waiting = Waiting(self._peer, self._say)
-        self._subscriptions: list[Subscription] = []
+        self._followers: list[Follower] = []
         self._tasks: TaskGroup = anyio.create_task_group()
         self._ended = anyio.Event()
         self._failure: Failure | None = None
@@ -132,12 +132,16 @@ class Connection:
     ) -> Subscription:
         """Follow all notifications from now on; close the subscription when done."""
         backlog = Backlog(overflow=overflow, items_max=items_max, bytes_max=bytes_max)
-        subscription = Subscription(backlog, self._unsubscribe)
-        if self._failure is None:
-            self._subscriptions.append(subscription)
-        else:
-            subscription.end(self._failure)
+        subscription = Subscription(backlog, self._unfollow)
+        self.follow(subscription)
         return subscription
+
+    def follow(self, follower: Follower) -> None:
+        """Tell someone all news from now on, until the connection ends."""
+        if self._failure is None:
+            self._followers.append(follower)
+        else:
+            follower.end(self._failure)
 
     async def aclose(self) -> None:
         """End the conversation; may be called again."""
@@ -180,8 +184,8 @@ class Connection:
     def _take(self, received: Received, size: int) -> None:
         if received.notifications:
             self._observer.received(received.notifications)
-            for subscription in tuple(self._subscriptions):
-                subscription.put(received.notifications, size)
+            for follower in tuple(self._followers):
+                follower.put(received.notifications, size)
         for oddity in received.oddities:
             self._observer.odd(oddity)
         for answer in received.answers:
@@ -241,9 +245,9 @@ class Connection:
         if self._terms.calls is not None:
             self._terms.calls.admit(method)
 
-    def _unsubscribe(self, subscription: Subscription) -> None:
-        if subscription in self._subscriptions:
-            self._subscriptions.remove(subscription)
+    def _unfollow(self, follower: Follower) -> None:
+        if follower in self._followers:
+            self._followers.remove(follower)
 
     def _end(self, failure: Failure) -> None:
         """Tell everyone; the first reason stays."""
@@ -254,9 +258,9 @@ class Connection:
         self._ended.set()
         self._dispatch.cancel_all()
         self._waiting.end(failure)
-        for subscription in tuple(self._subscriptions):
-            subscription.end(failure)
-        self._subscriptions.clear()
+        for follower in tuple(self._followers):
+            follower.end(failure)
+        self._followers.clear()
 
 
 def _read(answer: Answer, method: str, result: type[Result] | None) -> Result | Raw:

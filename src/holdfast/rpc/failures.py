@@ -57,8 +57,6 @@ class ErrorResponse(
     kind=Kind.BROKEN,
     title="The request was refused",
     user_message="{method} was refused: {error_message}",
-    retryable=True,
-    actions=(Action.RETRY, Action.CANCEL),
 ):
     """The other side answered a request with an error."""
 

@@ -1,9 +1,12 @@
-"""What a connection needs from the thing that carries its messages."""
+"""What a connection needs from those below and above it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
+
+from holdfast.failures import Failure
+from holdfast.rpc.model import Notification
 
 
 class Transport(Protocol):
@@ -34,4 +37,16 @@ class Transport(Protocol):
 
     async def aclose(self) -> None:
         """End it and release all it holds; may be called again, and by any task."""
+        ...
+
+
+class Follower(Protocol):
+    """Is told all news of a connection, at once and in order; must neither wait nor raise."""
+
+    def put(self, batch: Sequence[Notification], size: int) -> None:
+        """Take what one read yielded: so many bytes."""
+        ...
+
+    def end(self, failure: Failure) -> None:
+        """Learn that nothing will follow, and why; may be told again."""
         ...

@@ -144,7 +144,7 @@ if sys.platform == "linux":
         """What a file of /proc says; nothing once the process is gone or is not ours to see."""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except (FileNotFoundError, PermissionError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             return b""
         try:
             return b"".join(iter(partial(os.read, fd, 2**16), b""))

@@ -85,10 +85,11 @@ def peer_uid(connection: socket.socket) -> int:
     """The user at the other end, as the kernel knows it."""
     if sys.platform == "linux":
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        return int(struct.unpack("=iII", credentials)[1])
+        uid = struct.unpack("=iII", credentials)[1]
     else:
         xucred = connection.getsockopt(0, 1, 76)  # SOL_LOCAL, LOCAL_PEERCRED
-        return int(struct.unpack_from("=II", xucred)[1])
+        uid = struct.unpack_from("=II", xucred)[1]
+    return int(uid)
 
 
 def _check_length(path: Path) -> None:

@@ -109,6 +109,19 @@ class CarriesMessages(Conversations):
                 assert sum(map(len, sent)) < HELD_BYTES_MAX
                 assert await take(receiver, len(sent)) == sent
 
+    async def test_an_offer_is_taken_while_there_is_room_and_never_in_part(self) -> None:
+        """What is offered arrives if it was taken; once a slow reader reads, more is taken."""
+        async with self.connected() as (ours, far):
+            taken: list[bytes] = []
+            for batch in ([message] for message in numbered(range(100_000))):
+                if not ours.offer(batch):
+                    break
+                taken += batch
+            assert 0 < len(taken) < 100_000
+            assert await take(far, len(taken)) == taken
+            assert ours.offer([b'{"n":"more"}'])
+            assert await take(far, 1) == [b'{"n":"more"}']
+
     async def test_a_send_that_is_cancelled_happens_whole_or_not_at_all(self) -> None:
         """Nothing is lost of what was sent before and after it."""
         async with self.connected() as (ours, far), anyio.create_task_group() as tasks:

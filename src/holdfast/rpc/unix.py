@@ -44,6 +44,10 @@ class UnixTransport:
         """Hand messages over, in order, waiting while the other side is slow to read."""
         await self._stream.writer.send(messages)
 
+    def offer(self, messages: Sequence[bytes]) -> bool:
+        """Hand messages over if that needs no waiting, and say whether it was done."""
+        return self._stream.writer.offer(messages)
+
     async def aclose(self) -> None:
         """Say what is still unsaid, but not for long, and end the connection."""
         if self._closed is not None:

@@ -30,15 +30,24 @@ class LineWriter:
     async def send(self, messages: Sequence[bytes]) -> None:
         """Hand messages over whole, or, when cancelled or ended while waiting, not at all."""
         await self._room()
-        data = join(messages)
-        self._write(data)
+        self.offer(messages)
         if self.error:
             await self._room()  # until it is known why
         # Whoever sends without end to one who reads as fast must not starve all others.
-        self._unyielded_bytes += len(data)
         if self._unyielded_bytes > UNSENT_BYTES_MAX:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
+
+    def offer(self, messages: Sequence[bytes]) -> bool:
+        """Hand messages over whole if there is room for them, and say whether there was."""
+        if self._failure is not None:
+            raise copy(self._failure)
+        if not self._has_room():
+            return False
+        data = join(messages)
+        self._unyielded_bytes += len(data)
+        self._write(data)
+        return True
 
     async def flushed(self) -> None:
         """Wait until all that was sent has left, or never will."""
@@ -97,8 +106,11 @@ class LineWriter:
             self._unsent.clear()
         self._wake()
 
+    def _has_room(self) -> bool:
+        return not self.error and len(self._unsent) < UNSENT_BYTES_MAX
+
     async def _room(self) -> None:
-        while self._failure is None and (self.error or len(self._unsent) >= UNSENT_BYTES_MAX):
+        while self._failure is None and not self._has_room():
             await self._turn()
         if self._failure is not None:
             raise copy(self._failure)

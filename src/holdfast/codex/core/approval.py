@@ -91,7 +91,7 @@ def write_decision(approval: Approval, decision: Decision | Reply) -> Message:
             scope = "session" if word is Decision.ACCEPT_FOR_SESSION else "turn"
             return PermissionsRequestApprovalResponse(permissions if granted else {}, scope)
         case InputApproval():
-            answers = decision.answers if isinstance(decision, Reply) else {}
+            said = decision if isinstance(decision, Reply) else Reply({})
             return ToolRequestUserInputResponse(
-                {id_: ToolRequestUserInputAnswer(said) for id_, said in answers.items()}
+                {id_: ToolRequestUserInputAnswer(words) for id_, words in said.answers.items()}
             )

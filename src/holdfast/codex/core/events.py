@@ -61,9 +61,13 @@ def read_event(notification: Notification) -> Message:
 
 def thread_of(event: Message) -> str | None:
     """The thread that an event is about, if it is about one."""
-    found = getattr(event, "thread_id", None)
-    if found is None and isinstance(event, UnknownEvent) and isinstance(event.params, dict):
-        found = event.params.get("threadId")
+    found: object = getattr(event, "thread_id", None)
+    if isinstance(event, UnknownEvent):
+        match event.params:
+            case {"threadId": str(thread)}:
+                return thread
+            case _:
+                return None
     return found if isinstance(found, str) else None
 
 

@@ -1,0 +1,62 @@
+"""Ask the app-server: each method within its limit, again when it was too busy to look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from holdfast.codex.core.limits import limit_of
+from holdfast.codex.failures import CodexOverloaded
+from holdfast.codex.wire.message import Message
+from holdfast.codex.wire.reading import read_answer
+from holdfast.failures import RetryPolicy
+from holdfast.rpc import Connection
+from holdfast.rpc.failures import ErrorResponse
+from holdfast.telemetry import Telemetry
+from holdfast.telemetry.model import Level
+from holdfast.world import Chance, Waiting, retrying
+
+_OVERLOADED = -32001
+_POLICY = RetryPolicy()
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The requests of one connection."""
+
+    connection: Connection
+    telemetry: Telemetry
+    chance: Chance
+
+    async def typed(
+        self, method: str, params: Message, result: type[M], *, timeout: float | None = None
+    ) -> M:
+        """Ask and read the answer, forgiving what a newer server adds."""
+        return read_answer(method, result, await self.raw(method, params, timeout=timeout))
+
+    async def raw(self, method: str, params: object, *, timeout: float | None = None) -> Raw:
+        """Ask and return the answer as it came."""
+        limit = timeout
+        if limit is None:
+            limit = limit_of(method, msgspec.to_builtins(params))
+
+        async def once() -> Raw:
+            try:
+                return await self.connection.request(method, params, timeout=limit)
+            except ErrorResponse as refused:
+                if refused.error_code == _OVERLOADED:
+                    raise CodexOverloaded(method=method) from refused
+                raise
+
+        # A server that turned a request away has done nothing: asking again is safe.
+        return await retrying(
+            once, safe=True, policy=_POLICY, chance=self.chance, announce=self._announce
+        )
+
+    async def _announce(self, waiting: Waiting) -> None:
+        again = {"wait": waiting.wait, "retry": waiting.retry, "retries_max": waiting.retries_max}
+        self.telemetry.note(Level.WARNING, "codex is overloaded; asking again", fields=again)
