@@ -127,6 +127,22 @@ def test_no_swap_leads_outside(
     assert {at.name: at.read_bytes() for at in outside.iterdir()} == {"file": SECRET}
 
 
+def test_renames_elsewhere_do_not_get_in_the_way(place: Path) -> None:
+    """The kernel is unsure of `..` while anyone renames anything, and then says: try again."""
+    (place / "one").mkdir()
+    (place / "other").symlink_to("nowhere")
+    (place / "root" / "winding").symlink_to("a/../" * 750 + "a/b/file")
+    with Root.at(place / "root") as root, swapping(place / "one", place / "other"):
+
+        def read() -> bytes:
+            with root.open(RelativePath.of("winding"), Opening.READ, follow=True) as file:
+                return file.readall()
+
+        found = count(read, 3_000)
+
+    assert found == {"inside": 3_000, "outside": 0, "refused": 0}
+
+
 def test_the_race_is_real(place: Path) -> None:
     """Opening without any check does get outside, so the swapping is seen by an opener."""
     with swapping(*traps(place, "parent")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import unicodedata
@@ -246,6 +247,16 @@ def test_an_escape_names_the_path_and_the_root(place: Path, opener: Opener) -> N
         root.stat(RelativePath.of("dir/out"), follow=True)
 
     assert raised.value == PathEscapes(path="dir/out", root=str(place / "root"))
+
+
+def test_a_kernel_that_cannot_be_sure_is_done_without(place: Path) -> None:
+    def unsure(root: int, path: bytes, flags: int, mode: int) -> int:
+        raise BlockingIOError(errno.EAGAIN, "try again")
+
+    with below(place, unsure) as root:
+        assert read(root, RelativePath.of("dir/in"), follow=True) == b"inside"
+        with refused(PathEscapes, path="chain"):
+            read(root, RelativePath.of("chain"), follow=True)
 
 
 @contextmanager

@@ -36,6 +36,8 @@ def outcome(opener: Opener, root: int, path: str, wanted: int) -> str | tuple[in
     """What was opened, by device and inode, or the name of the refusal."""
     try:
         opened = opener(root, path.encode(), wanted, 0o600 if wanted & os.O_CREAT else 0)
+    except BlockingIOError:  # somebody on this machine renamed something meanwhile
+        return outcome(opener, root, path, wanted)
     except OSError as error:
         return errno.errorcode[error.errno or 0]
     try:
@@ -66,7 +68,8 @@ def test_it_agrees_with_the_kernel(tree: dict[str, str | None], path: str, wante
     with tempfile.TemporaryDirectory() as place:
         root = Path(place, "x", "root")
         root.mkdir(parents=True)
-        plant(root, tree)
+        plant(root, tree)  # which may itself go up through a link
+        beside = sorted(os.listdir(root.parent))
         descriptor = os.open(root, os.O_RDONLY)
         try:
             theirs = outcome(open_beneath, descriptor, path, wanted & ~os.O_CREAT)
@@ -78,7 +81,7 @@ def test_it_agrees_with_the_kernel(tree: dict[str, str | None], path: str, wante
         finally:
             os.close(descriptor)
         assert os.listdir(place) == ["x"]
-        assert os.listdir(Path(place, "x")) == ["root"]
+        assert sorted(os.listdir(root.parent)) == beside
 
 
 @pytest.mark.parametrize(("links", "refusal"), [(40, None), (41, "ELOOP")])

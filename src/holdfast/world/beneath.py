@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from io import FileIO
@@ -204,9 +204,11 @@ class Root:
                 os.close(descriptor)
 
     def _resolve(self, path: RelativePath | None, flags: int, mode: int) -> int:
-        raw = b"." if path is None else path.raw
+        asked = (self._descriptor, b"." if path is None else path.raw, flags, mode)
         try:
-            return self._opener(self._descriptor, raw, flags, mode)
+            with suppress(BlockingIOError):  # so much is renamed that the kernel cannot be sure
+                return self._opener(*asked)
+            return open_by_walking(*asked)
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise PathEscapes(path=str(path), root=self._name) from error

@@ -16,7 +16,7 @@ from functools import cache
 _NUMBER = 437  # the same on every architecture that Python runs on here
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
-_TRIES_MAX = 256
+_TRIES_MAX = 32
 
 
 class _How(ctypes.Structure):
@@ -30,7 +30,7 @@ class _How(ctypes.Structure):
 def open_beneath(root: int, path: bytes, flags: int, mode: int) -> int:
     """Open `path` below the directory `root`; raise OSError, EXDEV if it leads out.
 
-    EAGAIN means that something moved during resolution and the kernel could not be sure.
+    EAGAIN means that while `..` was resolved somebody renamed something, anywhere, each time.
     """
     assert b"\0" not in path, "the call would silently stop reading there"
     how = _How(flags | os.O_CLOEXEC, mode, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
