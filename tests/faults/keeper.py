@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from holdfast.failures import Failure
-from holdfast.world.core.records import encode
+from holdfast.world.core.records import encode_record
 from holdfast.world.disk import SystemDisk, SystemFile
 from holdfast.world.journal import Journal
 from holdfast.world.replace import replace_file
@@ -73,7 +73,7 @@ def main(root: Path, records: int, habits: list[str]) -> None:
         return
     say("open", waits=waits)
     for number in range(1, records + 1):
-        data = encode([number, PADDING])
+        data = encode_record([number, PADDING])
         if "early" in habits:
             say(f"kept {number}")
         attempt(f"kept {number}", lambda data=data: journal.append([data]), waits=waits)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.core.records import Record, encode, write_line
+from holdfast.world.core.records import Record, encode_record, write_line
 from tests.faults.keeper import LOG, SCHEMA, main_when_told
 from tests.faults.verdict import Before, Told, complaints
 
@@ -34,7 +34,7 @@ OPENING = b'{"format":1,"log":"%b","schema":"%b","repairs":{}}' % (
 )
 LINES = [
     write_line(Record(0, 1, 1, OPENING, is_opening=True)),
-    *(write_line(Record(seq, 1, 1, encode([100 + seq, "old"]))) for seq in (1, 2, 3)),
+    *(write_line(Record(seq, 1, 1, encode_record([100 + seq, "old"]))) for seq in (1, 2, 3)),
 ]
 SCENARIOS = {
     "new": Before(),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.core.records import encode
+from holdfast.world.core.records import encode_record
 from holdfast.world.disk import SystemDisk
 from holdfast.world.failures import DiskFull, DiskReadOnly
 from holdfast.world.reading import read_journal
@@ -25,14 +25,14 @@ def test_a_journal_goes_on_once_there_is_room_again(tmp_path: Path) -> None:
         kept = 0
         with pytest.raises(DiskFull):
             while True:
-                journal.append([encode(["x" * 3000])] * 3)
+                journal.append([encode_record(["x" * 3000])] * 3)
                 kept += 3
         with pytest.raises(DiskFull):
-            journal.append([encode(["x" * 3000])] * 3)
+            journal.append([encode_record(["x" * 3000])] * 3)
         assert len(list(journal.read())) == kept > 0
 
         (root / "filler").unlink()
-        assert journal.append([encode("new")]) == kept + 1
+        assert journal.append([encode_record("new")]) == kept + 1
         assert len(list(journal.read())) == kept + 1
         journal.close()
         reopened = opened(root)
@@ -54,7 +54,7 @@ def test_a_read_only_disk_is_read_and_not_written(tmp_path: Path) -> None:
     place = tmp_path / "small"
     with mounted(place, "-t", "tmpfs", "-o", "size=256k", "tmpfs") as root:
         journal = opened(root)
-        journal.append([encode("a")])
+        journal.append([encode_record("a")])
         journal.close()
         with mounted(tmp_path / "view", "--bind", "-o", "ro", str(root)) as view:
             with pytest.raises(DiskReadOnly):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.world.core.records import encode
+from holdfast.world.core.records import encode_record
 from tests.faults.keeper import content, opened
 
 
@@ -54,7 +54,7 @@ def complaints(root: Path, before: Before, told: Told) -> list[str]:
     """What is wrong, if anything: a lost or invented record, a mixed file, an unusable journal."""
     journal = opened(root)
     found = [msgspec.json.decode(entry.data)[0] for entry in journal.read()]
-    first = journal.append([encode([-1])])
+    first = journal.append([encode_record([-1])])
     journal.close()
     kept, ours = found[: len(before.records)], found[len(before.records) :]
     wrong: list[str] = []

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.failures import Failure
-from holdfast.world.core.records import Record, encode, write_line
+from holdfast.world.core.records import Record, encode_record, write_line
 from holdfast.world.core.scan import Damage, Reason
 from holdfast.world.crashing import CrashingDisk, PowerLost, Trouble
 from holdfast.world.disk import SystemDisk
@@ -44,7 +44,7 @@ def opened(
 
 
 def append(journal: Journal, *values: object) -> int:
-    return journal.append([encode(value) for value in values])
+    return journal.append([encode_record(value) for value in values])
 
 
 def entries(journal: Journal, after: int = 0) -> Entries:
@@ -522,7 +522,7 @@ def test_no_error_loses_what_was_acknowledged(
         acknowledged += batch
     if journal is not None:
         live = [entry.data for entry in journal.read()] if disk.operations > 60 else None
-        assert live is None or live == [bytes(encode(value)) for value in acknowledged]
+        assert live is None or live == [bytes(encode_record(value)) for value in acknowledged]
     found = survivors(disk.crash(seed))
 
     remaining = iter(found)

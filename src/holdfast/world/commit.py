@@ -17,7 +17,7 @@ import anyio.lowlevel
 
 from holdfast.failures import Failure, boundary
 from holdfast.nouns import Cursor
-from holdfast.world.core.records import Encoded, encode
+from holdfast.world.core.records import Encoded, encode_record
 from holdfast.world.failures import JournalUncertain
 from holdfast.world.journal import Journal
 
@@ -42,7 +42,7 @@ class GroupCommit:
 
         The record of an appender that is cancelled may be kept.
         """
-        data = encode(record)
+        data = encode_record(record)
         while self._next.is_full:
             await self._next.woken.wait()
         batch = self._next

@@ -65,11 +65,12 @@ class SystemDisk:
 
     def status(self, path: Path) -> FileStatus | None:
         """Say which file has this name, if any has."""
-        with _Naming(path):
-            try:
-                return _status(os.stat(path))
-            except FileNotFoundError:
-                return None
+        try:
+            return _status(os.stat(path))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise disk_failure(error, path=str(path)) from error
 
     def fresh_word(self) -> str:
         """A word that nobody has used in a file name, nor will."""

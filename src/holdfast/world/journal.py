@@ -12,7 +12,7 @@ from typing import Self
 
 from holdfast.failures import Failure
 from holdfast.world.core.opening import FORMAT, Opening, Repairs
-from holdfast.world.core.records import Encoded, Record, encode, write_line, write_lines
+from holdfast.world.core.records import Encoded, Record, encode_record, write_line, write_lines
 from holdfast.world.failures import (
     DiskMissing,
     DiskOccupied,
@@ -57,7 +57,7 @@ class Journal:
         self._held = held
         self._file = file
         self._seq = found.seq
-        self._kept = replace(file.status(), size=found.end)
+        self._kept = file.status()._replace(size=found.end)
         self._refusal: Failure | None = None
         self._guard = Lock()
 
@@ -114,7 +114,9 @@ class Journal:
         """Write the opening, and make the file's name as durable as its content."""
         opening = Opening(FORMAT, self.log, self._schema.name, self.repairs)
         line = write_line(
-            Record(self._seq, self.epoch, self._schema.version, encode(opening), is_opening=True)
+            Record(
+                self._seq, self.epoch, self._schema.version, encode_record(opening), is_opening=True
+            )
         )
         self._write(line if is_terminated else b"\n" + line)
         self._disk.sync_directory(self.path.parent)

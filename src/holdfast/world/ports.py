@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class FileStatus:
+class FileStatus(NamedTuple):
     """Which file this is, whatever its name, and how long it is."""
 
     device: int

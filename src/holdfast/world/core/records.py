@@ -1,10 +1,10 @@
 """How a record is written as one line of a journal.
 
-    { "seq":7,"epoch":2,"version":1,"crc":"25732c3b","record":{"any":"JSON"}}
+    { "seq":7,"epoch":2,"version":1,"record":{"any":"JSON"},"crc":"770af622"}
 
 `seq` counts the records of the log from 1, `epoch` the writers that opened it, `version` is that
 of the schema it was written with. The first line of a writer says `opening` instead of `record`
-and repeats the `seq` before it. The checksum covers all but itself.
+and repeats the `seq` before it. The checksum covers what stands before it, from the first quote.
 
 The space after the first brace makes the beginning of a line unmistakable: in compact JSON a
 quote that follows a space either ends a string, so that no word can come after it, or is escaped.
@@ -25,7 +25,7 @@ MARKER = b'{ "seq":'
 RECORD_BYTES_MAX = 16 * 1024 * 1024
 
 Encoded = NewType("Encoded", bytes)
-"""The JSON text of one record, known to fit in a line: made by `encode` and `accept` alone."""
+"""The JSON of one record, known to fit in a line: only the two functions below make it."""
 
 _encode = msgspec.json.Encoder().encode
 _check = msgspec.json.Decoder(msgspec.Raw).decode
@@ -41,16 +41,16 @@ class Record(msgspec.Struct, frozen=True):
     is_opening: bool = False
 
 
-def encode(value: object) -> Encoded:
+def encode_record(value: object) -> Encoded:
     """Write a value as the JSON of a record, or refuse it."""
     try:
         data = _encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise RecordRefused(reason=f"{type(value).__name__}: {error}") from error
-    return accept(data)
+    return accept_record(data)
 
 
-def accept(data: bytes) -> Encoded:
+def accept_record(data: bytes) -> Encoded:
     """Make sure that bytes are one compact JSON text that a line can hold, or refuse them."""
     if len(data) > RECORD_BYTES_MAX:
         raise RecordRefused(reason=f"it is longer than {RECORD_BYTES_MAX} bytes")
@@ -80,16 +80,6 @@ def write_lines(batch: Sequence[Encoded], *, first: int, epoch: int, version: in
     )
 
 
-def checksum(covered: bytes, word: bytes, data: bytes) -> int:
-    """The checksum of a line: of its numbers, of what it is, and of its JSON."""
-    return crc32(data, crc32(word, crc32(covered)))
-
-
 def _line(seq: int, writer: bytes, word: bytes, data: bytes) -> bytes:
-    covered = b'"seq":%d,%b' % (seq, writer)
-    return b'{ %b,"crc":"%08x","%b":%b}\n' % (
-        covered,
-        checksum(covered, word, data),
-        word,
-        data,
-    )
+    body = b'"seq":%d,%b,"%b":%b' % (seq, writer, word, data)
+    return b'{ %b,"crc":"%08x"}\n' % (body, crc32(body))

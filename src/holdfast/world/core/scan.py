@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from zlib import crc32
 
-from holdfast.world.core.records import MARKER, RECORD_BYTES_MAX, Record, accept, checksum
+from holdfast.world.core.records import MARKER, RECORD_BYTES_MAX, Record, accept_record
 from holdfast.world.failures import RecordRefused
 
 _NUMBER = rb"(0|[1-9][0-9]{0,17})"
 _HEAD = re.compile(
-    rb'\{ ("seq":%b,"epoch":%b,"version":%b),"crc":"([0-9a-f]{8})","(record|opening)":'
-    % (_NUMBER, _NUMBER, _NUMBER)
+    rb'\{ "seq":%b,"epoch":%b,"version":%b,"(record|opening)":' % (_NUMBER, _NUMBER, _NUMBER)
 )
+_TAIL = re.compile(rb',"crc":"([0-9a-f]{8})"\}')
+_TAIL_BYTES = len(b',"crc":"00000000"}')
+_COVERED_AT = len(b"{ ")
 _LINE_BYTES_MAX = RECORD_BYTES_MAX + 256
 
 
@@ -101,14 +103,14 @@ class Scanner:
 
     def _whole_line(self, text: bytes, start: int, newline: int, base: int) -> int | None:
         """Read an intact line quickly; None when it needs a closer look."""
+        end = newline - _TAIL_BYTES
         head = _HEAD.match(text, start, newline)
-        if head is None or text[newline - 1] != 0x7D:  # the brace that closes it
+        tail = _TAIL.match(text, end, newline)
+        if head is None or tail is None:
             return None
-        covered, seq, epoch, version, crc, word = head.groups()
-        data = text[head.end() : newline - 1]
-        if checksum(covered, word, data) != int(crc, 16):
+        if crc32(text[start + _COVERED_AT : end]) != int(tail[1], 16):
             return None
-        record = Record(int(seq), int(epoch), int(version), data, word == b"opening")
+        record = _record(head, text[head.end() : end])
         self._keep(record, base + start, newline + 1 - start, is_terminated=True)
         return newline + 1
 
@@ -116,15 +118,12 @@ class Scanner:
         """Look for an intact record at the beginning of `part`; return how much is dealt with."""
         head = _HEAD.match(part)
         if head is not None:
-            covered, seq, epoch, version, crc, word = head.groups()
-            expected, running, at = int(crc, 16), crc32(word, crc32(covered)), head.end()
-            while (brace := part.find(b"}", at)) >= 0:
-                running, at = crc32(part[at:brace], running), brace
-                if running == expected and _is_json(data := part[head.end() : brace]):
-                    record = Record(int(seq), int(epoch), int(version), data, word == b"opening")
-                    self._keep(record, offset, brace + 1, is_terminated=False)
-                    return brace + 1
-                running, at = crc32(b"}", running), brace + 1
+            running, at = 0, _COVERED_AT
+            for tail in _TAIL.finditer(part, head.end()):
+                running, at = crc32(part[at : tail.start()], running), tail.start()
+                if running == int(tail[1], 16) and _is_json(data := part[head.end() : at]):
+                    self._keep(_record(head, data), offset, tail.end(), is_terminated=False)
+                    return tail.end()
         self._step_over(part, offset)
         return len(part)
 
@@ -177,9 +176,14 @@ def _stop(text: bytes, start: int, newline: int, *, is_last: bool) -> int | None
     return limit - len(MARKER) + 1 if limit - start > _LINE_BYTES_MAX else None
 
 
+def _record(head: re.Match[bytes], data: bytes) -> Record:
+    seq, epoch, version, word = head.groups()
+    return Record(int(seq), int(epoch), int(version), data, word == b"opening")
+
+
 def _is_json(data: bytes) -> bool:
     try:
-        accept(data)
+        accept_record(data)
     except RecordRefused:
         return False
     return True
