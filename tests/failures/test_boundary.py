@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import anyio
 import pytest
@@ -122,7 +124,7 @@ def test_a_declared_failure_stands_for_its_group() -> None:
     "failure", [Specimen(name=BEETLE), UnexpectedError(error="E", text="", where="")]
 )
 def test_a_failure_leaves_its_task_group_alone_and_with_its_cause(
-    guard: type[ungrouped], failure: Failure
+    guard: Callable[[], AbstractContextManager[None]], failure: Failure
 ) -> None:
     failure.__cause__ = cause = OSError("pipe")
 

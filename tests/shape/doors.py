@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from tests.shape.source import Source
 
 _WIRING = {"app", "cli"}  # they put the parts together, so they may see them
-_DOORS = ([], ["model"], ["failures"], ["contract"], ["client"], ["testing"])
-_PURE = {"failures": 0, "model": 1, "core": 2, "ports": 2}
-_SHELL = 3
+_DOORS: tuple[list[str], ...] = ([], ["model"], ["failures"], ["contract"], ["client"], ["testing"])
+_PURE = {"failures": 0, "wire": 1, "model": 2, "core": 3, "ports": 3}  # wire: a foreign protocol
+_SHELL = 4
 _GROUND = {"failures", "nouns"}
 
 

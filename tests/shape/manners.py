@@ -85,7 +85,7 @@ def failures_at_home(source: Source) -> Iterator[str]:
 
 def pure_decisions(source: Source) -> Iterator[str]:
     """What decides is told the time and given the bytes; it neither asks nor prints."""
-    pure = {"core", "model", "failures", "ports"}
+    pure = {"core", "model", "failures", "ports", "wire"}
     if source.room not in {"nouns", "failures"} and not pure.intersection(source.inside[:1]):
         return
     for node in ast.walk(source.tree):

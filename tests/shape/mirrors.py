@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 _PLAIN = {"__init__", "failures", "model", "ports"}  # nothing in them decides or acts
+_OF_TESTS = {"testing"}  # twins and contract suites: tests run them all the time
 
 
 def orphans(source: Iterable[PurePosixPath], tests: Iterable[PurePosixPath]) -> Iterator[str]:
@@ -22,5 +23,5 @@ def untested(source: Iterable[PurePosixPath], tests: Iterable[PurePosixPath]) ->
     """Modules that decide or act, and have no tests of their own."""
     there = set(tests)
     for path in source:
-        if path.stem not in _PLAIN and path.with_name(f"test_{path.name}") not in there:
+        if path.stem not in _PLAIN | _OF_TESTS and path.with_name(f"test_{path.name}") not in there:
             yield str(path)
