@@ -13,6 +13,7 @@ _LAST_RESORT = "failures/boundary.py"
 _DIRECTIVE = re.compile(r"#\s*(?:type:\s*ignore|noqa|pyright:\s*ignore)[^#]*")
 _TEXTS = {"message", "user_message"}
 _ERROR_NAMES = {"failure", "error", "exc", "exception", "cause"}
+_THREADS = {"threading", "multiprocessing", "concurrent"}
 _CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
 
 
@@ -92,6 +93,21 @@ def pure_decisions(source: Source) -> Iterator[str]:
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
         if called in {"open", "print", "input"} or _ends_like(called, _CLOCKS):
             yield f"line {node.lineno}: {called}"
+
+
+def threads_in_world(source: Source) -> Iterator[str]:
+    """Only the writers of `world` use threads."""
+    if source.room == "world":
+        return
+    for node in ast.walk(source.tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            if name.partition(".")[0] in _THREADS or name.startswith("anyio.to_thread"):
+                yield f"line {node.lineno}: {name}"
 
 
 def real_parts(source: Source) -> Iterator[str]:

@@ -73,6 +73,8 @@ PLANTED: list[tuple[Rule, str, str]] = [
     (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.now(UTC)"),
     (manners.pure_decisions, "nouns/ids.py", "x = datetime.datetime.today()"),
     (manners.pure_decisions, "rpc/model.py", "with open('a') as file: ..."),
+    (manners.threads_in_world, "rpc/peer.py", "from threading import Thread"),
+    (manners.threads_in_world, "rpc/peer.py", "from anyio import to_thread"),
     (manners.real_parts, "test_peer.py", "from unittest.mock import patch"),
     (manners.real_parts, "test_peer.py", "import unittest.mock"),
     (manners.real_parts, "test_peer.py", "time.sleep(1)"),
@@ -126,6 +128,7 @@ HARMLESS: list[tuple[Rule, str, str]] = [
     (manners.failures_at_home, "failures/base.py", "class A(Failure, code='A_B', kind=K): ..."),
     (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.fromtimestamp(now, UTC)"),
     (manners.pure_decisions, "world/clock.py", "x = datetime.now(UTC)"),
+    (manners.threads_in_world, "world/commit.py", "import threading"),
     (manners.real_parts, "test_peer.py", "import time\ntime.monotonic()"),
 ]
 

@@ -28,6 +28,7 @@ RULES: list[Rule] = [
     manners.no_text_decides,
     manners.failures_at_home,
     manners.pure_decisions,
+    manners.threads_in_world,
 ]
 
 # An exemption is one line: the rule, the module, the reason.
