@@ -5,9 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "holdfast.cli.main"]
+
+
+@contextmanager
+def short_home() -> Generator[Path]:
+    """A home of a usual length: sockets lie below it, and their paths must be short."""
+    with tempfile.TemporaryDirectory(prefix="home-") as path:
+        yield Path(path)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

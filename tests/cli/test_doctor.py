@@ -7,15 +7,22 @@ import os
 import pwd
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import environment, holdfast
+from tests.cli.running import environment, holdfast, short_home
 
 
-def test_a_person_gets_a_page_that_ends_with_what_to_do(tmp_path: Path) -> None:
-    done = holdfast("doctor", home=tmp_path)
+@pytest.fixture
+def home() -> Generator[Path]:
+    with short_home() as path:
+        yield path
+
+
+def test_a_person_gets_a_page_that_ends_with_what_to_do(home: Path) -> None:
+    done = holdfast("doctor", home=home)
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Holdfast ")
@@ -26,8 +33,8 @@ def test_a_person_gets_a_page_that_ends_with_what_to_do(tmp_path: Path) -> None:
     }
 
 
-def test_a_program_gets_one_object(tmp_path: Path) -> None:
-    done = holdfast("doctor", "--json", home=tmp_path)
+def test_a_program_gets_one_object(home: Path) -> None:
+    done = holdfast("doctor", "--json", home=home)
     (line,) = done.stdout.splitlines()
     report = json.loads(line)
 
@@ -37,8 +44,8 @@ def test_a_program_gets_one_object(tmp_path: Path) -> None:
     assert all(check["remedy"] for check in report["checks"] if check["status"] == "failed")
 
 
-def test_it_is_quick(tmp_path: Path) -> None:
-    report = json.loads(holdfast("doctor", "--json", home=tmp_path).stdout)
+def test_it_is_quick(home: Path) -> None:
+    report = json.loads(holdfast("doctor", "--json", home=home).stdout)
 
     assert max(check["durationSeconds"] for check in report["checks"]) < 5.0
 

@@ -6,11 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+from tests.cli.running import short_home
 
 ROOT = Path(__file__).parents[2]
 PASSED_ON = ("PIP_", "UV_", "SSL_", "HTTP", "HTTPS", "NO_PROXY", "http", "no_proxy")
@@ -28,9 +29,8 @@ def clone(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home() -> Generator[Path]:
-    """A home of a usual length: sockets lie below it, and their paths must be short."""
-    with tempfile.TemporaryDirectory(prefix="home-") as path:
-        yield Path(path)
+    with short_home() as path:
+        yield path
 
 
 @pytest.mark.long
@@ -64,6 +64,21 @@ def test_without_any_python_it_says_so(clone: Path, tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert "no python3 was found" in done.stderr
+
+
+def test_without_the_venv_module_it_names_the_package(clone: Path, tmp_path: Path) -> None:
+    tools = _tools(tmp_path)
+    python = tools / "python3"
+    python.write_text(
+        f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1;; esac\nexec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+
+    done = _make("run", clone, tmp_path, PATH=str(tools))
+
+    version = "python{}.{}-venv".format(*sys.version_info[:2])
+    assert done.returncode == 2
+    assert f"sudo apt install {version}" in done.stderr
 
 
 def test_without_a_network_it_says_so_and_tries_again_next_time(

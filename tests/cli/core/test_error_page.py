@@ -7,7 +7,7 @@ import pytest
 from holdfast.app.failures import SettingInvalid
 from holdfast.cli.core.error_page import error_page, next_step
 from holdfast.cli.core.look import FINE, PLAIN, Look
-from holdfast.cli.failures import UsageWrong
+from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.failures import Failure, Ids, UnexpectedError
 
 WIDE = Look(80, is_coloured=False, signs=FINE)
@@ -49,6 +49,7 @@ def test_facts_never_steer_the_terminal() -> None:
     ("failure", "expected"),
     [
         (WRONG, "Change the setting, then try again."),
+        (OutputLost(reason="full"), "Free some disk space, then try again."),
         (UsageWrong(problem="p", read_on="r"), "Change what was asked for, then try again."),
     ],
 )
