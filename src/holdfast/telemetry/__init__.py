@@ -1,1 +1,49 @@
-"""The telemetry room."""
+"""What the operator may want to know, through one door and without secrets.
+
+The sinks that need a library of their own are loaded when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from holdfast.telemetry.core.redaction import Redactor, StreamRedactor
+from holdfast.telemetry.core.values import ValueRedactor
+from holdfast.telemetry.door import Telemetry
+from holdfast.telemetry.ports import Sink
+
+if TYPE_CHECKING:
+    from holdfast.telemetry.artefact import ArtefactSink, read_failures
+    from holdfast.telemetry.log import LogSink, Style
+    from holdfast.telemetry.metrics import MetricsSink
+    from holdfast.telemetry.otel import OtelSink
+
+__all__ = [
+    "ArtefactSink",
+    "LogSink",
+    "MetricsSink",
+    "OtelSink",
+    "Redactor",
+    "Sink",
+    "StreamRedactor",
+    "Style",
+    "Telemetry",
+    "ValueRedactor",
+    "read_failures",
+]
+
+_LOADED_WHEN_ASKED = {
+    "ArtefactSink": "artefact",
+    "read_failures": "artefact",
+    "LogSink": "log",
+    "Style": "log",
+    "MetricsSink": "metrics",
+    "OtelSink": "otel",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_WHEN_ASKED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LOADED_WHEN_ASKED[name]}"), name)
