@@ -19,6 +19,8 @@ from holdfast.rpc.core.framing import MESSAGE_BYTES_MAX
 from holdfast.rpc.core.tail import TAIL_BYTES
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
 from holdfast.rpc.launch import Command
+from holdfast.rpc.reader_loop import READ_BYTES, UNREAD_BYTES_MAX
+from holdfast.rpc.stream_loop import VERDICT_WAIT
 from holdfast.rpc.testing import end_of, fill, take
 
 pytestmark = pytest.mark.anyio
@@ -150,10 +152,18 @@ async def test_a_child_that_closes_its_input_and_lives_on_is_lost() -> None:
 
 
 async def test_all_that_a_child_said_is_received_however_late() -> None:
-    says_much = "import os; os.write(1, b'{\"n\":1}\\n' * 20000); os.kill(os.getpid(), 9)"
+    # One write more than we hold unread at the most, which is no more than the pipe holds.
+    line, writes = b"x" * 63, (UNREAD_BYTES_MAX + READ_BYTES) // 4096 + 1
+    says_much = f"""
+import os
+for _ in range({writes}):
+    os.write(1, ({line!r} + b"\\n") * 64)
+os.kill(os.getpid(), 9)
+"""
     async with child(says_much) as transport:
         await until(lambda: not is_alive(transport.pid))
-        assert await take(transport, 20000) == [b'{"n":1}'] * 20000
+        await anyio.sleep(2 * VERDICT_WAIT)
+        assert await take(transport, 64 * writes) == [line] * 64 * writes
         assert await end_of(transport) == ConnectionLost(reason="killed by SIGKILL", status=-9)
 
 

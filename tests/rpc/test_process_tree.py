@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 
 import anyio
 import pytest
@@ -77,6 +78,30 @@ async def test_one_who_forks_all_the_time_does_not_get_away() -> None:
     with tree(FORKS_WITHOUT_END) as (it, _):
         await it.kill(patience=10.0)
         assert pids(it) == set()
+
+
+async def test_nobody_gets_to_react_to_the_death_of_another(tmp_path: Path) -> None:
+    # The youngest learns by the end of a pipe that the oldest has died.
+    watches = f"""
+import os, signal
+end, life = os.pipe()
+for number in range(100):
+    if os.fork() == 0:
+        os.setsid()
+        if number > 0:
+            os.close(life)
+        if number == 99:
+            {SAYS_READY}
+            os.read(end, 1)
+            os.open({str(tmp_path / "restarted")!r}, os.O_CREAT)
+        {WAITS.replace(chr(10), chr(10) + "        ")}
+os.close(life)
+{WAITS}
+"""
+    with tree(watches) as (it, _):
+        await it.kill(patience=30.0)
+
+    assert os.listdir(tmp_path) == []
 
 
 async def test_the_dead_are_no_members() -> None:

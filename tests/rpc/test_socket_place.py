@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import socket
 import stat
@@ -59,6 +60,19 @@ def test_a_socket_that_somebody_answers_is_left_alone(path: Path) -> None:
 
         assert raised.value == SocketTaken(path=str(path))
         assert path.lstat().st_ino == inode
+
+
+def test_no_two_processes_clear_one_directory_at_once(path: Path, directory: Path) -> None:
+    abandoned(path)
+    other = os.open(directory, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(BlockingIOError):
+            listening(path)
+        assert path.exists()
+    finally:
+        os.close(other)
+    listening(path).close()
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])

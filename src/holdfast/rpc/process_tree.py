@@ -56,14 +56,15 @@ class Tree:
         return cls(root, started=process.started if process else 0, mark=mark)
 
     def members(self) -> list[Process]:
-        """All that live, the root included."""
+        """All that live, the root included, oldest first: parents before their children."""
         recent = [process for process in _processes() if process.started >= self.started]
         found = {process for process in recent if self._belongs(process)}
         pids = {process.pid for process in found}
         while more := {p for p in recent if p.parent in pids and p.pid not in pids}:
             found |= more
             pids |= {process.pid for process in more}
-        return [process for process in found if not process.is_dead]
+        living = [process for process in found if not process.is_dead]
+        return sorted(living, key=lambda process: (process.started, process.pid))
 
     def terminate(self) -> None:
         """Ask the root and those that stayed in its group to end."""
@@ -73,7 +74,8 @@ class Tree:
     async def kill(self, *, patience: float) -> None:
         """Kill every member, and look again until none is left or patience is at its end.
 
-        They are frozen first, so that nobody forks away between being listed and being killed.
+        They are frozen first, so that nobody forks away between being listed and being killed,
+        and nobody restarts or avenges another.
         """
         wait = _LOOK_AGAIN_FIRST
         with anyio.move_on_after(patience):
@@ -83,16 +85,18 @@ class Tree:
                 await anyio.sleep(wait)
                 wait = min(2 * wait, _LOOK_AGAIN_LONGEST)
 
-    def _freeze(self) -> set[Process]:
-        frozen: set[Process] = set()
+    def _freeze(self) -> list[Process]:
+        frozen: set[int] = set()
+        members = self.members()
         for _ in range(_FREEZES_MAX):
-            new = set(self.members()) - frozen
+            new = [process for process in members if process.pid not in frozen]
             if not new:
                 break
             for process in new:
                 _signal(process, signal.SIGSTOP)
-            frozen |= new
-        return frozen
+                frozen.add(process.pid)
+            members = self.members()
+        return members
 
     def _belongs(self, process: Process) -> bool:
         return self.root in (process.pid, process.session, process.group) or (
