@@ -135,8 +135,8 @@ class Generator:
     """Collects definitions in an order in which each one's parts come before it."""
 
     definitions: Mapping[str, Schema]
-    texts: dict[str, str] = field(default_factory=dict[str, object])
-    promises: dict[str, str] = field(default_factory=dict[str, object])
+    texts: dict[str, str] = field(default_factory=dict)
+    promises: dict[str, str] = field(default_factory=dict)
     underway: set[str] = field(default_factory=set)
 
     def expression(self, schema: Schema | bool) -> str:
@@ -414,9 +414,16 @@ def printed(binary: Path) -> tuple[Schema, str]:
     """Let the binary print its schema, experimental parts included, and its version."""
     with tempfile.TemporaryDirectory() as home:
         env = {"CODEX_HOME": home, "PATH": os.defpath}
-        command = [binary, "app-server", "generate-json-schema", "--experimental", "--out", home]
+        command = [
+            str(binary),
+            "app-server",
+            "generate-json-schema",
+            "--experimental",
+            "--out",
+            home,
+        ]
         subprocess.run(command, check=True, capture_output=True, timeout=60, env=env)
-        asked = [binary, "--version"]
+        asked = [str(binary), "--version"]
         said = subprocess.run(
             asked, check=True, capture_output=True, timeout=60, env=env, text=True
         )
