@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -116,6 +116,28 @@ async def test_a_failure_of_the_model(tmp_path: Path, acts: list[Act], info: Jso
     if isinstance(said, dict):
         said = {name: details["httpStatusCode"] for name, details in said.items()}
     assert (turn["status"], said) == ("failed", info)
+
+
+async def posted(model: ModelServer) -> bytes:
+    """What a bare client reads, up to the end of the connection."""
+    port = int(model.url.split(":")[2].split("/")[0])
+    async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+        await stream.send(b"POST /v1/responses HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}")
+        said = b""
+        with suppress(anyio.EndOfStream):
+            while True:
+                said += await stream.receive()
+        return said
+
+
+async def test_a_reset_is_not_an_end_in_good_order() -> None:
+    half = Say("half", finished=False)
+    async with ModelServer([[half, Eof()], [half, Reset()]]) as model:
+        assert b'"delta": "half"' in await posted(model)
+        with pytest.raises(anyio.BrokenResourceError) as raised:
+            await posted(model)
+
+    assert isinstance(raised.value.__cause__, ConnectionResetError)
 
 
 async def test_a_wait_that_the_model_asks_for_is_a_retry(tmp_path: Path) -> None:
