@@ -139,12 +139,19 @@ class ChildFarEnd(DescriptorFarEnd):
         self._line = line
 
     async def cut(self, messages: Sequence[bytes], *, after: int) -> None:
+        await self._let_go()
         await super().cut(messages, after=after)
-        self._line.close()
 
     async def aclose(self) -> None:
+        await self._let_go()
         await super().aclose()
-        self._line.close()
+
+    async def _let_go(self) -> None:
+        """Let the child end, and wait until it is at it: a busy machine may take its time."""
+        if self._line.fileno() >= 0:
+            self._line.shutdown(socket.SHUT_WR)
+            await anyio.wait_readable(self._line)
+            self._line.close()
 
 
 class TestChild(TransportContract):
