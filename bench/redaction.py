@@ -17,10 +17,11 @@ from holdfast.world import SystemClock
 
 SIZE = 2_000_000
 TARGET = 5.0  # MB per CPU second, for every kind of text
-WORDS = (
+TEXT = (
     "connection accepted from client request started completed in ms with status user project "
     "session turn item file path line tokens used for the next answer"
-).split()
+)
+WORDS = TEXT.split()
 
 
 def logs(chance: random.Random) -> str:

@@ -61,6 +61,11 @@ class StreamRedactor:
             chunk = stage.feed(chunk, final=True)
         return chunk
 
+    @property
+    def held(self) -> int:
+        """How many characters are held back; bounded, whatever comes."""
+        return sum(len(stage.held) for stage in self._stages)
+
     def feed_data(self, chunk: bytes) -> bytes:
         """As `feed`, for bytes."""
         return self.feed(chunk.decode("latin-1")).encode("latin-1")
@@ -76,30 +81,30 @@ class _Stage:
     def __init__(self, scan: Pass) -> None:
         self._scan = scan
         self._context = ""
-        self._held = ""
+        self.held = ""
         self._rest: Rest | None = None
 
     def feed(self, chunk: str, *, final: bool) -> str:
-        self._held += chunk
+        self.held += chunk
         if self._rest is not None and not self._swallow(self._rest, final=final):
             return ""
-        text = self._context + self._held
+        text = self._context + self.held
         scan = self._scan(text, len(self._context), final)
         self._context = text[max(0, scan.keep - CONTEXT) : scan.keep]
-        self._held = text[scan.keep :]
+        self.held = text[scan.keep :]
         self._rest = scan.rest
         return scan.out
 
     def _swallow(self, rest: Rest, *, final: bool) -> bool:
         """Drop the rest of a secret that was hidden already; say whether it has ended."""
-        body = rest.body.match(self._held)
+        body = rest.body.match(self.held)
         end = body.end() if body else 0
         needed = CLOSING_LONGEST if rest.close else UNSURE
-        ended = final or len(self._held) - end >= needed
+        ended = final or len(self.held) - end >= needed
         if ended and rest.close is not None:
-            close = rest.close.match(self._held, end)
+            close = rest.close.match(self.held, end)
             end = close.end() if close else end
-        self._context = (self._context + self._held[:end])[-CONTEXT:]
-        self._held = self._held[end:]
+        self._context = (self._context + self.held[:end])[-CONTEXT:]
+        self.held = self.held[end:]
         self._rest = None if ended else rest
         return ended

@@ -66,10 +66,11 @@ class _Walk:
     def _text(self, text: str, name: str) -> str:
         cut = len(text) > TEXT_MAX
         clean = self._redact(text[:TEXT_MAX])
-        if name and not is_hidden(clean):
+        weight = weigh(name)
+        if weight is not Weight.NONE and clean and not is_hidden(clean):
             assigned = Assigned(name=name, value=clean, form=Form.QUOTED)
-            if weigh(name) is Weight.HARD or is_secret(assigned):
-                return placeholder("secret") if clean else clean
+            if weight is Weight.HARD or is_secret(assigned):
+                return placeholder("secret")
         return clean + CUT if cut else clean
 
     def _number(self, value: float | None, name: str) -> object:
