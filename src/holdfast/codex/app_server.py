@@ -127,6 +127,11 @@ class AppServer:
         """What ended the connection; None while it stands."""
         return self._connection.failure
 
+    @property
+    def is_intelligible(self) -> bool:
+        """Whether what the server says makes sense; ten malformed messages in a row do not."""
+        return self._connection.failure is not None or self._connection.healthy
+
     async def start_thread(
         self,
         *,
@@ -186,7 +191,7 @@ class AppServer:
 
     async def health(self) -> Health:
         """Say whether the server answers within five seconds; never raises."""
-        if not self._connection.healthy and self._connection.failure is None:
+        if not self.is_intelligible:
             return Health(False, "too much of what it sends makes no sense")
         try:
             await self._calls.raw(

@@ -12,7 +12,7 @@ from holdfast.codex.core.limits import limit_of
 from holdfast.codex.failures import CodexOverloaded
 from holdfast.codex.wire.message import Message
 from holdfast.codex.wire.reading import read_answer
-from holdfast.failures import RetryPolicy
+from holdfast.failures import Failure, RetryPolicy
 from holdfast.rpc import Connection
 from holdfast.rpc.failures import ErrorResponse
 from holdfast.telemetry import Telemetry
@@ -44,18 +44,21 @@ class Calls:
         if limit is None:
             limit = limit_of(method, msgspec.to_builtins(params))
 
-        async def once() -> Raw:
+        async def once() -> Raw | Failure:
             try:
                 return await self.connection.request(method, params, timeout=limit)
-            except ErrorResponse as refused:
-                if refused.error_code == _OVERLOADED:
-                    raise CodexOverloaded(method=method) from refused
-                raise
+            except Failure as failure:
+                if isinstance(failure, ErrorResponse) and failure.error_code == _OVERLOADED:
+                    raise CodexOverloaded(method=method) from failure
+                return failure  # whatever else went wrong, asking again may not be safe
 
         # A server that turned a request away has done nothing: asking again is safe.
-        return await retrying(
+        answer = await retrying(
             once, safe=True, policy=_POLICY, chance=self.chance, announce=self._announce
         )
+        if isinstance(answer, Failure):
+            raise answer
+        return answer
 
     async def _announce(self, waiting: Waiting) -> None:
         again = {"wait": waiting.wait, "retry": waiting.retry, "retries_max": waiting.retries_max}

@@ -1,0 +1,54 @@
+"""News is read leniently: what is new or misshapen stays observable, and hurts nobody."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from holdfast.codex.core.events import is_known, read_event, thread_of
+from holdfast.codex.model import UnknownEvent
+from holdfast.codex.wire.generated import AgentMessageDeltaNotification, WarningNotification
+from holdfast.codex.wire.message import Message
+from holdfast.rpc.model import Notification
+
+DELTA = "item/agentMessage/delta"
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "event", "thread"),
+    [
+        (
+            DELTA,
+            b'{"threadId":"t","turnId":"u","itemId":"i","delta":"x","new":1}',
+            AgentMessageDeltaNotification("t", "u", "i", "x"),
+            "t",
+        ),
+        ("warning", b'{"message":"m","threadId":null}', WarningNotification("m"), None),
+        ("warning", b'{"message":"m","threadId":5}', WarningNotification("m"), None),
+        (DELTA, b'{"threadId":"t"}', UnknownEvent(DELTA, {"threadId": "t"}), "t"),
+        (DELTA, b"[1]", UnknownEvent(DELTA, [1]), None),
+        (DELTA, b"", UnknownEvent(DELTA), None),
+        (DELTA, b'"\xff"', UnknownEvent(DELTA), None),
+        ("new", b'{"threadId":"t","a":1}', UnknownEvent("new", {"threadId": "t", "a": 1}), "t"),
+        ("brand/new", b'{"threadId":7}', UnknownEvent("brand/new", {"threadId": 7}), None),
+    ],
+)  # fmt: skip
+@pytest.mark.promise("F11", "F12")
+def test_every_piece_of_news_is_read_or_kept_as_it_came(
+    method: str, params: bytes, event: Message, thread: str | None
+) -> None:
+    read = read_event(Notification(method, Raw(params)))
+
+    assert read == event
+    assert thread_of(read) == thread
+
+
+@given(st.sampled_from([DELTA, "error", "turn/completed", "item/started", "x"]), st.binary())
+def test_no_params_at_all_raise(method: str, params: bytes) -> None:
+    read_event(Notification(method, Raw(params)))
+
+
+def test_what_is_known_is_known() -> None:
+    assert (is_known(DELTA), is_known("brand/new")) == (True, False)

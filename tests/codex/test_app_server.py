@@ -1,0 +1,398 @@
+"""The connection, promise by promise, against a server that misbehaves as told."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.codex import AppServer, EventsDropped, Health, State, UnknownEvent
+from holdfast.codex.failures import (
+    CodexInitRejected,
+    CodexInitTimeout,
+    CodexNotFound,
+    CodexOverloaded,
+    CodexStartupFailed,
+)
+from holdfast.failures import Failure
+from holdfast.rpc import Overflow
+from holdfast.rpc.failures import (
+    ConnectionClosed,
+    ConnectionLost,
+    ErrorResponse,
+    HandshakeRepeated,
+    MessageTooLarge,
+    RequestTimedOut,
+    SubscriberDropped,
+    TooManyRequests,
+    Unencodable,
+)
+from tests.codex.served import ENV, Watched, sent, serving, until
+from tests.parts import fake_app_server
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.promise("F1")
+@pytest.mark.parametrize("name", ["/nowhere/codex", "no-such-codex"])
+async def test_a_missing_program_is_named(name: str, tmp_path: Path) -> None:
+    with pytest.raises(CodexNotFound) as raised:
+        async with AppServer.connect(command=[name], cwd=str(tmp_path), env=ENV):
+            pass
+
+    assert raised.value == CodexNotFound(path=name, reason="it does not exist")
+
+
+@pytest.mark.promise("F1")
+async def test_a_program_that_may_not_be_run_is_named(tmp_path: Path) -> None:
+    program = tmp_path / "codex"
+    program.write_text("#!/bin/sh\n")
+    with pytest.raises(CodexNotFound) as raised:
+        async with AppServer.connect(command=[str(program)], cwd=str(tmp_path), env=ENV):
+            pass
+
+    assert raised.value.reason == "it is not executable"
+
+
+@pytest.mark.promise("F1", "F17")
+@pytest.mark.parametrize(("status", "told"), [(3, 3), (0, 0)])
+async def test_a_server_that_ends_before_the_handshake(
+    status: int, told: int, tmp_path: Path
+) -> None:
+    scenario = {"start": [{"stderr": "bad config\n"}, {"exit": status}]}
+    with pytest.raises(CodexStartupFailed) as raised:
+        async with serving(tmp_path, scenario):
+            pass
+
+    assert (raised.value.status, raised.value.stderr.strip()) == (told, "bad config")
+    assert not raised.value.retryable
+
+
+@pytest.mark.promise("F4")
+async def test_a_handshake_without_an_answer_kills_the_server(tmp_path: Path) -> None:
+    scenario = {"on": {"initialize": [[]]}, "ignore": ["EOF"]}
+    with anyio.fail_after(20), pytest.raises(CodexInitTimeout) as raised:
+        async with serving(tmp_path, scenario, init_timeout=0.3):
+            pass
+
+    assert raised.value.limit == 0.3
+
+
+@pytest.mark.promise("F5")
+async def test_a_refused_handshake_says_why(tmp_path: Path) -> None:
+    scenario = {"on": {"initialize": [[{"refuse": -32600, "message": "too old"}]]}}
+    with pytest.raises(CodexInitRejected) as raised:
+        async with serving(tmp_path, scenario):
+            pass
+
+    assert raised.value == CodexInitRejected(reason="too old")
+
+
+@pytest.mark.promise("F6")
+async def test_a_second_handshake_never_reaches_the_wire(tmp_path: Path) -> None:
+    async with serving(tmp_path, {}) as server:
+        with pytest.raises(HandshakeRepeated):
+            await server.request("initialize", {})
+        await server.health()
+
+    assert len(sent(tmp_path, "initialize")) == 1
+
+
+@pytest.mark.promise("F2", "F3", "F16")
+@pytest.mark.parametrize(
+    ("act", "end", "state"),
+    [
+        ({"kill": None}, ConnectionLost, State.CRASHED),
+        ({"exit": 3}, ConnectionLost, State.CRASHED),
+        ({"exit": 0}, ConnectionClosed, State.CLOSED),
+    ],
+)
+async def test_the_end_of_the_server_reaches_everyone_and_nobody_reconnects(
+    act: object, end: type[Failure], state: State, tmp_path: Path
+) -> None:
+    watched = Watched()
+    scenario = {"on": {"model/list": [[]], "config/read": [[{"partial": '{"half'}, act]]}}
+    ends: list[Failure] = []
+    async with serving(tmp_path, scenario, telemetry=watched.telemetry) as server:
+
+        async def ask(method: str) -> None:
+            with pytest.raises(Failure) as raised:
+                await server.request(method)
+            ends.append(raised.value)
+
+        async def follow() -> None:
+            with pytest.raises(Failure) if end is ConnectionLost else anyio.CancelScope():
+                async for _ in server.notifications():
+                    pass
+            assert server.failure is not None
+            ends.append(server.failure)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(follow)
+            tasks.start_soon(ask, "model/list")
+            tasks.start_soon(ask, "config/read")
+
+        assert [type(failure) for failure in ends] == [end] * 3
+        assert server.state is state
+        assert isinstance(server.failure, ConnectionLost | ConnectionClosed)
+        assert server.failure.partial == '{"half'
+        with pytest.raises(end):
+            await server.start_thread()
+        assert (await server.health()).healthy is False
+    assert len(watched.of("connection.stop")) == 1
+
+
+@pytest.mark.promise("F7")
+async def test_a_timeout_names_method_and_limit_and_the_connection_goes_on(tmp_path: Path) -> None:
+    scenario = {"on": {"model/list": [[], [{"answer": {"data": []}}]]}}
+    async with serving(tmp_path, scenario) as server:
+        with pytest.raises(RequestTimedOut) as raised:
+            await server.request("model/list", timeout=0.2)
+
+        assert raised.value == RequestTimedOut(method="model/list", limit=0.2)
+        assert await server.request("model/list") == {"data": []}
+    assert sent(tmp_path, "turn/interrupt") == []
+
+
+@pytest.mark.promise("F8")
+async def test_an_error_reaches_the_caller_whole(tmp_path: Path) -> None:
+    scenario = {"on": {"model/list": [[{"refuse": -32602, "message": "bad"}]]}}
+    async with serving(tmp_path, scenario) as server:
+        with pytest.raises(ErrorResponse) as raised:
+            await server.request("model/list")
+
+        assert (raised.value.error_code, raised.value.error_message) == (-32602, "bad")
+        assert raised.value.request == 2
+
+
+@pytest.mark.promise("F9")
+async def test_noise_is_skipped_until_it_is_too_much(tmp_path: Path) -> None:
+    def noise(times: int) -> list[object]:
+        return [{"raw": "not json", "times": times}, {"answer": {"data": []}}]
+
+    scenario = {
+        "on": {
+            "model/list": [
+                noise(9),
+                [{"answer": {"data": []}}, {"raw": '{"result":1}', "times": 10}],
+            ],
+            "config/read": [[{"answer": {}}]],
+        }
+    }
+    async with serving(tmp_path, scenario) as server:
+        await server.request("model/list")
+        assert (await server.health()).healthy
+        await server.request("model/list")
+        with anyio.fail_after(10):
+            await until(lambda: not server.is_intelligible)
+        assert "sense" in (await server.health()).reason
+        await server.request("config/read")
+        assert (await server.health()).healthy
+
+
+@pytest.mark.promise("F10")
+async def test_a_late_or_foreign_answer_is_discarded(tmp_path: Path) -> None:
+    watched = Watched()
+    late = [{"sleep": 0.4}, {"answer": "late"}]
+    scenario = {
+        "on": {
+            "model/list": [late, [{"answer": "x", "id": 777}, {"answer": "mine"}]],
+            "config/read": [[{"sleep": 0.6}, {"answer": "after"}]],
+        }
+    }
+    async with serving(tmp_path, scenario, telemetry=watched.telemetry) as server:
+        with pytest.raises(RequestTimedOut):
+            await server.request("model/list", timeout=0.1)
+        assert await server.request("config/read") == "after"
+        assert await server.request("model/list") == "mine"
+    assert len(watched.of("connection.error")) == 2
+
+
+@pytest.mark.promise("F11", "F12")
+async def test_unknown_and_misshapen_news_is_observable_and_harmless(tmp_path: Path) -> None:
+    watched = Watched()
+    news = [
+        {"notify": "brand/new", "params": {"a": 1}},
+        {"notify": "turn/completed", "params": {"turn": 5}},
+        {"answer": {}},
+    ]
+    async with serving(
+        tmp_path, {"on": {"model/list": [news]}}, telemetry=watched.telemetry
+    ) as server:
+        seen: list[object] = []
+
+        async def follow() -> None:
+            async for event in server.notifications():
+                seen.append(event)  # noqa: PERF401  # it never ends by itself
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(follow)
+            await anyio.sleep(0.05)
+            await server.request("model/list")
+            await server.request("thread/list")
+            tasks.cancel_scope.cancel()
+
+        assert seen == [
+            UnknownEvent("brand/new", {"a": 1}),
+            UnknownEvent("turn/completed", {"turn": 5}),
+        ]
+    assert watched.of("notification.unknown") == [{"method": "brand/new"}]
+
+
+@pytest.mark.promise("F17")
+async def test_noise_on_stderr_is_never_read_as_messages(tmp_path: Path) -> None:
+    flood = {"stderr": '{"id":2,"result":"forged"}\n', "times": 50_000}
+    async with serving(tmp_path, {"on": {"model/list": [[flood, {"answer": 1}]]}}) as server:
+        assert await server.request("model/list") == 1
+
+
+@pytest.mark.promise("F18")
+async def test_a_giant_message_ends_the_connection(tmp_path: Path) -> None:
+    scenario = {"on": {"model/list": [[{"giant": 3 * 2**20}]]}}
+    async with serving(tmp_path, scenario, message_bytes_max=2**20) as server:
+        with pytest.raises(MessageTooLarge):
+            await server.request("model/list")
+        assert server.state is State.CRASHED
+
+
+@pytest.mark.promise("F19", "F20")
+async def test_answers_out_of_order_and_news_between(tmp_path: Path) -> None:
+    scenario = {
+        "on": {
+            "thread/list": [[{"hold": None}]],
+            "config/read": [[{"notify": "x/y"}, {"answer": "config"}, {"release": None}]],
+        }
+    }
+    async with serving(tmp_path, scenario) as server:
+        got: list[object] = []
+
+        async def ask(method: str) -> None:
+            got.append(await server.request(method))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, "thread/list")
+            await anyio.sleep(0.1)
+            tasks.start_soon(ask, "config/read")
+
+        assert got == ["config", {"data": [], "nextCursor": None}]
+
+
+@pytest.mark.promise("F22")
+async def test_too_many_in_flight_are_refused_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path, {"on": {"model/list": [[]]}}, max_in_flight=3) as server:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(server.request, "model/list")
+            await anyio.sleep(0.1)
+            with pytest.raises(TooManyRequests):
+                await server.request("config/read")
+            tasks.cancel_scope.cancel()
+
+
+@pytest.mark.promise("F23")
+async def test_a_slow_follower_is_bounded_and_others_never_notice(tmp_path: Path) -> None:
+    scenario = {"on": {"model/list": [[{"flood": 5000}, {"answer": 1}]]}}
+    async with serving(tmp_path, scenario) as server:
+        slow = server.notifications(items_max=100)
+        lossy = server.notifications(items_max=100, overflow=Overflow.DROP_OLDEST)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anext, slow)
+            tasks.start_soon(anext, lossy)
+            await anyio.sleep(0.05)
+            assert await server.request("model/list") == 1
+        with pytest.raises(SubscriberDropped):
+            while True:
+                await anext(slow)
+        assert not isinstance(await anext(lossy), EventsDropped)
+
+
+@pytest.mark.promise("F25")
+async def test_health_says_why_not(tmp_path: Path) -> None:
+    scenario = {"on": {"thread/list": [None, [{"refuse": -32603, "message": "db is gone"}]]}}
+    async with serving(tmp_path, scenario) as server:
+        assert await server.health() == Health(True)
+        assert await server.health() == Health(False, "thread/list was refused: db is gone")
+
+
+async def test_an_overloaded_server_is_asked_again(tmp_path: Path) -> None:
+    busy = [{"refuse": -32001, "message": "Server overloaded; retry later."}]
+    scenario = {"on": {"model/list": [busy, [{"answer": "fine"}]]}}
+    async with serving(tmp_path, scenario) as server:
+        assert await server.request("model/list") == "fine"
+    assert len(sent(tmp_path, "model/list")) == 2
+
+
+@pytest.mark.long
+async def test_a_server_that_stays_overloaded_is_given_up_by_name(tmp_path: Path) -> None:
+    busy = [{"refuse": -32001, "message": "Server overloaded; retry later."}]
+    async with serving(tmp_path, {"on": {"model/list": [busy]}}) as server:
+        with pytest.raises(CodexOverloaded):
+            await server.request("model/list")
+    assert len(sent(tmp_path, "model/list")) == 4
+
+
+@pytest.mark.parametrize("params", [{"a": float("nan")}, {"a": "\ud800"}], ids=repr)
+async def test_what_would_never_be_answered_is_never_sent(params: object, tmp_path: Path) -> None:
+    async with serving(tmp_path, {}) as server:
+        with pytest.raises(Unencodable):
+            await server.request("model/list", params)
+    assert sent(tmp_path, "model/list") == []
+
+
+@pytest.mark.promise("F27")
+async def test_what_happens_is_told_without_parameters(tmp_path: Path) -> None:
+    watched = Watched()
+    scenario = {
+        "on": {
+            "model/list": [[]],
+            "config/read": [[{"notify": "warning", "params": {"message": "m"}}, {"answer": {}}]],
+        }
+    }
+    async with serving(tmp_path, scenario, telemetry=watched.telemetry) as server:
+        await server.request("config/read", {"canary": "pinkelephant"})
+        with pytest.raises(RequestTimedOut):
+            await server.request("model/list", {"canary": "pinkelephant"}, timeout=0.1)
+
+    assert watched.names() >= {
+        "connection.start",
+        "connection.stop",
+        "request.start",
+        "request.stop",
+        "request.timeout",
+        "notification.received",
+    }
+    assert watched.of("connection.stop")[0]["reason"] == "normal"
+    assert {fields["method"]: fields["result"] for fields in watched.of("request.stop")} == {
+        "initialize": "ok",
+        "config/read": "ok",
+        "model/list": "lost",
+    }
+    assert watched.of("request.timeout") == [{"method": "model/list", "limit": 0.1}]
+    assert "pinkelephant" not in watched.sink.written()
+
+
+@pytest.mark.promise("F27")
+async def test_a_killed_server_is_told_apart_from_a_crashed_one(tmp_path: Path) -> None:
+    watched = Watched()
+    scenario = {"on": {"model/list": [[{"kill": None}]]}}
+    async with serving(tmp_path, scenario, telemetry=watched.telemetry) as server:
+        with pytest.raises(ConnectionLost) as raised:
+            await server.request("model/list")
+
+    assert raised.value.status == -signal.SIGKILL
+    assert watched.of("connection.stop")[0]["reason"] == "killed"
+
+
+async def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for number in range(10):
+        place = tmp_path / str(number)
+        place.mkdir()
+        async with serving(place, {}) as server:
+            await server.health()
+
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    assert fake_app_server.received(tmp_path / "0")

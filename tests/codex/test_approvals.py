@@ -1,0 +1,138 @@
+"""Approvals: whatever the hook does, the server gets an answer and the turn goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.codex import Approval, CommandApproval, Decision, FileChangeApproval, Thread
+from holdfast.rpc.failures import ConnectionLost
+from tests.codex.served import Watched, serving, talking, until
+from tests.parts import fake_app_server
+
+pytestmark = pytest.mark.anyio
+BEGIN, END = {"begin": None}, {"end": "completed"}
+COMMAND, FILES = {"approve": "command"}, {"approve": "fileChange"}
+
+
+def decisions(directory: Path) -> list[object]:
+    """What the server was told, in order."""
+    answers = [m for m in fake_app_server.received(directory) if "result" in m]
+    return [answer["result"].get("decision") for answer in answers]
+
+
+@pytest.mark.parametrize("decision", Decision)
+async def test_a_decision_reaches_the_server(decision: Decision, tmp_path: Path) -> None:
+    asked: list[Approval] = []
+
+    async def hook(approval: Approval) -> Decision:
+        asked.append(approval)
+        return decision
+
+    async with talking(tmp_path, BEGIN, COMMAND, FILES, END, approvals=hook) as (_, thread):
+        await thread.ask("x")
+
+    assert decisions(tmp_path)[0] == decision.value
+    assert isinstance(asked[0], CommandApproval)
+    if decision is not Decision.CANCEL:
+        assert isinstance(asked[1], FileChangeApproval)
+
+
+async def test_without_a_hook_everything_is_declined(tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, COMMAND, END) as (_, thread):
+        answer = await thread.ask("x")
+
+    assert answer.status == "completed"
+    assert decisions(tmp_path) == ["decline"]
+
+
+@pytest.mark.promise("F13", "F27")
+async def test_a_late_hook_is_a_refusal(tmp_path: Path) -> None:
+    watched = Watched()
+
+    async def hook(approval: Approval) -> Decision:
+        await anyio.sleep(60)
+        return Decision.ACCEPT
+
+    options = {"approvals": hook, "approval_timeout": 0.2, "telemetry": watched.telemetry}
+    async with talking(tmp_path, BEGIN, COMMAND, END, **options) as (_, thread):
+        with anyio.fail_after(10):
+            answer = await thread.ask("x")
+
+    assert answer.status == "completed"
+    assert decisions(tmp_path) == ["decline"]
+    assert watched.of("approval.timeout")[0]["limit"] == 0.2
+    assert watched.of("approval.requested")
+    assert watched.of("approval.completed")[0]["decision"] == "decline"
+
+
+@pytest.mark.promise("F14")
+@pytest.mark.parametrize("returns", ["nothing", "raises"])
+async def test_a_broken_hook_is_a_refusal_and_is_logged_with_its_stack(
+    returns: str, tmp_path: Path
+) -> None:
+    watched = Watched()
+
+    async def hook(approval: Approval) -> Decision:
+        if returns == "raises":
+            raise KeyError("the hook has a bug")
+        return None  # type: ignore[return-value]  # as hooks do
+
+    async with talking(
+        tmp_path, BEGIN, COMMAND, END, approvals=hook, telemetry=watched.telemetry
+    ) as (server, thread):
+        answer = await thread.ask("x")
+        assert (await server.health()).healthy
+
+    assert answer.status == "completed"
+    assert decisions(tmp_path) == ["decline"]
+    if returns == "raises":
+        assert "in hook" in str(watched.of("note")[0]["stack"])
+
+
+@pytest.mark.promise("F15")
+async def test_a_connection_that_dies_before_the_answer_breaks_nothing_else(tmp_path: Path) -> None:
+    asked, ended = anyio.Event(), anyio.Event()
+
+    async def hook(approval: Approval) -> Decision:
+        asked.set()
+        try:
+            await anyio.sleep(60)
+        finally:
+            ended.set()
+        return Decision.ACCEPT
+
+    death = {"on": {"turn/start": [[BEGIN, COMMAND]], "model/list": [[{"kill": None}]]}}
+    async with serving(tmp_path, death, approvals=hook) as server:
+        thread = await server.start_thread()
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lost, thread)
+                await asked.wait()
+                with pytest.raises(ConnectionLost):
+                    await server.request("model/list")
+            await ended.wait()
+
+
+async def lost(thread: Thread) -> None:
+    with pytest.raises(ConnectionLost):
+        await thread.ask("x")
+
+
+async def test_an_approval_does_not_hold_up_the_rest(tmp_path: Path) -> None:
+    release = anyio.Event()
+
+    async def hook(approval: Approval) -> Decision:
+        await release.wait()
+        return Decision.ACCEPT
+
+    async with talking(tmp_path, BEGIN, COMMAND, END, approvals=hook) as (server, thread):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(thread.ask, "x")
+            await until(lambda: thread.active_turn is not None)
+            with anyio.fail_after(5):
+                assert (await server.health()).healthy
+            release.set()
+    assert decisions(tmp_path) == ["accept"]

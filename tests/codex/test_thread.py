@@ -1,0 +1,196 @@
+"""Threads and turns: one at a time, every one ends, whatever happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.codex import EventsDropped
+from holdfast.codex.failures import ModelQuotaSpent, TurnInProgress
+from holdfast.codex.wire.generated import (
+    AgentMessageDeltaNotification,
+    ErrorNotification,
+    TurnCompletedNotification,
+)
+from holdfast.failures import Failure
+from holdfast.rpc.failures import (
+    ConnectionClosed,
+    ConnectionLost,
+    ErrorResponse,
+    RequestTimedOut,
+)
+from tests.codex.served import sent, serving, talking, until
+
+pytestmark = pytest.mark.anyio
+BEGIN, SAY, END = {"begin": None}, {"say": "Hello", "deltas": 2}, {"end": "completed"}
+
+
+async def test_a_turn_is_streamed_to_its_end(tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, SAY, END) as (_, thread):
+        events = [event async for event in thread.run("hi")]
+
+    deltas = [e.delta for e in events if isinstance(e, AgentMessageDeltaNotification)]
+    assert "".join(deltas) == "Hello"
+    assert isinstance(events[-1], TurnCompletedNotification)
+
+
+async def test_asking_gives_what_the_turn_left(tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, {"run": "ls"}, SAY, END) as (_, thread):
+        first = await thread.ask("one")
+        second = await thread.ask("two")
+
+    assert (first.status, first.text, first.error) == ("completed", "Hello", None)
+    assert len(first.items) == 3
+    assert second.text == "Hello"
+
+
+async def test_a_failed_turn_says_of_what(tmp_path: Path) -> None:
+    failed = {"end": "failed", "message": "no more", "info": "usageLimitExceeded"}
+    async with talking(tmp_path, BEGIN, failed) as (_, thread):
+        answer = await thread.ask("x")
+
+    assert answer.status == "failed"
+    assert isinstance(answer.error, ModelQuotaSpent)
+
+
+async def test_a_retry_of_the_server_is_an_event_and_not_an_end(tmp_path: Path) -> None:
+    again = {"error": "Reconnecting... 1/2", "willRetry": True}
+    async with talking(tmp_path, BEGIN, again, SAY, END) as (_, thread):
+        events = [event async for event in thread.run("x")]
+
+    assert [e.will_retry for e in events if isinstance(e, ErrorNotification)] == [True]
+    assert isinstance(events[-1], TurnCompletedNotification)
+
+
+@pytest.mark.promise("F21")
+async def test_a_second_turn_is_refused_here_and_never_sent(tmp_path: Path) -> None:
+    slow = [BEGIN, {"until": "model/list"}, SAY, END]
+    async with talking(tmp_path, *slow) as (server, thread):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(thread.ask, "first")
+            await anyio.sleep(0.1)
+            same = await server.resume_thread(thread.id)
+            for twin in (thread, same):
+                with pytest.raises(TurnInProgress):
+                    await twin.ask("second")
+            with pytest.raises(ErrorResponse):
+                await server.request("model/list")
+        assert (await thread.ask("third")).text == "Hello"
+
+    assert len(sent(tmp_path, "turn/start")) == 2
+
+
+@pytest.mark.promise("F21")
+async def test_two_at_the_same_moment_are_one_too_many(tmp_path: Path) -> None:
+    outcomes: list[str] = []
+    async with talking(tmp_path, BEGIN, SAY, END) as (_, thread):
+
+        async def ask() -> None:
+            try:
+                outcomes.append((await thread.ask("x")).status)
+            except TurnInProgress:
+                outcomes.append("refused")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            tasks.start_soon(ask)
+
+    assert sorted(outcomes) == ["completed", "refused"]
+
+
+@pytest.mark.promise("F2", "F3")
+@pytest.mark.parametrize(
+    ("act", "end"),
+    [
+        ({"kill": None}, ConnectionLost),
+        ({"exit": 3}, ConnectionLost),
+        ({"exit": 0}, ConnectionClosed),
+    ],
+)
+async def test_a_turn_ends_with_its_server(act: object, end: type[Failure], tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, SAY, act) as (_, thread):  # type: ignore[arg-type]
+        seen = []
+        with anyio.fail_after(10), pytest.raises(end):
+            async for event in thread.run("x"):
+                seen.append(event)  # noqa: PERF401  # what came before the end counts
+        assert any(isinstance(event, AgentMessageDeltaNotification) for event in seen)
+        with pytest.raises(end):
+            await thread.ask("again")
+        assert thread.active_turn is None
+
+
+@pytest.mark.promise("F7")
+async def test_a_turn_that_is_slow_to_start_is_not_interrupted(tmp_path: Path) -> None:
+    async with talking(tmp_path, {"sleep": 0.3}, BEGIN, SAY, END) as (server, thread):
+        with pytest.raises(RequestTimedOut):
+            await server.request("turn/start", {"threadId": thread.id, "input": []}, timeout=0.1)
+    assert sent(tmp_path, "turn/interrupt") == []
+
+
+async def test_interrupting_ends_the_turn_and_cleans_up(tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, SAY, {"sleep": 60}) as (_, thread):
+        statuses: list[str] = []
+
+        async def ask() -> None:
+            statuses.append((await thread.ask("x")).status)
+
+        with anyio.fail_after(10):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await until(lambda: thread.active_turn is not None)
+                await thread.interrupt()
+        await thread.interrupt()
+
+    assert statuses == ["interrupted"]
+    assert len(sent(tmp_path, "turn/interrupt")) == 1
+    assert len(sent(tmp_path, "thread/backgroundTerminals/clean")) == 1
+
+
+async def test_an_interrupt_that_is_never_answered_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 0.2)
+    scenario = {"on": {"turn/start": [[BEGIN, {"sleep": 60}]], "turn/interrupt": [[]]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(thread.ask, "x")
+            await until(lambda: thread.active_turn is not None)
+            with anyio.fail_after(5), pytest.raises(RequestTimedOut):
+                await thread.interrupt()
+            tasks.cancel_scope.cancel()
+
+
+@pytest.mark.promise("F24")
+async def test_a_huge_turn_that_nobody_reads_costs_bounded_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.following.ITEMS_MAX", 1000)
+    async with talking(tmp_path, BEGIN, {"flood": 20_000}, SAY, END) as (server, thread):
+        run = thread.run("x")
+        first = await anext(run)
+        with anyio.fail_after(20):
+            while thread.active_turn is not None:
+                await server.health()
+        rest = [event async for event in run]
+
+    dropped = sum(event.count for event in rest if isinstance(event, EventsDropped))
+    deltas = sum(isinstance(event, AgentMessageDeltaNotification) for event in (first, *rest))
+    assert dropped + deltas == 20_002
+    assert len(rest) < 2500
+    assert isinstance(rest[-1], TurnCompletedNotification)
+
+
+async def test_leaving_a_turn_early_leaves_it_running(tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, SAY, {"until": "model/list"}, END) as (server, thread):
+        async for _ in thread.run("x"):
+            break
+        with pytest.raises(TurnInProgress):
+            await thread.ask("y")
+        with pytest.raises(Failure):
+            await server.request("model/list")
+        with anyio.fail_after(10):
+            await until(lambda: thread.active_turn is None)
+        assert (await thread.ask("z")).status == "completed"
