@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from holdfast.failures import Failure, Ids, boundary, to_log, to_wire
 from holdfast.telemetry.core.patience import Patience
@@ -13,7 +14,9 @@ from holdfast.telemetry.core.values import ValueRedactor
 from holdfast.telemetry.failures import SinkSlow
 from holdfast.telemetry.model import Event, Level, Record
 from holdfast.telemetry.ports import Sink
-from holdfast.world import Clock
+
+if TYPE_CHECKING:  # only the type: the room below brings much that is not needed here
+    from holdfast.world import Clock
 
 DEBUG_NOTICE = "debug mode is on: lines may hold prompts and file excerpts"
 SLOW = 1.0  # seconds that one record may take a sink
