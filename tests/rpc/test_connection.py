@@ -10,7 +10,7 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from holdfast.failures import Failure, UnexpectedError
+from holdfast.failures import Failure, UnexpectedError, from_rpc_data
 from holdfast.rpc.connection import Connection, Terms
 from holdfast.rpc.core.backlog import Overflow
 from holdfast.rpc.core.handshake import Gate
@@ -24,6 +24,7 @@ from holdfast.rpc.failures import (
     HandshakeMissing,
     MethodUnknown,
     ParamsInvalid,
+    RequestCancelled,
     RequestTimedOut,
     SubscriberDropped,
     TooManyRequests,
@@ -207,6 +208,15 @@ async def test_a_cancelled_request_is_cancelled_over_there_too() -> None:
         await us.request("ping", timeout=1)
 
         assert desk.cancelled == [99]
+
+
+async def test_whoever_cancels_is_told_so_by_name() -> None:
+    async with raw(Terms(service=Desk().service())) as (_, far):
+        await far.send([b'{"id":1,"method":"sleep","params":{"for":99}}'])
+        await far.send([b'{"method":"$/cancel","params":{"id":1}}'])
+        answer = msgspec.json.decode((await far.receive())[0])
+
+        assert from_rpc_data(answer["error"]["data"]) == RequestCancelled(method="sleep")
 
 
 async def test_a_request_that_waits_for_its_turn_can_be_cancelled() -> None:

@@ -18,9 +18,6 @@ class Nemesis:
     def __init__(self, chance: random.Random, one: MemoryTransport, two: MemoryTransport) -> None:
         self._chance = chance
         self._ends = (one, two)
-        # A link that will break at a byte carries at once: its twin in memory would otherwise
-        # deliver the last line although it lost the lines before it.
-        self._prompt: set[MemoryTransport] = set()
         self._faults: list[Callable[[], str]] = [
             self._jitter,
             self._jitter,
@@ -65,11 +62,8 @@ class Nemesis:
 
     def _cut_mid_message(self) -> str:
         end = self._chance.choice(self._ends)
-        self._prompt.add(end)
-        end.outgoing.delay = 0.0
         end.outgoing.cut_after = self._chance.randrange(1, 2_000)
         return "cut soon"
 
     def _slow_down(self, end: MemoryTransport, delay: float) -> None:
-        if end not in self._prompt:
-            end.outgoing.delay = delay
+        end.outgoing.delay = delay

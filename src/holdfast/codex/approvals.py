@@ -41,7 +41,7 @@ class Approvals:
             self.telemetry.emit(
                 ApprovalCompleted(
                     method=method,
-                    decision=decision.value if isinstance(decision, Decision) else "reply",
+                    decision=decision.name.lower() if isinstance(decision, Decision) else "reply",
                     duration=anyio.current_time() - began,
                 )
             )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -110,9 +111,10 @@ class Connection:
             self._observer.request(method, len(message)),
             self._waiting.expect(id_, method, limit=timeout) as waiter,
         ):
-            if not self._transport.offer([message]):
-                with anyio.CancelScope(deadline=deadline):
-                    await self._transport.send([message])
+            with self._noticing_the_end():
+                if not self._transport.offer([message]):
+                    with anyio.CancelScope(deadline=deadline):
+                        await self._transport.send([message])
             answer = await waiter.answer()
         return _read(answer, method, result)
 
@@ -120,8 +122,9 @@ class Connection:
         """Tell, asking for no answer; waits while the other side is slow to read."""
         self._check(method)
         message = self._peer.notification(method, params)
-        if not self._transport.offer([message]):
-            await self._transport.send([message])
+        with self._noticing_the_end():
+            if not self._transport.offer([message]):
+                await self._transport.send([message])
 
     def subscribe(
         self,
@@ -173,13 +176,11 @@ class Connection:
             return False
 
     async def _listen(self) -> None:
-        try:
+        with suppress(Failure), self._noticing_the_end():
             while True:
                 batch = await self._transport.receive()
                 self._take(self._peer.receive(batch), sum(map(len, batch)))
                 await self._outbox.has_room()
-        except Failure as failure:
-            self._end(failure)
 
     def _take(self, received: Received, size: int) -> None:
         if received.notifications:
@@ -227,10 +228,8 @@ class Connection:
                 message = self._peer.answer(request.id, outcome)
         except Failure as failure:
             message = self._refused(request, failure)
-        try:
+        with suppress(Failure), self._noticing_the_end():
             await self._transport.send([message])
-        except Failure as failure:
-            self._end(failure)
 
     def _refused(self, request: Request, failure: Failure) -> bytes:
         return self._peer.refuse(request.id, self._terms.service.error_form(failure))
@@ -248,6 +247,15 @@ class Connection:
     def _unfollow(self, follower: Follower) -> None:
         if follower in self._followers:
             self._followers.remove(follower)
+
+    @contextmanager
+    def _noticing_the_end(self) -> Generator[None]:
+        """Use the transport in this block: what it raises ended the conversation."""
+        try:
+            yield
+        except Failure as failure:
+            self._end(failure)
+            raise
 
     def _end(self, failure: Failure) -> None:
         """Tell everyone; the first reason stays."""

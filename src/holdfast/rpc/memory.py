@@ -85,10 +85,13 @@ class Link:
 
     def cut(self, reason: str, now: float) -> None:
         """End at once, and lose what is under way."""
+        is_whole = True
         while self._under_way and self._under_way[-1][0] > now:
             self._under_way.pop()
+            is_whole = False
         messages, partial = self._lines.finish()
-        self._under_way.append((now, messages, 0))
+        if is_whole:  # else what came of the last message stands behind what was lost
+            self._under_way.append((now, messages, 0))
         if self.ended(now) is None:
             self._end = now, ConnectionLost(reason=reason, partial=excerpt(partial))
 

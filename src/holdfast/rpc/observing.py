@@ -1,4 +1,4 @@
-"""Tell telemetry what happens on a connection: counts, sizes and durations, never parameters."""
+"""Tell telemetry what happens on a connection: sizes and durations, never parameters."""
 
 from __future__ import annotations
 

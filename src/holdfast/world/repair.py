@@ -1,4 +1,4 @@
-"""Set the damaged bytes of a journal aside, so that a writer can go on behind the intact ones."""
+"""Set the damaged bytes of a journal aside, so that a writer can go on without them."""
 
 from __future__ import annotations
 

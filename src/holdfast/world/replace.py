@@ -1,4 +1,4 @@
-"""Replace a whole file, so that after any crash it is exactly the old or exactly the new one."""
+"""Replace a whole file: after any crash it is exactly the old or exactly the new one."""
 
 from __future__ import annotations
 
