@@ -77,8 +77,7 @@ class Dispatch:
         self._service = service
         self._settle = settle
         self._waiting: deque[Request] = deque()
-        self._running: dict[RequestId, anyio.CancelScope] = {}
-        self._unwanted: set[RequestId] = set()
+        self._scopes: dict[RequestId, anyio.CancelScope] = {}  # of all that run or wait
         self._workers = 0
 
     def admit(self, request: Request, tasks: TaskGroup) -> None:
@@ -92,18 +91,17 @@ class Dispatch:
             self._waiting.append(request)
         else:
             raise TooManyRequests(in_flight_max=self._service.waiting_max)
+        self._scopes[request.id] = anyio.CancelScope()
 
     def cancel(self, id_: RequestId) -> None:
         """Stop a request that nobody waits for any more; it is still settled."""
-        if (scope := self._running.get(id_)) is not None:
+        if (scope := self._scopes.get(id_)) is not None:
             scope.cancel()
-        elif any(request.id == id_ for request in self._waiting):
-            self._unwanted.add(id_)
 
     def cancel_all(self) -> None:
         """Stop everything: the other side is gone."""
         self._waiting.clear()
-        for scope in self._running.values():
+        for scope in self._scopes.values():
             scope.cancel()
 
     async def _work(self, request: Request) -> None:
@@ -114,14 +112,10 @@ class Dispatch:
 
     async def _carry_out(self, request: Request) -> None:
         outcome: object = RequestCancelled(method=request.method)
-        with anyio.CancelScope() as scope:
-            self._running[request.id] = scope
-            if request.id in self._unwanted:
-                self._unwanted.discard(request.id)
-                scope.cancel()
+        with self._scopes[request.id]:
             try:
                 outcome = await self._service.handlers[request.method].serve(request)
             except Failure as failure:
                 outcome = failure
-        del self._running[request.id]
+        del self._scopes[request.id]
         await self._settle(request, outcome)
