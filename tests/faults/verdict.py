@@ -20,8 +20,10 @@ class Told:
     failed: dict[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def parse(cls, output: str) -> Told:
-        told = cls()
+    def parse(cls, output: str, *, in_doubt: str = "") -> Told:
+        """Read its output; what it said in doubt counts as neither kept nor lost."""
+        doubts = (line.removeprefix("failed ").split()[:2] for line in in_doubt.splitlines())
+        told = cls(failed={" ".join(words): "IN_DOUBT" for words in doubts})
         for line in output.splitlines():
             match line.split():
                 case ["kept", number]:
@@ -33,7 +35,8 @@ class Told:
         return told
 
     def failed_numbers(self, word: str) -> set[int]:
-        return {int(what.split()[1]) for what in self.failed if what.startswith(word)}
+        found = (what.split() for what in self.failed)
+        return {int(rest[0]) for first, *rest in found if first == word}
 
 
 @dataclass(frozen=True, slots=True)

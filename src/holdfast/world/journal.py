@@ -71,10 +71,8 @@ class Journal:
             held = _hold(disk, path)
             undo.callback(held.close)
             remove_leftovers(disk, path)
-            file, found = _open_repaired(disk, path, schema)
+            file, found = _open_repaired(disk, path, schema=schema, log=log)
             undo.callback(file.close)
-            if found.log not in {None, log}:
-                raise StoreForeign(path=str(path), expected=log, found=str(found.log))
             journal = cls(
                 disk=disk, path=path, schema=schema, log=log, held=held, file=file, found=found
             )
@@ -174,12 +172,16 @@ def _open_or_create(disk: Disk, path: Path) -> OpenFile:
                 return disk.create(path, mode=_PRIVATE)
 
 
-def _open_repaired(disk: Disk, path: Path, schema: RecordSchema) -> tuple[OpenFile, Survey]:
+def _open_repaired(
+    disk: Disk, path: Path, *, schema: RecordSchema, log: str
+) -> tuple[OpenFile, Survey]:
     """Open a journal such that its last byte is the end of an intact record."""
     with ExitStack() as undo:
         file = _open_or_create(disk, path)
         undo.callback(file.close)
         found = survey(file, path, schema=schema)
+        if found.log not in {None, log}:
+            raise StoreForeign(path=str(path), expected=log, found=str(found.log))
         if found.is_damaged_inside:
             repairs = replace(found.repairs, set_aside=(rewrite(disk, path, file),))
             file.close()

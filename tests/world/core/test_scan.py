@@ -201,6 +201,14 @@ def test_a_record_behind_a_huge_garbage_line_is_found(filler: bytes) -> None:
     assert [item for item in found if isinstance(item, Record)] == [OPENING, ONE, TWO]
 
 
+def test_a_marker_cut_in_two_behind_a_huge_line_is_found() -> None:
+    scanner = Scanner()
+    found = scanner.feed(L0 + MARKER + b"x" * (RECORD_BYTES_MAX + 300) + L1[:4])
+    found += [*scanner.feed(L1[4:]), *scanner.finish()]
+
+    assert [item for item in found if isinstance(item, Record)] == [OPENING, ONE]
+
+
 def test_memory_stays_bounded_by_one_record() -> None:
     import tracemalloc
 

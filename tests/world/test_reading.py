@@ -1,0 +1,98 @@
+"""A journal is read by anyone, at any time, in the words of today's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.world.core.opening import Opening, Repairs
+from holdfast.world.core.records import Record, encode_record, write_line
+from holdfast.world.core.scan import Damage, Reason
+from holdfast.world.crashing import CrashingDisk
+from holdfast.world.failures import DiskMissing, StoreForeign
+from holdfast.world.ports import OpenFile
+from holdfast.world.reading import JournalEntry, Survey, read_entries, read_journal, survey
+from holdfast.world.schema import Schema
+
+PATH = Path("/d/log")
+SCHEMA: Schema[Callable[[object], object]] = Schema("notes", 3, (str, lambda text: [text]))
+
+
+def opening(log: str = "log1") -> bytes:
+    data = encode_record(Opening(1, log, "notes", Repairs()))
+    return write_line(Record(0, 1, 1, data, is_opening=True))
+
+
+def line(seq: int, *, version: int = 3) -> bytes:
+    return write_line(Record(seq, 1, version, encode_record(seq)))
+
+
+def file_of(content: bytes) -> OpenFile:
+    file = CrashingDisk().create(PATH, mode=0o600)
+    file.append(content)
+    return file
+
+
+def test_each_record_is_brought_up_to_date_from_its_own_version() -> None:
+    file = file_of(opening() + line(1, version=1) + line(2, version=2) + line(3, version=3))
+
+    assert list(read_entries(file, PATH, schema=SCHEMA)) == [
+        JournalEntry(1, b'["1"]'),
+        JournalEntry(2, b"[2]"),
+        JournalEntry(3, b"3"),
+    ]
+
+
+def test_a_reader_goes_on_where_it_stopped_and_ends_where_it_is_told() -> None:
+    content = opening() + line(1) + line(2) + line(3)
+    found = read_entries(
+        file_of(content), PATH, schema=SCHEMA, after=1, until=len(content) - len(line(3))
+    )
+
+    assert list(found) == [JournalEntry(2, b"2")]
+
+
+def test_what_is_not_finished_is_not_there_yet() -> None:
+    disk = CrashingDisk()
+    disk.create(PATH, mode=0o600).append(opening() + line(1) + line(2)[:-5])
+
+    assert list(read_journal(disk, PATH, schema=SCHEMA)) == [JournalEntry(1, b"1")]
+
+
+def test_a_reader_needs_a_journal() -> None:
+    with pytest.raises(DiskMissing):
+        list(read_journal(CrashingDisk(), PATH, schema=SCHEMA))
+
+
+def test_two_logs_in_one_file_are_refused() -> None:
+    other = write_line(
+        Record(0, 2, 1, encode_record(Opening(1, "log2", "notes", Repairs())), is_opening=True)
+    )
+    with pytest.raises(StoreForeign) as raised:
+        list(read_entries(file_of(opening() + other), PATH, schema=SCHEMA))
+
+    assert raised.value == StoreForeign(path=str(PATH), expected="log1", found="log2")
+
+
+def test_a_survey_says_what_is_there_and_what_is_wrong() -> None:
+    content = opening() + b"?" + line(1) + b"!!"
+    end = len(content) - 2
+
+    assert survey(file_of(content), PATH, schema=SCHEMA) == Survey(
+        log="log1",
+        seq=1,
+        epoch=1,
+        end=end,
+        size=end + 2,
+        is_terminated=True,
+        is_damaged_inside=True,
+        repairs=Repairs(
+            (
+                Damage(len(opening()), 1, 0, Reason.UNREADABLE),
+                Damage(end, 2, 1, Reason.TORN),
+            ),
+            2,
+        ),
+    )
