@@ -176,8 +176,9 @@ async def test_a_huge_turn_that_nobody_reads_costs_bounded_memory(
                 await server.health()
         rest = [event async for event in run]
 
-    dropped = sum(event.count for event in rest if isinstance(event, EventsDropped))
-    deltas = sum(isinstance(event, AgentMessageDeltaNotification) for event in (first, *rest))
+    events = [first, *rest]
+    dropped = sum(event.count for event in events if isinstance(event, EventsDropped))
+    deltas = sum(isinstance(event, AgentMessageDeltaNotification) for event in events)
     assert dropped + deltas == 20_002
     assert len(rest) < 2500
     assert isinstance(rest[-1], TurnCompletedNotification)
