@@ -31,7 +31,7 @@ from holdfast.world.writer_loop import WriterThread
 RECORD = {"type": "message", "id": "msg_0000000003", "text": "x" * 150}
 LINE = write_line(Record(100_000, 1, 1, encode_record(RECORD)))
 SCHEMA: Schema[Callable[[object], object]] = Schema("bench", 1)
-ROUNDS, APPENDS, WRITERS, APPENDS_EACH, SCANNED = 15, 40, 64, 15, 100_000
+ROUNDS, APPENDS, WRITERS, APPENDS_EACH, SCANNED = 15, 40, 64, 40, 100_000
 
 
 class Bare:

@@ -33,8 +33,9 @@ def disk_with(content: bytes) -> CrashingDisk:
 
 
 def content(disk: CrashingDisk, name: str) -> bytes | None:
-    path = PATH.with_name(name)
-    return None if disk.status(path) is None else disk.open(path).read(9999, at=0)
+    if name not in disk.names(PATH.parent):
+        return None
+    return disk.open(PATH.with_name(name)).read(9999, at=0)
 
 
 def repair(disk: CrashingDisk) -> str:

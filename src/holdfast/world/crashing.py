@@ -127,11 +127,9 @@ class CrashingDisk:
         self.begin(path)
         return sorted(name.name for name in self._names if name.parent == path)
 
-    def status(self, path: Path) -> FileStatus | None:
-        """Say which file has this name, if any has."""
-        self.begin(path)
-        inode = self._names.get(path)
-        return None if inode is None else _status(inode)
+    def is_named(self, path: Path, inode: _Inode) -> bool:
+        """Whether a name leads to a file."""
+        return self._names.get(path) is inode
 
     def fresh_word(self) -> str:
         """A word that nobody has used in a file name, nor will."""
@@ -205,7 +203,13 @@ class CrashingFile:
     def status(self) -> FileStatus:
         """Say which file this is."""
         self._begin()
-        return _status(self._inode)
+        return FileStatus(1, self._inode.number, len(self._inode.states[-1]))
+
+    def is_still(self, size: int) -> bool:
+        """Whether its name still leads to this very file, and it is exactly this long."""
+        self._begin()
+        is_named = self._disk.is_named(self._path, self._inode)
+        return is_named and len(self._inode.states[-1]) == size
 
     def lock(self) -> bool:
         """Take the file for this opening alone, until it is closed; False if another has it."""
@@ -227,10 +231,6 @@ class CrashingFile:
 
 def _fail(number: int, path: Path) -> None:
     raise disk_failure(OSError(number, os.strerror(number)), path=str(path))
-
-
-def _status(inode: _Inode) -> FileStatus:
-    return FileStatus(1, inode.number, len(inode.states[-1]))
 
 
 def _apply(renaming: _Renaming, names: dict[Path, _Inode]) -> None:

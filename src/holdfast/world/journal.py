@@ -21,7 +21,7 @@ from holdfast.world.failures import (
     StoreForeign,
     StoreReadOnly,
 )
-from holdfast.world.ports import Disk, FileStatus, OpenFile
+from holdfast.world.ports import Disk, OpenFile
 from holdfast.world.reading import JournalEntry, RecordSchema, Survey, read_entries, survey
 from holdfast.world.repair import cut_tail, rewrite
 from holdfast.world.replace import remove_leftovers, write_all
@@ -57,7 +57,7 @@ class Journal:
         self._held = held
         self._file = file
         self._seq = found.seq
-        self._kept = file.status()._replace(size=found.end)
+        self._length = found.end
         self._refusal: Failure | None = None
         self._guard = Lock()
 
@@ -99,7 +99,7 @@ class Journal:
     def read(self, *, after: int = 0) -> Iterator[JournalEntry]:
         """Yield what is on disk now, from the record that follows number `after`."""
         return read_entries(
-            self._file, self.path, schema=self._schema, after=after, until=self._kept.size
+            self._file, self.path, schema=self._schema, after=after, until=self._length
         )
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class Journal:
             raise
         try:
             self._file.sync_data()
-            self._kept = _longer(self._kept, len(lines))
+            self._length += len(lines)
             self._check_fence()
         except Failure as failure:
             self._refuse(failure)
@@ -139,14 +139,14 @@ class Journal:
     def _roll_back(self) -> None:
         """Take back what part of a batch was written, so that nobody ever reads it."""
         try:
-            self._file.truncate(self._kept.size)
+            self._file.truncate(self._length)
             self._file.sync_data()
         except Failure as failure:
             self._refuse(failure)
 
     def _check_fence(self) -> None:
         """Refuse from now on if the file is no longer the one that we alone have written."""
-        if self._disk.status(self.path) != self._kept:
+        if not self._file.is_still(self._length):
             self._refusal = JournalFenced(path=str(self.path), epoch=self.epoch)
             raise copy(self._refusal)
 
@@ -193,7 +193,3 @@ def _open_repaired(
             found = replace(found, repairs=repairs)
         undo.pop_all()
     return file, found
-
-
-def _longer(status: FileStatus, by: int) -> FileStatus:
-    return FileStatus(status.device, status.inode, status.size + by)

@@ -41,6 +41,10 @@ class OpenFile(Protocol):
         """Say which file this is."""
         ...
 
+    def is_still(self, size: int) -> bool:
+        """Whether its name still leads to this very file, and it is exactly this long."""
+        ...
+
     def lock(self) -> bool:
         """Take the file for this opening alone, until it is closed; False if another has it."""
         ...
@@ -83,10 +87,6 @@ class Disk(Protocol):
 
     def names(self, path: Path) -> list[str]:
         """The names in a directory, sorted."""
-        ...
-
-    def status(self, path: Path) -> FileStatus | None:
-        """Say which file has this name, if any has."""
         ...
 
     def fresh_word(self) -> str:

@@ -62,7 +62,7 @@ class DiskContract:
         assert complaint(lambda: disk.open(root / "a")) == missing
         assert complaint(lambda: disk.open_to_write(root / "a")) == missing
         assert complaint(lambda: disk.unlink(root / "a")) == missing
-        assert disk.status(root / "a") is None
+        assert disk.names(root) == []
 
     def test_a_file_opened_to_read_takes_no_writes(self, disk: Disk, root: Path) -> None:
         """Reading cannot change anything."""
@@ -91,7 +91,7 @@ class DiskContract:
 
         assert disk.names(root) == ["a"]
         assert disk.open(root / "a").read(9, at=0) == b"new"
-        assert disk.status(root / "a") == file.status()
+        assert disk.open(root / "a").status() == file.status()
 
     def test_a_link_is_the_same_file(self, disk: Disk, root: Path) -> None:
         """Both names lead to one file, until one of them is taken away."""
@@ -99,7 +99,7 @@ class DiskContract:
         disk.link(root / "a", root / "b")
         file.append(b"both")
 
-        assert disk.status(root / "b") == file.status()
+        assert disk.open(root / "b").status() == file.status()
         assert complaint(lambda: disk.link(root / "a", root / "b")) == DiskOccupied(
             path=str(root / "b")
         )
@@ -108,14 +108,27 @@ class DiskContract:
         assert disk.open(root / "b").read(9, at=0) == b"both"
 
     def test_an_unlinked_file_lives_while_it_is_open(self, disk: Disk, root: Path) -> None:
-        """The holder can tell that its name now leads elsewhere."""
+        """The holder can tell that its name now leads elsewhere, or nowhere."""
         file = disk.create(root / "a", mode=0o600)
-        disk.unlink(root / "a")
-        other = disk.create(root / "a", mode=0o600)
         file.append(b"still here")
+        assert file.is_still(10)
+        disk.unlink(root / "a")
+        assert not file.is_still(10)
+        other = disk.create(root / "a", mode=0o600)
+        other.append(b"still here")
 
         assert file.read(99, at=0) == b"still here"
-        assert disk.status(root / "a") == other.status() != file.status()
+        assert (file.is_still(10), other.is_still(10)) == (False, True)
+
+    def test_a_file_can_tell_when_another_has_written_it(self, disk: Disk, root: Path) -> None:
+        """One byte more or less is noticed."""
+        file = disk.create(root / "a", mode=0o600)
+        file.append(b"123")
+        assert file.is_still(3)
+        disk.open_to_write(root / "a").append(b"4")
+        assert not file.is_still(3)
+        file.truncate(2)
+        assert not file.is_still(3)
 
     def test_a_lock_has_one_holder(self, disk: Disk, root: Path) -> None:
         """A second opening gets it only once the first one is closed."""

@@ -67,19 +67,19 @@ def accept_record(data: bytes) -> Encoded:
 def write_line(record: Record) -> bytes:
     """The line of one record, newline included."""
     word = b"opening" if record.is_opening else b"record"
-    return _line(
-        record.seq, b'"epoch":%d,"version":%d' % (record.epoch, record.version), word, record.data
-    )
+    return _line(record.seq, _rest(record.epoch, record.version, word), record.data)
 
 
 def write_lines(batch: Sequence[Encoded], *, first: int, epoch: int, version: int) -> bytes:
     """The lines of a batch of records that one writer appends, the first with seq `first`."""
-    writer = b'"epoch":%d,"version":%d' % (epoch, version)
-    return b"".join(
-        [_line(seq, writer, b"record", data) for seq, data in enumerate(batch, start=first)]
-    )
+    rest = _rest(epoch, version, b"record")
+    return b"".join([_line(seq, rest, data) for seq, data in enumerate(batch, first)])
 
 
-def _line(seq: int, writer: bytes, word: bytes, data: bytes) -> bytes:
-    body = b'"seq":%d,%b,"%b":%b' % (seq, writer, word, data)
+def _rest(epoch: int, version: int, word: bytes) -> bytes:
+    return b',"epoch":%d,"version":%d,"%b":' % (epoch, version, word)
+
+
+def _line(seq: int, rest: bytes, data: bytes) -> bytes:
+    body = b'"seq":%d%b%b' % (seq, rest, data)
     return b'{ %b,"crc":"%08x"}\n' % (body, crc32(body))
