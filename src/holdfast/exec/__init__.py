@@ -1,0 +1,1 @@
+"""Processes on a server whose handles survive lost connections."""

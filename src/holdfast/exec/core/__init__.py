@@ -1,0 +1,1 @@
+"""Decisions about processes and their output, without I/O."""

@@ -1,0 +1,213 @@
+"""What an exec-server and its clients say to each other, as the Codex ones do.
+
+Members that we do not know are ignored, so that newer peers can talk to us. What is ours alone is
+marked so, and is used only where the other side has said that it has the capability.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The form of every message on this wire; what has its default value is not written."""
+
+
+class Stream(StrEnum):
+    """Where output came from."""
+
+    STDOUT = "stdout"
+    STDERR = "stderr"
+    PTY = "pty"
+
+
+class InitializeParams(Wire, frozen=True):
+    """How a client introduces itself, and which session it wants back."""
+
+    client_name: str
+    resume_session_id: str | None = None
+
+
+class ShellInfo(Wire, frozen=True):
+    """The shell that commands are meant for."""
+
+    name: str
+    path: str
+
+
+class Capabilities(Wire, frozen=True):
+    """What this server can do beyond the common ground; absent means no."""
+
+    close_stdin: bool = False  # ours, like all below
+    resize: bool = False
+    list: bool = False
+    kill: bool = False
+    first_retained_seq: bool = False
+
+
+class EnvironmentInfo(Wire, frozen=True):
+    """What a client may want to know about the machine behind the server."""
+
+    shell: ShellInfo
+    cwd: str | None = None
+    user_home_dir: str | None = None
+    platform_os: str | None = None
+    temp_dir: str | None = None
+    executor_version: str | None = None
+    capabilities: Capabilities = Capabilities()
+
+
+class InitializeResult(Wire, frozen=True):
+    """The session that the connection now has."""
+
+    session_id: str
+    environment_info: EnvironmentInfo | None = None
+
+
+class EnvPolicy(Wire, frozen=True):
+    """Which of the server's own variables a process gets."""
+
+    inherit: str  # all, core or none
+    ignore_default_excludes: bool
+    exclude: tuple[str, ...]
+    set: dict[str, str]
+    include_only: tuple[str, ...]
+
+
+class StartParams(Wire, frozen=True):
+    """A process to start; `cwd` is a file URI."""
+
+    process_id: str
+    argv: tuple[str, ...]
+    cwd: str
+    env: dict[str, str]
+    tty: bool
+    pipe_stdin: bool = False
+    arg0: str | None = None
+    env_policy: EnvPolicy | None = None
+    sandbox: dict[str, object] | None = None
+
+
+class StartResult(Wire, frozen=True):
+    """The process runs."""
+
+    process_id: str
+    sandbox_type: str
+
+
+class ProcessParams(Wire, frozen=True):
+    """A process, and nothing else."""
+
+    process_id: str
+
+
+class ReadParams(Wire, frozen=True):
+    """Which output is wanted, how much of it, and how long to wait for any."""
+
+    process_id: str
+    after_seq: int | None = None
+    max_bytes: int | None = None
+    wait_ms: int | None = None
+
+
+class Chunk(Wire, frozen=True):
+    """A piece of output; `chunk` is base64."""
+
+    seq: int
+    stream: str
+    chunk: str
+
+
+class ReadResult(Wire, frozen=True, omit_defaults=False):
+    """The output that is still kept, and how far the process has come."""
+
+    chunks: tuple[Chunk, ...]
+    next_seq: int
+    exited: bool
+    exit_code: int | None
+    closed: bool
+    failure: str | None = None
+    sandbox_denied: bool = False
+    first_retained_seq: int | None = None  # ours
+
+
+class WriteParams(Wire, frozen=True):
+    """Input for a process; the same write id is written once, however often it is sent."""
+
+    process_id: str
+    chunk: str
+    write_id: str
+
+
+class WriteResult(Wire, frozen=True):
+    """accepted, unknownProcess, stdinClosed or starting."""
+
+    status: str
+
+
+class SignalParams(Wire, frozen=True):
+    """A signal for the group of a process; `interrupt`, and with the capability any other."""
+
+    process_id: str
+    signal: str
+
+
+class TerminateResult(Wire, frozen=True):
+    """Whether the process was still running."""
+
+    running: bool
+
+
+class ResizeParams(Wire, frozen=True):
+    """Ours: the new size of a process's terminal."""
+
+    process_id: str
+    rows: int
+    cols: int
+
+
+class ListedProcess(Wire, frozen=True, omit_defaults=False):
+    """Ours: one process of the session."""
+
+    process_id: str
+    argv: tuple[str, ...]
+    pid: int
+    tty: bool
+    started_at_ms: int
+    next_seq: int
+    exited: bool
+    exit_code: int | None
+    closed: bool
+
+
+class ListResult(Wire, frozen=True):
+    """Ours: the processes of the session, oldest first."""
+
+    processes: tuple[ListedProcess, ...]
+
+
+class Output(Wire, frozen=True, omit_defaults=False):
+    """News: a piece of output; `chunk` is base64."""
+
+    process_id: str
+    seq: int
+    stream: str
+    chunk: str
+
+
+class Exited(Wire, frozen=True, omit_defaults=False):
+    """News: the process has ended; output may still follow."""
+
+    process_id: str
+    seq: int
+    exit_code: int
+    sandbox_denied: bool = False
+
+
+class Closed(Wire, frozen=True, omit_defaults=False):
+    """News: the process has ended and all its output has been told."""
+
+    process_id: str
+    seq: int
