@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from tests.faults.mounts import cut_power, make_ext4, missing_for_mounts, mounted
 from tests.faults.verdict import Before, Told, complaints
 
@@ -18,6 +19,7 @@ MISSING = missing_for_mounts()
 pytestmark = pytest.mark.skipif(MISSING is not None, reason=f"no power can be cut: {MISSING}")
 
 KEEPER = Path(__file__).with_name("keeper.py")
+SOURCE = Path(holdfast.__file__).parent.parent
 RECORDS_MAX = 100_000
 SEED = 3
 
@@ -64,6 +66,7 @@ def _run_until(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
     ) as keeper:
         assert keeper.stdin is not None
         assert keeper.stdout is not None
