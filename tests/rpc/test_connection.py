@@ -345,6 +345,17 @@ async def test_a_lost_connection_ends_everything_by_the_same_name() -> None:
         assert (us.healthy, desk.cancelled) == (False, [99])
 
 
+@pytest.mark.promise("F15")
+async def test_nothing_begins_for_a_side_that_is_gone() -> None:
+    desk = Desk()
+    async with raw(Terms(service=desk.service())) as (us, far):
+        await far.send([b'{"id":9,"method":"sleep","params":{"for":99}}'])
+        far.cut("reset")
+        await us.wait_ended()
+        await anyio.sleep(1)
+        assert desk.most == 0
+
+
 @pytest.mark.promise("F3")
 async def test_an_end_in_good_order_has_a_name_of_its_own() -> None:
     async with raw() as (us, far):

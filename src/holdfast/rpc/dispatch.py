@@ -79,6 +79,7 @@ class Dispatch:
         self._waiting: deque[Request] = deque()
         self._scopes: dict[RequestId, anyio.CancelScope] = {}  # of all that run or wait
         self._workers = 0
+        self._is_over = False
 
     def admit(self, request: Request, tasks: TaskGroup) -> None:
         """Start or queue a request; raises when it must be refused at once."""
@@ -99,13 +100,15 @@ class Dispatch:
             scope.cancel()
 
     def cancel_all(self) -> None:
-        """Stop everything: the other side is gone."""
+        """Stop everything, and begin nothing more: the other side is gone."""
+        self._is_over = True
         self._waiting.clear()
         for scope in self._scopes.values():
             scope.cancel()
 
     async def _work(self, request: Request) -> None:
-        await self._carry_out(request)
+        if not self._is_over:
+            await self._carry_out(request)
         while self._waiting:
             await self._carry_out(self._waiting.popleft())
         self._workers -= 1

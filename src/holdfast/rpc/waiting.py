@@ -90,9 +90,12 @@ class Waiting:
             with anyio.CancelScope(deadline=self._watched):
                 await self._earlier.wait()
             for id_ in self._peer.overdue(anyio.current_time()):
-                self._give_up(id_)
-                if (waiter := self._waiters.get(id_)) is not None:
-                    waiter.settle(RequestTimedOut(method=waiter.method, limit=waiter.limit))
+                self._time_out(id_)
+
+    def _time_out(self, id_: RequestId) -> None:
+        self._give_up(id_)
+        if (waiter := self._waiters.get(id_)) is not None:
+            waiter.settle(RequestTimedOut(method=waiter.method, limit=waiter.limit))
 
     def _give_up(self, id_: RequestId) -> None:
         if (farewell := self._peer.give_up(id_)) is not None:
