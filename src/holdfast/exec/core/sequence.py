@@ -1,0 +1,129 @@
+"""Put the events of a process back in order, or say what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.exec.failures import ReplayGap
+from holdfast.exec.model import Closed, Event, Exited, Output, Page
+
+_HOLES_MAX = 2  # an exit and a close: what a page does not show in its place
+
+
+class Sequence:
+    """The events of one process, handed on exactly once and in order, in bounded memory.
+
+    They arrive from two sources that overlap: news, in any order, and pages, in which exit and
+    close have no place and get it here. Whatever finds no room is forgotten, because it can be
+    read again: whoever feeds it reads on while it `is_behind` and `has_room`.
+
+        taken ≤ known ≤ told: handed on · known without a hole · heard of at all
+    """
+
+    def __init__(
+        self, process: str, *, held_max: int = 4096, held_bytes_max: int = 1024 * 1024
+    ) -> None:
+        self._process = process
+        self._held_max, self._held_bytes_max = held_max, held_bytes_max
+        self._held: dict[int, Event] = {}
+        self._held_bytes = 0
+        self._exit: Exited | None = None
+        self._closed_seq: int | None = None
+        self._may_have_more = False  # the last page was not the last that there is
+        self.taken = self.known = self.told = 0
+        self.status: int | None = None
+        self.has_forgotten = False  # something found no room, and must be read again
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was told, or may be kept, that is not known in order."""
+        return self.told > self.known or self._may_have_more
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be held for the reader."""
+        return len(self._held) < self._held_max and self._held_bytes < self._held_bytes_max
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all is known, to the close: the server is not needed any more."""
+        return self._closed_seq is not None and self.known >= self._closed_seq
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all was handed on, to the close."""
+        return self.is_complete and self.taken == self.known
+
+    def live(self, event: Event) -> None:
+        """Take one notification."""
+        self.told = max(self.told, event.seq)
+        if not isinstance(event, Output) or self.has_room:
+            self._hold(event)
+        elif event.seq > self.known:
+            self.has_forgotten = True
+        self._advance()
+
+    def replay(self, page: Page) -> None:
+        """Take what the server keeps after `known`; raise where it keeps no longer all."""
+        self.told = max(self.told, page.next_seq - 1)
+        self._may_have_more = not page.is_whole
+        if page.status is not None:
+            self.status = page.status
+        chunks: dict[int, Event] = {chunk.seq: chunk for chunk in page.chunks}
+        ends = self._ends(page, self._holes(page, chunks))
+        if self.has_room:
+            for event in (*chunks.values(), *ends):
+                self._hold(event)
+        self._advance()
+
+    def take(self) -> list[Event]:
+        """Hand on all that is known in order."""
+        ready = [self._held.pop(seq) for seq in range(self.taken + 1, self.known + 1)]
+        self.taken = self.known
+        self._held_bytes -= sum(map(_size, ready))
+        return ready
+
+    def _hold(self, event: Event) -> None:
+        if event.seq <= self.known or event.seq in self._held:
+            return
+        self._held[event.seq] = event
+        self._held_bytes += _size(event)
+        if isinstance(event, Exited):
+            self._exit, self.status = event, event.status
+        elif isinstance(event, Closed):
+            self._closed_seq = event.seq
+
+    def _advance(self) -> None:
+        while self.known + 1 in self._held:
+            self.known += 1
+        self.has_forgotten = self.has_forgotten and self.is_behind
+
+    def _holes(self, page: Page, chunks: Mapping[int, Event]) -> list[int]:
+        """The numbers that a page should explain and does not show."""
+        after = range(self.known + 1, page.next_seq)
+        present = sum(seq in after for seq in chunks.keys() | self._held.keys())
+        if len(after) - present > _HOLES_MAX:  # before counting what a liar may make endless
+            raise self._gap(self.known + 1, chunks)
+        return [seq for seq in after if seq not in chunks and seq not in self._held]
+
+    def _ends(self, page: Page, holes: list[int]) -> list[Event]:
+        """Give exit and close the places that nothing else has; what then is missing is lost."""
+        ends: list[Event] = []
+        if page.closed and holes and holes[-1] == page.next_seq - 1:
+            ends.append(Closed(holes.pop()))
+        if holes and page.status is not None and self._exit is None:
+            is_certain = len(holes) == 1 and holes[0] >= page.first_retained
+            if is_certain:
+                ends.append(Exited(holes.pop(), page.status, page.sandbox_denied))
+        if holes:
+            raise self._gap(holes[0], {chunk.seq: chunk for chunk in page.chunks})
+        return ends
+
+    def _gap(self, expected: int, chunks: Mapping[int, Event]) -> ReplayGap:
+        later = [seq for seq in chunks.keys() | self._held.keys() if seq > expected]
+        oldest = min(later, default=self.told + 1)
+        return ReplayGap(process=self._process, expected=expected, oldest=oldest)
+
+
+def _size(event: Event) -> int:
+    return len(event.data) if isinstance(event, Output) else 0

@@ -1,0 +1,72 @@
+"""The nouns of processes that outlive their connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A piece of what a process wrote; `stream` is stdout, stderr or pty."""
+
+    seq: int
+    stream: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """The process has ended; output of its descendants may still follow."""
+
+    seq: int
+    status: int
+    sandbox_denied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The process has ended and nothing of it will follow."""
+
+    seq: int
+
+
+Event = Output | Exited | Closed
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one read of a process yielded; exit and close are told, but not where they stand.
+
+    `next_seq` is the number after the last that the page speaks of; if the page `is_whole`, that
+    is the next number of the process. `first_retained`, where the server tells it, is the number
+    after the last that it has dropped.
+    """
+
+    chunks: tuple[Output, ...]
+    next_seq: int
+    status: int | None
+    closed: bool
+    sandbox_denied: bool = False
+    first_retained: int = 0
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run on the server, and with what; `env` is all that it gets."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    tty: bool = False
+    has_stdin: bool = False
+
+
+class State(StrEnum):
+    """Where a client stands."""
+
+    CONNECTED = "connected"
+    RECOVERING = "recovering"
+    FAILED = "failed"
