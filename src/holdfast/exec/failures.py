@@ -181,3 +181,197 @@ class TokenRefused(
     """The server did not accept our token, or we had none."""
 
     address: str
+
+
+class NotIntroduced(
+    Failure,
+    code="EXEC_NOT_INTRODUCED",
+    kind=Kind.MALFORMED,
+    title="Not introduced yet",
+    user_message="{method} came before the client had said {step}.",
+):
+    """A request came before the client had introduced itself."""
+
+    method: str
+    step: str
+
+
+class RequestInvalid(
+    Failure,
+    code="EXEC_REQUEST_INVALID",
+    kind=Kind.INVALID,
+    title="Wrong parameters",
+    user_message="The exec-server was asked in a way that it does not understand: {reason}.",
+):
+    """A request has the right form, and says something that cannot be meant."""
+
+    reason: str
+
+
+class RequestUnfit(
+    Failure,
+    code="EXEC_REQUEST_UNFIT",
+    kind=Kind.CONFLICT,
+    title="Not possible now",
+    user_message="The exec-server cannot do that as things are: {reason}.",
+):
+    """A request is well said, and does not fit what is there."""
+
+    reason: str
+
+
+class FileMissing(
+    Failure,
+    code="EXEC_FILE_MISSING",
+    kind=Kind.MISSING,
+    title="No such file",
+    user_message="{path} is not there ({reason}).",
+):
+    """A file, a directory or an open handle that was named does not exist."""
+
+    path: str
+    reason: str
+
+
+class FileFailed(
+    Failure,
+    code="EXEC_FILE_FAILED",
+    kind=Kind.BROKEN,
+    title="The file could not be used",
+    user_message="{path} could not be used as asked: {reason}.",
+    recovery=Recovery.FIX_INPUT,
+):
+    """The system refused what was to be done with a file."""
+
+    path: str
+    reason: str
+
+
+class HttpFailed(
+    Failure,
+    code="EXEC_HTTP_FAILED",
+    kind=Kind.UNAVAILABLE,
+    title="The web request failed",
+    user_message="{url} could not be asked: {reason}.",
+    actions=(Action.RETRY,),
+):
+    """A web request made for a client had no whole answer."""
+
+    url: str
+    reason: str
+
+
+class StateTaken(
+    Failure,
+    code="EXEC_STATE_TAKEN",
+    kind=Kind.BUSY,
+    title="Another server has this state",
+    user_message="Another exec-server works with {state}. Use that one, stop it, or give another "
+    "--state.",
+    actions=(Action.WAIT, Action.OPEN_SETTINGS),
+):
+    """Two servers cannot work with one state directory."""
+
+    state: str
+
+
+class KeeperUnavailable(
+    Failure,
+    code="EXEC_KEEPER_UNAVAILABLE",
+    kind=Kind.UNAVAILABLE,
+    title="Processes cannot be kept",
+    user_message="No process can be started, because there is no keeper for {state}: {reason}.",
+    recovery=Recovery.ESCALATE,
+    retryable=False,
+    actions=(Action.VIEW_REPORT,),
+):
+    """The keeper of a state directory cannot be started, or does not answer."""
+
+    state: str
+    reason: str
+
+
+class KeeperMismatched(
+    Failure,
+    code="EXEC_KEEPER_MISMATCHED",
+    kind=Kind.CONFLICT,
+    title="The keeper speaks another version",
+    user_message="Processes of another version of this program still run in {state}. Let them end, "
+    "or use that version to stop them.",
+    actions=(Action.WAIT, Action.CANCEL),
+):
+    """The keeper holds processes, and shares no version of the protocol with us."""
+
+    state: str
+    ours: tuple[int, ...]
+    theirs: tuple[int, ...]
+
+
+class ProcessBroken(
+    Failure,
+    code="EXEC_PROCESS_BROKEN",
+    kind=Kind.BROKEN,
+    title="The server lost the process",
+    user_message="The exec-server can no longer follow {process}: {reason}.",
+    actions=(Action.RETRY, Action.VIEW_REPORT),
+):
+    """The server says that something went wrong with a process that it runs."""
+
+    process: str
+    reason: str
+
+
+class StdinClosed(
+    Failure,
+    code="EXEC_STDIN_CLOSED",
+    kind=Kind.CONFLICT,
+    title="No input is taken",
+    user_message="{process} takes no input: it was started without, its input was closed, "
+    "or it has ended.",
+    recovery=Recovery.NONE,
+):
+    """A process has no input that could be written to."""
+
+    process: str
+
+
+class CapabilityMissing(
+    Failure,
+    code="EXEC_CAPABILITY_MISSING",
+    kind=Kind.INVALID,
+    title="The server cannot do that",
+    user_message="This exec-server has no {capability}; use one of Holdfast for it.",
+    recovery=Recovery.USE_ALTERNATIVE,
+):
+    """The server did not say that it can do what is asked."""
+
+    capability: str
+
+
+class InputFull(
+    Failure,
+    code="EXEC_INPUT_FULL",
+    kind=Kind.BUSY,
+    title="The process does not read",
+    user_message="{process} has not read the last {pending_bytes} bytes of its input; what came "
+    "after them was not written.",
+    actions=(Action.WAIT, Action.RETRY),
+):
+    """More input waits for a process than we agreed to hold."""
+
+    process: str
+    pending_bytes: int
+
+
+class TokenUnsafe(
+    Failure,
+    code="EXEC_TOKEN_UNSAFE",
+    kind=Kind.MISCONFIGURED,
+    title="The token file cannot be used",
+    user_message="{path} cannot be used as a token file: {reason}.",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """The file of the token cannot be read or made, or is no secret."""
+
+    path: str
+    reason: str

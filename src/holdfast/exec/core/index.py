@@ -1,0 +1,205 @@
+"""The index of what a process has put out: fixed records, each found by its sequence number.
+
+Record `seq` stands at `seq * RECORD_BYTES`; in place 0 stands the header. A record says where in
+both streams it begins, so that any single one tells how far everything had come: opening an index
+reads its last record, whatever its size, and dropping the oldest output moves one number.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from zlib import crc32
+
+RECORD_BYTES = 32
+CHUNK_BYTES_MAX = 64 * 2**10
+
+_FORMAT = b"HFX1"
+_HEADER = struct.Struct("<4sQQi4x")
+_RECORD = struct.Struct("<QQIiBB2x")
+_SUM = struct.Struct("<I")
+
+
+class Kind(IntEnum):
+    """What happened to the process."""
+
+    OUTPUT = 1
+    EXITED = 2
+    CLOSED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Which output is still kept, and where the exit is noted, which may be dropped like all."""
+
+    first: int = 1
+    exit_seq: int = 0
+    exit_status: int = 0
+
+    def pack(self) -> bytes:
+        """The header as it stands in the file."""
+        body = _HEADER.pack(_FORMAT, self.first, self.exit_seq, self.exit_status)
+        return body + _summed(body, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One event of a process: a piece of output, its exit, or that all has been said.
+
+    `starts` is how long both streams were before it; a terminal has one stream, the first.
+    """
+
+    seq: int
+    kind: Kind
+    starts: tuple[int, int]
+    stream: int = 0
+    length: int = 0
+    status: int = 0
+
+    @property
+    def offset(self) -> int:
+        """Where its output begins in the file of its stream."""
+        return self.starts[self.stream]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """How long both streams are after it."""
+        first, second = self.starts
+        grown = self.length
+        return (first, second + grown) if self.stream else (first + grown, second)
+
+    @property
+    def cost(self) -> int:
+        """How many bytes everything before it takes, its own place in the index included."""
+        return sum(self.starts) + self.seq * RECORD_BYTES
+
+    def pack(self) -> bytes:
+        """The record as it stands in the file; its number is in the sum and in its place."""
+        body = _RECORD.pack(*self.starts, self.length, self.status, self.kind, self.stream)
+        return body + _summed(body, self.seq)
+
+
+def read_header(data: bytes) -> Header | None:
+    """The header that these bytes are, if they are one."""
+    body, checksum = data[: _HEADER.size], data[_HEADER.size :]
+    if checksum != _summed(body, 0):
+        return None
+    form, first, exit_seq, exit_status = _HEADER.unpack_from(data)
+    if form != _FORMAT:
+        return None
+    return Header(first=first, exit_seq=exit_seq, exit_status=exit_status)
+
+
+def read_record(data: bytes, seq: int) -> Record | None:
+    """The record `seq` that these bytes are, if they are that one whole."""
+    body, checksum = data[: _RECORD.size], data[_RECORD.size :]
+    if checksum != _summed(body, seq):
+        return None
+    first, second, length, status, kind, stream = _RECORD.unpack_from(data)
+    return Record(
+        seq=seq,
+        kind=Kind(kind),
+        starts=(first, second),
+        stream=stream,
+        length=length,
+        status=status,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """How far the index has come: its next number, and how much of each stream it covers."""
+
+    next_seq: int = 1
+    covered: tuple[int, int] = (0, 0)
+    exit_seq: int | None = None
+    exit_status: int | None = None
+    is_closed: bool = False
+
+    @property
+    def cost(self) -> int:
+        """How many bytes everything takes that there has ever been."""
+        return sum(self.covered) + self.next_seq * RECORD_BYTES
+
+    def after(self, record: Record) -> Position:
+        """How far it has come with one more record."""
+        assert record.seq == self.next_seq and record.starts == self.covered, "records adjoin"
+        is_exit = record.kind is Kind.EXITED
+        return Position(
+            next_seq=record.seq + 1,
+            covered=record.ends,
+            exit_seq=record.seq if is_exit else self.exit_seq,
+            exit_status=record.status if is_exit else self.exit_status,
+            is_closed=record.kind is Kind.CLOSED,
+        )
+
+
+def recover(
+    header: Header, count: int, record_at: Callable[[int], Record | None], sizes: tuple[int, int]
+) -> tuple[Header, Position]:
+    """How far an index of `count` records had come when its writer died.
+
+    What was torn at its end does not count, nor what speaks of output that the files do not have.
+    """
+    for seq in range(count, max(header.first, 1) - 1, -1):
+        last = record_at(seq)
+        if last is not None and all(
+            end <= size for end, size in zip(last.ends, sizes, strict=True)
+        ):
+            break
+    else:
+        return Header(first=1), Position()
+    has_exit = 0 < header.exit_seq <= last.seq
+    noted = record_at(header.exit_seq) if has_exit and header.exit_seq >= header.first else None
+    if noted is not None and noted.kind is not Kind.EXITED:
+        has_exit = False  # its writer died between the header and the record
+    if not has_exit:
+        header = replace(header, exit_seq=0, exit_status=0)
+    return header, Position(
+        next_seq=last.seq + 1,
+        covered=last.ends,
+        exit_seq=header.exit_seq if has_exit else None,
+        exit_status=header.exit_status if has_exit else None,
+        is_closed=last.kind is Kind.CLOSED,
+    )
+
+
+def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Position]:
+    """Records for all output that is in the files and not in the index, and how far they go."""
+    seq, covered = position.next_seq, list(position.covered)
+    records = bytearray()
+    for stream, size in enumerate(sizes):
+        while covered[stream] < size:
+            length = min(CHUNK_BYTES_MAX, size - covered[stream])
+            # A thousand times a second when output pours: as `Record.pack`, without the record.
+            body = _RECORD.pack(*covered, length, 0, Kind.OUTPUT, stream)
+            records += body + _summed(body, seq)
+            seq, covered[stream] = seq + 1, covered[stream] + length
+    return bytes(records), replace(position, next_seq=seq, covered=(covered[0], covered[1]))
+
+
+def first_within(
+    bytes_max: int,
+    position: Position,
+    bounds: tuple[int, int],
+    cost_before: Callable[[int], int],
+) -> int:
+    """The oldest number from which on all fits into `bytes_max`, or the end of the bounds.
+
+    The newest record is always kept, whatever its size.
+    """
+    least, most = bounds
+    most = min(most, max(position.next_seq - 1, least))
+    while least < most:
+        middle = (least + most) // 2
+        if position.cost - cost_before(middle) > bytes_max:
+            least = middle + 1
+        else:
+            most = middle
+    return least
+
+
+def _summed(body: bytes, seq: int) -> bytes:
+    return _SUM.pack(crc32(body, seq & 0xFFFFFFFF))

@@ -1,0 +1,92 @@
+"""Decide whether input has to be written, was written, or may have been.
+
+The file of a process's writes has a fixed number of places, used in turn. A write takes the next
+one when it begins, and marks it when it is done; the oldest is forgotten for it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from hashlib import blake2b
+from zlib import crc32
+
+SLOTS = 4096
+SLOT_BYTES = 32
+
+_SLOT = struct.Struct("<Q16sB3x")
+_SUM = struct.Struct("<I")
+
+
+class State(IntEnum):
+    """How far a write has come."""
+
+    BEGUN = 1
+    DONE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """What stands in one place of the file, and where that is."""
+
+    ordinal: int
+    digest: bytes
+    state: State
+
+    @property
+    def offset(self) -> int:
+        """Where it stands in the file."""
+        return self.ordinal % SLOTS * SLOT_BYTES
+
+    def pack(self) -> bytes:
+        """The bytes that stand there."""
+        body = _SLOT.pack(self.ordinal, self.digest, self.state)
+        return body + _SUM.pack(crc32(body))
+
+
+class Writes:
+    """The last writes of one process, by their ids."""
+
+    def __init__(self, file: bytes = b"") -> None:
+        found = sorted(_slots(file), key=lambda slot: slot.ordinal)
+        self._known = OrderedDict((slot.digest, slot) for slot in found)
+        self._next = found[-1].ordinal + 1 if found else 0
+
+    def look(self, write_id: str) -> State | None:
+        """How far this write has come; None if it is new, or was forgotten long ago."""
+        slot = self._known.get(_digest(write_id))
+        return None if slot is None else slot.state
+
+    def begin(self, write_id: str) -> Slot:
+        """A new write begins: what to put into the file before its first byte is written."""
+        slot = Slot(self._next, _digest(write_id), State.BEGUN)
+        self._next += 1
+        self._known[slot.digest] = slot
+        while len(self._known) > SLOTS:
+            self._known.popitem(last=False)
+        return slot
+
+    def withdraw(self, begun: Slot) -> None:
+        """It could not be put into the file, and was not written."""
+        del self._known[begun.digest]
+
+    def finish(self, begun: Slot) -> Slot:
+        """It is done: what to put into the file before anybody is told so."""
+        slot = self._known[begun.digest] = Slot(begun.ordinal, begun.digest, State.DONE)
+        return slot
+
+
+def _digest(write_id: str) -> bytes:
+    return blake2b(write_id.encode(), digest_size=16).digest()
+
+
+def _slots(file: bytes) -> Iterator[Slot]:
+    for place in range(0, len(file) - SLOT_BYTES + 1, SLOT_BYTES):
+        body = file[place : place + _SLOT.size]
+        if file[place + _SLOT.size : place + SLOT_BYTES] == _SUM.pack(crc32(body)):
+            ordinal, digest, state = _SLOT.unpack(body)
+            if state:  # what was never written is all zero, and so is its sum
+                yield Slot(ordinal, digest, State(state))

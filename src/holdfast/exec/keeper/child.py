@@ -1,0 +1,219 @@
+"""Start one process with pipes or a terminal, exactly as ordered, and hold the other ends.
+
+`posix_spawn` is the fastest way to a new process and runs no code of ours in it. What it cannot
+do, the keeper does to itself for that moment, which it may because it has one thread: it goes to
+the directory of the child, and takes its own limit of open files back to what it was given.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import signal
+import stat
+import struct
+import termios
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+
+from holdfast.exec.keeper.protocol import (
+    MARK,
+    KeeperName,
+    Malformed,
+    Message,
+    mapping,
+    number,
+    text,
+    texts,
+)
+
+GIVEN_LIMIT = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+_SHELL = "/bin/sh"
+_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+_SIZE_MAX = 2**16 - 1
+
+
+class Order:
+    """Which process to start, and how; nothing is inherited."""
+
+    def __init__(self, message: Message) -> None:
+        self.key = text(message, "key")
+        self.argv = texts(message, "argv")
+        self.cwd = text(message, "cwd")
+        env = mapping(message, "env")
+        self.env = {name: text(env, name) for name in env}
+        self.arg0 = None if message.get("arg0") is None else text(message, "arg0")
+        self.size: tuple[int, int] | None = None
+        if message.get("terminal") is not None:
+            terminal = mapping(message, "terminal")
+            self.size = number(terminal, "rows"), number(terminal, "cols")
+        self.pipe_stdin = message.get("pipe_stdin") is True
+        if not self.argv or not self.argv[0] or not self.key:
+            raise Malformed("there is nothing to start")
+        if self.size and not all(0 <= side <= _SIZE_MAX for side in self.size):
+            raise Malformed("no terminal has such a size")
+
+
+class Child:
+    """A process and our ends of what it reads and writes; it is reaped only when forgotten.
+
+    Until then its number is given to nobody else, and its group can be signalled safely.
+    """
+
+    def __init__(self, key: str, pid: int, holds: dict[str, int]) -> None:
+        self.key, self.pid, self.holds = key, pid, holds
+        self.pidfd = os.pidfd_open(pid)
+        self.status: int | None = None
+
+    def look(self) -> bool:
+        """Learn whether it has ended, and how: 128 + n if signal n killed it."""
+        end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if end is not None:
+            self.status = end.si_status + (0 if end.si_code == os.CLD_EXITED else 128)
+        return end is not None
+
+    def signal(self, number: int, *, group: bool) -> bool:
+        """Signal it or its whole group; say whether anybody was there."""
+        try:
+            if group:
+                os.killpg(self.pid, number)
+            else:
+                signal.pidfd_send_signal(self.pidfd, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return group or self.status is None
+
+    def close_stdin(self) -> None:
+        """Let go of the end that writes to it: once the server has too, it reads an end."""
+        if (stdin := self.holds.pop("stdin", None)) is not None:
+            os.close(stdin)
+
+    def release(self) -> None:
+        """Let go of every descriptor but the one that tells of its end."""
+        while self.holds:
+            os.close(self.holds.popitem()[1])
+
+    def reap(self) -> None:
+        """Free its number, now that it has ended."""
+        os.waitpid(self.pid, 0)
+        os.close(self.pidfd)
+
+
+def started(order: Order, keeper: KeeperName) -> Child:
+    """A new process that leads a session of its own; raises `OSError` if there is none."""
+    order.env[MARK] = f"{order.key}@{keeper}"
+    with ExitStack() as ours, ExitStack() as theirs:
+        if order.size is None:
+            holds, actions = _pipes(order, ours, theirs)
+        else:
+            holds, actions = _terminal(order.size, ours, theirs)
+        with _in_its_place(order.cwd):
+            pid = _spawned(order, actions)
+        try:
+            child = Child(order.key, pid, holds)
+        except OSError:  # too many open files: what cannot be held must not run
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        ours.pop_all()
+    return child
+
+
+def _pipes(
+    order: Order, ours: ExitStack, theirs: ExitStack
+) -> tuple[dict[str, int], list[tuple[object, ...]]]:
+    holds: dict[str, int] = {}
+    actions: list[tuple[object, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    if order.pipe_stdin:
+        stdin, holds["stdin"] = _pipe(theirs, ours)
+        actions = [(os.POSIX_SPAWN_DUP2, stdin, 0)]
+    for target, name in enumerate(("stdout", "stderr"), start=1):
+        holds[name], end = _pipe(ours, theirs)
+        actions.append((os.POSIX_SPAWN_DUP2, end, target))
+    return holds, actions
+
+
+def _terminal(
+    size: tuple[int, int], ours: ExitStack, theirs: ExitStack
+) -> tuple[dict[str, int], list[tuple[object, ...]]]:
+    master, slave = os.openpty()
+    ours.callback(os.close, master)
+    theirs.callback(os.close, slave)
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    # What left the terminal and is not in its file yet waits here: outside of any server.
+    read_end, write_end = _pipe(ours, ours)
+    # The leader of a session gets the first terminal that it opens as its own.
+    actions: list[tuple[object, ...]] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.ttyname(slave), os.O_RDWR, 0),
+        (os.POSIX_SPAWN_DUP2, 0, 1),
+        (os.POSIX_SPAWN_DUP2, 0, 2),
+    ]
+    return {"pty": master, "pipe_out": read_end, "pipe_in": write_end}, actions
+
+
+def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
+    read_end, write_end = os.pipe()
+    reader.callback(os.close, read_end)
+    writer.callback(os.close, write_end)
+    return read_end, write_end
+
+
+@contextmanager
+def _in_its_place(cwd: str) -> Generator[None]:
+    os.chdir(cwd)
+    now = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (GIVEN_LIMIT[0], now[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, now)
+        os.chdir("/")
+
+
+def _spawned(order: Order, actions: list[tuple[object, ...]]) -> int:
+    program = _located(order.argv[0], order.env)
+    argv = [order.argv[0] if order.arg0 is None else order.arg0, *order.argv[1:]]
+    try:
+        return _spawn(program, argv, order.env, actions)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        return _spawn(_SHELL, [_SHELL, program, *argv[1:]], order.env, actions)
+
+
+def _spawn(
+    program: str,
+    argv: list[str],
+    env: Mapping[str, str],
+    actions: list[tuple[object, ...]],
+) -> int:
+    return os.posix_spawn(
+        program,
+        argv,
+        env,
+        file_actions=actions,
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_SIGNALS,
+    )
+
+
+def _located(name: str, env: Mapping[str, str]) -> str:
+    """The file that a command names, by the child's own PATH and seen from its directory."""
+    if "/" in name:
+        return name
+    code = errno.ENOENT
+    for place in env.get("PATH", os.defpath).split(":"):
+        file = os.path.join(place or ".", name)
+        try:
+            is_file = stat.S_ISREG(os.stat(file).st_mode)
+        except OSError:
+            continue
+        if is_file and os.access(file, os.X_OK):
+            return file
+        if is_file:
+            code = errno.EACCES
+    raise OSError(code, os.strerror(code), name)

@@ -1,0 +1,186 @@
+"""What a server and a keeper say to each other, and how it travels.
+
+Each message is one packet: a JSON object, with descriptors beside it. A message that is too big
+for a packet travels in a memory file, whose descriptor comes first. Requests carry an `id` and are
+answered in their order; what has no `id` is news.
+
+    hello {versions}                          -> {version, versions, pid}
+    end {}                                    -> {is_ending}
+    start {key, argv, arg0, cwd, env, terminal, pipe_stdin}
+                                              -> {held} + descriptors, or {errno, is_about_cwd}
+    list {}                                   -> {held, more: true} + descriptors ..., {more: false}
+    signal {key, signal, group}               -> {is_sent}
+    close_stdin {key}                         -> {}
+    forget {key}                              -> {}
+    news: exited {key, status}
+
+`hello` and `end` are the same in every version there will ever be, so that a server can always
+find out whom it met, and replace a keeper that holds nothing. `held` is {key, pid, status, holds}:
+`holds` names the descriptors beside the message, in their order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+VERSIONS = (1,)
+SOCKET_NAME, LOCK_NAME, LOG_NAME = "keeper.sock", "keeper.lock", "keeper.log"
+MARK = "HOLDFAST_PROCESS"  # in the environment of a child: its key, "@" and the keeper's name
+
+PACKET_BYTES_MAX = 96 * 2**10
+_DESCRIPTORS_MAX = 8
+_BIG = b"big"
+
+Message = dict[str, object]
+
+
+class Malformed(ValueError):
+    """What was received is not a message of this protocol."""
+
+
+class KeeperName(NamedTuple):
+    """One keeper, told from all others that the machine has had since it was switched on."""
+
+    pid: int
+    started: int
+    namespace: int
+
+    def __str__(self) -> str:
+        return f"{self.pid}.{self.started}.{self.namespace}"
+
+    @classmethod
+    def of(cls, pid: int) -> KeeperName:
+        """The name of a living process that we may look at."""
+        started = read_start(pid)
+        assert started is not None, "it lives"
+        return cls(pid, started, os.stat(f"/proc/{pid}/ns/pid").st_ino)
+
+    @classmethod
+    def parse(cls, name: str) -> KeeperName | None:
+        """The name that stands in a mark, if it is one."""
+        parts = name.split(".")
+        if len(parts) != len(cls._fields) or not all(part.isdecimal() for part in parts):
+            return None
+        return cls(*map(int, parts))
+
+
+def read_start(pid: int) -> int | None:
+    """When a process was started, in ticks since the machine was; None if it is gone or dead."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            line = file.read()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
+    # The name of the program stands in parentheses and may contain anything, also these.
+    state, *fields = line.rpartition(b") ")[2].split()
+    return None if state in (b"Z", b"X") else int(fields[18])
+
+
+def agreed(ours: Iterable[int], theirs: Iterable[int]) -> int | None:
+    """The newest version that both sides speak, if there is one."""
+    return max(set(ours) & set(theirs), default=None)
+
+
+def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
+    """Send one message whole, or raise `BlockingIOError` and send nothing of it."""
+    body = json.dumps(message, separators=(",", ":")).encode()
+    if len(body) <= PACKET_BYTES_MAX:
+        socket.send_fds(connection, [body], descriptors)
+        return
+    memory = os.memfd_create("message")
+    try:
+        with open(memory, "wb", closefd=False) as file:
+            file.write(body)
+        socket.send_fds(connection, [_BIG], [memory, *descriptors])
+    finally:
+        os.close(memory)
+
+
+def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
+    """One message with its descriptors, or None once the other side is gone.
+
+    Raises `BlockingIOError` if there is none yet, and `Malformed` for anything else.
+    """
+    try:
+        body, descriptors, _, _ = socket.recv_fds(
+            connection, PACKET_BYTES_MAX + 1, _DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
+        )
+    except ConnectionResetError:
+        return None
+    if not body:
+        return None
+    try:
+        if body == _BIG and descriptors:
+            body = _unpacked(descriptors.pop(0))
+        return _message(body), descriptors
+    except (Malformed, OSError) as error:
+        close_all(descriptors)
+        raise Malformed(str(error)) from error
+
+
+def text(message: Message, name: str) -> str:
+    """A member that must be text."""
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise Malformed(f"{name} is not text")
+    return value
+
+
+def number(message: Message, name: str) -> int:
+    """A member that must be a whole number."""
+    value = message.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Malformed(f"{name} is not a number")
+    return value
+
+
+def texts(message: Message, name: str) -> list[str]:
+    """A member that must be a list of texts."""
+    value = message.get(name)
+    if not isinstance(value, list):
+        raise Malformed(f"{name} is not a list")
+    return [text({name: item}, name) for item in value]  # pyright: ignore[reportUnknownVariableType]  # text() looks at it
+
+
+def numbers(message: Message, name: str) -> list[int]:
+    """A member that must be a list of whole numbers."""
+    value = message.get(name)
+    if not isinstance(value, list):
+        raise Malformed(f"{name} is not a list")
+    return [number({name: item}, name) for item in value]  # pyright: ignore[reportUnknownVariableType]  # number() looks at it
+
+
+def mapping(message: Message, name: str) -> Message:
+    """A member that must be an object."""
+    value = message.get(name)
+    if not isinstance(value, dict):
+        raise Malformed(f"{name} is not an object")
+    return value  # pyright: ignore[reportUnknownVariableType]  # JSON has no other keys than texts
+
+
+def close_all(descriptors: Iterable[int]) -> None:
+    """Close them, those that are closed already included."""
+    for descriptor in descriptors:
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def _unpacked(memory: int) -> bytes:
+    with open(memory, "rb") as file:
+        file.seek(0)
+        return file.read()
+
+
+def _message(body: bytes) -> Message:
+    try:
+        value: object = json.loads(body)
+    except ValueError as error:
+        raise Malformed("it is not JSON") from error
+    if not isinstance(value, dict):
+        raise Malformed("it is not an object")
+    return value  # pyright: ignore[reportUnknownVariableType]  # JSON has no other keys than texts

@@ -1,0 +1,243 @@
+"""Hold processes for one server at a time, and outlive every one of them."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+from collections import deque
+from contextlib import suppress
+
+from holdfast.exec.keeper.child import Child, Order, started
+from holdfast.exec.keeper.protocol import (
+    LOCK_NAME,
+    SOCKET_NAME,
+    VERSIONS,
+    KeeperName,
+    Malformed,
+    Message,
+    close_all,
+    number,
+    receive,
+    send,
+    text,
+)
+
+_EXITED = "exited"
+
+
+class Taken(Exception):
+    """Another keeper has this state directory."""
+
+
+class Keeper:
+    """The processes of one state directory, and the server that was last to come for them."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        self._listener = listener
+        self._server: socket.socket | None = None
+        self._outgoing: deque[tuple[Message, list[int]]] = deque()
+        self._children: dict[str, Child] = {}
+        self._by_pidfd: dict[int, Child] = {}
+        self._is_ending = False
+        self._name = KeeperName.of(os.getpid())
+        self._poll = select.epoll()
+        self._poll.register(listener, select.EPOLLIN)
+
+    def serve(self) -> None:
+        """Do what servers ask until one asks for the end while nothing is held."""
+        while not (self._is_ending and not self._outgoing):
+            for descriptor, _ in self._poll.poll():
+                if child := self._by_pidfd.get(descriptor):
+                    self._look(child)
+                elif descriptor == self._listener.fileno():
+                    self._accept()
+                elif self._server is not None and descriptor == self._server.fileno():
+                    self._attend(self._server)
+
+    def _accept(self) -> None:
+        """Let a new server take the place of the one before, which may be dead or stuck."""
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # it gave up, or there are too many open files: it may come again
+            return
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        uid = struct.unpack("=iII", credentials)[1]
+        if uid not in (os.geteuid(), 0):
+            connection.close()
+            return
+        self._dismiss()
+        connection.setblocking(False)
+        self._server = connection
+        self._poll.register(connection, select.EPOLLIN)
+
+    def _dismiss(self) -> None:
+        if self._server is not None:
+            self._poll.unregister(self._server)
+            self._server.close()
+        self._server = None
+        self._outgoing.clear()
+
+    def _attend(self, server: socket.socket) -> None:
+        """Send what is due; only a server that takes its answers is listened to."""
+        if self._outgoing:
+            self._flush()
+            return
+        try:
+            received = receive(server)
+            if received is None:
+                self._dismiss()
+                return
+            message, descriptors = received
+            close_all(descriptors)
+            self._answer(message)
+        except BlockingIOError:
+            return
+        except Malformed:
+            self._dismiss()
+
+    def _answer(self, message: Message) -> None:
+        about: Message = {"id": number(message, "id")}
+        match text(message, "ask"):
+            case "hello":
+                versions: Message = {"version": max(VERSIONS), "versions": list(VERSIONS)}
+                self._say(about | versions | {"pid": os.getpid()})
+            case "end":
+                self._is_ending = not self._by_pidfd
+                self._say(about | {"is_ending": self._is_ending})
+            case "start":
+                self._start(about, message)
+            case "list":
+                for child in self._children.values():
+                    self._outgoing.append(_held(about | {"more": True}, child))
+                self._say(about | {"more": False})
+            case "signal":
+                self._signal(about, message)
+            case "close_stdin" | "forget" as ask:
+                self._let_go(text(message, "key"), is_forgotten=ask == "forget")
+                self._say(about)
+            case unknown:
+                raise Malformed(f"nobody knows how to {unknown}")
+
+    def _start(self, about: Message, message: Message) -> None:
+        order = Order(message)
+        try:
+            if order.key in self._children:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            child = started(order, self._name)
+        except OSError as error:
+            self._say(about | {"errno": error.errno, "is_about_cwd": error.filename == order.cwd})
+            return
+        except ValueError:  # NUL in a text, or a variable whose name contains "="
+            self._say(about | {"errno": errno.EINVAL})
+            return
+        self._children[child.key] = self._by_pidfd[child.pidfd] = child
+        self._poll.register(child.pidfd, select.EPOLLIN)
+        self._outgoing.append(_held(about, child))
+        self._flush()
+
+    def _signal(self, about: Message, message: Message) -> None:
+        child = self._children.get(text(message, "key"))
+        number_asked, group = number(message, "signal"), message.get("group") is True
+        if number_asked not in signal.valid_signals():
+            raise Malformed(f"there is no signal {number_asked}")
+        is_sent = child is not None and child.signal(number_asked, group=group)
+        self._say(about | {"is_sent": is_sent})
+
+    def _let_go(self, key: str, *, is_forgotten: bool) -> None:
+        child = self._children.get(key)
+        if child is None:
+            return
+        child.close_stdin()
+        if is_forgotten:
+            del self._children[key]
+            child.release()
+            if child.status is None:
+                child.signal(signal.SIGKILL, group=True)  # and reaped once that has worked
+            else:
+                self._reap(child)
+
+    def _look(self, child: Child) -> None:
+        if not child.look():
+            return
+        self._poll.unregister(child.pidfd)
+        if self._children.get(child.key) is child:
+            self._say({"news": _EXITED, "key": child.key, "status": child.status})
+        else:
+            self._reap(child)
+
+    def _reap(self, child: Child) -> None:
+        del self._by_pidfd[child.pidfd]
+        child.reap()
+
+    def _say(self, message: Message) -> None:
+        if self._server is not None:
+            self._outgoing.append((message, []))
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send until the server has no room; it is asked for the rest when it has."""
+        if self._server is None:
+            self._outgoing.clear()
+            return
+        try:
+            while self._outgoing:
+                send(self._server, *self._outgoing[0])
+                self._outgoing.popleft()
+        except BlockingIOError:
+            self._poll.modify(self._server, select.EPOLLOUT)
+            return
+        except OSError:
+            self._dismiss()
+            return
+        self._poll.modify(self._server, select.EPOLLIN)
+
+
+def listen(state: str) -> socket.socket:
+    """Own a state directory for as long as we live, and listen in it; raises `Taken`."""
+    directory = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
+    lock = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=directory)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise Taken from None
+    with suppress(FileNotFoundError):
+        os.unlink(SOCKET_NAME, dir_fd=directory)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    # Through the directory's descriptor, for a path of any length; the lock stays open on purpose.
+    umask = os.umask(0o177)
+    try:
+        listener.bind(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
+    finally:
+        os.umask(umask)
+    os.close(directory)
+    listener.listen(8)
+    return listener
+
+
+def main(state: str) -> int:
+    """Become the keeper of a directory; return once it serves, or to say that another does."""
+    hears, tells = os.pipe()
+    if os.fork():
+        os.close(tells)
+        return 0 if os.read(hears, 1) else 1
+    os.setsid()
+    os.close(hears)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    keeper = Keeper(listen(state))
+    os.write(tells, b"!")
+    os.close(tells)
+    keeper.serve()
+    return 0
+
+
+def _held(about: Message, child: Child) -> tuple[Message, list[int]]:
+    held = {"key": child.key, "pid": child.pid, "status": child.status, "holds": list(child.holds)}
+    return about | {"held": held}, list(child.holds.values())

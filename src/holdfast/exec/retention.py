@@ -1,0 +1,234 @@
+"""Keep what a process has put out in files, from which it is read again as often as needed.
+
+No byte is ever only in our memory: the kernel moves output from the pipe into the file of its
+stream (`splice`), and what the index does not cover yet is found there by whoever opens it next.
+Nothing is synced: output outlives any process, and after a power cut its process is gone too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from holdfast.exec.core.index import (
+    RECORD_BYTES,
+    Header,
+    Kind,
+    Position,
+    Record,
+    covering,
+    first_within,
+    read_header,
+    read_record,
+    recover,
+)
+from holdfast.exec.model import Closed, Event, Exited, Output
+from holdfast.exec.wire import Stream
+
+MOVE_BYTES_MAX = 2**20
+
+_RECORDS_AT_ONCE = 128
+_KEEP_SIZE_AND_PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
+_HERE_AND_NOW = getattr(os, "SPLICE_F_NONBLOCK", 0)
+
+
+def move(source: int, file: int, offset: int) -> int | None:
+    """Move what a pipe holds to this place of a file; None if it holds nothing, 0 at its end."""
+    try:
+        return os.splice(source, file, MOVE_BYTES_MAX, offset_dst=offset, flags=_HERE_AND_NOW)
+    except BlockingIOError:
+        return None
+
+
+def move_terminal(master: int, pipe: int) -> int | None:
+    """Move what a terminal shows into a pipe; None if there is nothing new, 0 at its end."""
+    try:
+        return os.splice(master, pipe, MOVE_BYTES_MAX, flags=_HERE_AND_NOW)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno != errno.EIO:  # nobody has the other side of the terminal open
+            raise
+        return 0
+
+
+def widen(pipe: int) -> None:
+    """Let a pipe hold what one move takes; a user who has used up their share keeps the default."""
+    if sys.platform == "linux":
+        with suppress(PermissionError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, MOVE_BYTES_MAX)
+
+
+class Retained:
+    """The files of one process: one for each stream, and the index over them.
+
+    Whoever opens them is the only one who writes to them. A record that could not be written is
+    written again with the next, so that a full disk loses nothing.
+    """
+
+    def __init__(self, directory: Path, streams: tuple[Stream, ...]) -> None:
+        self.directory, self.streams = directory, streams
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._files = [_opened(directory / stream) for stream in streams]
+        self._index = _opened(directory / "index")
+        self._sizes = [os.fstat(file).st_size for file in self._files] + [0] * (2 - len(streams))
+        header = read_header(os.pread(self._index, RECORD_BYTES, 0)) or Header()
+        count = os.fstat(self._index).st_size // RECORD_BYTES - 1
+        self._header, self.position = recover(
+            header, count, self._record_at, (self._sizes[0], self._sizes[1])
+        )
+        self._write_header(self._header)
+        self._dropped_cost = self._cost_before(self.first)
+        self._punched = [0] * len(streams)
+
+    @classmethod
+    def found(cls, directory: Path) -> Retained:
+        """What was kept of a process that nobody holds any more."""
+        is_terminal = (directory / Stream.PTY).exists()
+        return cls(directory, (Stream.PTY,) if is_terminal else (Stream.STDOUT, Stream.STDERR))
+
+    @property
+    def first(self) -> int:
+        """The oldest number that is still kept, or the next one if none is."""
+        return self._header.first
+
+    @property
+    def cost(self) -> int:
+        """How many bytes are kept, those of the index included."""
+        return self.position.cost - self._dropped_cost
+
+    def place(self, stream: int) -> tuple[int, int]:
+        """The file of a stream, and where its next output goes."""
+        return self._files[stream], self._sizes[stream]
+
+    def grew(self, stream: int, count: int) -> None:
+        """Learn that output was moved to that place; it counts once it is in the index."""
+        self._sizes[stream] += count
+
+    def cover(self) -> bool:
+        """Bring all output in the files into the index; say whether there was any."""
+        return self._append(*covering(self.position, (self._sizes[0], self._sizes[1])))
+
+    def note_exit(self, status: int) -> None:
+        """Write down how the process ended; only the first time counts."""
+        at = self.position
+        if at.exit_seq is None:
+            # First where it will be: the record itself may be dropped one day.
+            self._write_header(replace(self._header, exit_seq=at.next_seq, exit_status=status))
+            self._note(Record(seq=at.next_seq, kind=Kind.EXITED, starts=at.covered, status=status))
+
+    def note_closed(self) -> None:
+        """Write down that there will be no more; only the first time counts."""
+        at = self.position
+        if not at.is_closed:
+            self._note(Record(seq=at.next_seq, kind=Kind.CLOSED, starts=at.covered))
+
+    def events(self, after_seq: int, bytes_max: int | None, count_max: int) -> Iterator[Event]:
+        """What happened after a number and is still kept, in order.
+
+        The first piece of output is always there, then those that `bytes_max` has room for.
+        """
+        room = bytes_max
+        seq = max(after_seq + 1, self.first)
+        end = min(self.position.next_seq, seq + count_max)
+        while seq < end:
+            batch = min(_RECORDS_AT_ONCE, end - seq)
+            data = os.pread(self._index, batch * RECORD_BYTES, seq * RECORD_BYTES)
+            for place in range(0, len(data), RECORD_BYTES):
+                record = read_record(data[place : place + RECORD_BYTES], seq)
+                assert record is not None, f"record {seq} was whole when it was written"
+                if record.kind is Kind.OUTPUT and room is not None and bytes_max is not None:
+                    if record.length > room and room < bytes_max:
+                        return
+                    room -= record.length
+                yield self._event(record)
+                seq += 1
+
+    def drop(self, bytes_max: int, before: int | None) -> None:
+        """Drop the oldest until the rest fits, but nothing from `before` on."""
+        most = self.position.next_seq if before is None else before
+        if most <= self.first:
+            return
+        first = first_within(bytes_max, self.position, (self.first, most), self._cost_before)
+        if first > self.first:
+            self._write_header(replace(self._header, first=first))
+            record = self._record_at(first)
+            assert record is not None, "the newest record is kept"
+            self._dropped_cost = record.cost
+            for stream, file in enumerate(self._files):
+                _punch(file, self._punched[stream], record.starts[stream])
+                self._punched[stream] = record.starts[stream]
+            _punch(self._index, RECORD_BYTES, first * RECORD_BYTES)
+
+    def close(self) -> None:
+        """Let go of the files; may be called again."""
+        while self._files:
+            os.close(self._files.pop())
+        if self._index >= 0:
+            os.close(self._index)
+        self._index = -1
+
+    def remove(self) -> None:
+        """Let go of the files and delete them, with all that stands beside them."""
+        self.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _note(self, record: Record) -> None:
+        self._append(record.pack(), self.position.after(record))
+
+    def _append(self, records: bytes, position: Position) -> bool:
+        """Write records in one go; if they did not fit whole, none of them is there."""
+        place = self.position.next_seq * RECORD_BYTES
+        if records and os.pwrite(self._index, records, place) != len(records):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.position = position
+        return bool(records)
+
+    def _write_header(self, header: Header) -> None:
+        if os.pwrite(self._index, header.pack(), 0) != RECORD_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._header = header
+
+    def _record_at(self, seq: int) -> Record | None:
+        return read_record(os.pread(self._index, RECORD_BYTES, seq * RECORD_BYTES), seq)
+
+    def _cost_before(self, seq: int) -> int:
+        if seq >= self.position.next_seq:
+            return self.position.cost
+        record = self._record_at(seq)
+        assert record is not None, f"record {seq} is kept"
+        return record.cost
+
+    def _event(self, record: Record) -> Event:
+        match record.kind:
+            case Kind.OUTPUT:
+                data = os.pread(self._files[record.stream], record.length, record.offset)
+                return Output(record.seq, self.streams[record.stream], data)
+            case Kind.EXITED:
+                return Exited(record.seq, record.status)
+            case Kind.CLOSED:
+                return Closed(record.seq)
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _punch(file: int, start: int, end: int) -> None:
+    """Give the disk back what stands there; where that cannot be done, it is only not read."""
+    if end > start:
+        with suppress(AttributeError):  # there is no such call on this system
+            _LIBC.fallocate(
+                file, _KEEP_SIZE_AND_PUNCH, ctypes.c_int64(start), ctypes.c_int64(end - start)
+            )
+
+
+_LIBC = ctypes.CDLL(None)

@@ -1,0 +1,286 @@
+"""Move the output of one process into its files as it comes, and tell of it afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from holdfast.exec.keeping_loop import Kept
+from holdfast.exec.model import Event, Output
+from holdfast.exec.retention import Retained, move, move_terminal, widen
+from holdfast.failures import Failure
+from holdfast.world import disk_failure
+
+BYTES_MAX = 64 * 2**20
+
+_EVENTS_MAX = 4096
+_TRY_AGAIN = 1.0
+_FULL = 64 * 2**10  # what a pipe holds unless it was told otherwise
+_SLACK = 16  # the oldest are dropped a sixteenth of the limit at a time
+
+
+class Retention:
+    """What one process puts out, kept in order and in files, until it is dropped or removed.
+
+    Output, exit and close share one sequence of numbers. Whoever listens is told after the index
+    has the news. At the limit the oldest output is dropped; but while somebody has still to be
+    told of it (`keep_from`), nothing more is taken from the process instead, which then waits.
+    """
+
+    def __init__(self, retained: Retained, sources: list[Source], bytes_max: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._retained, self._sources = retained, sources
+        self._bytes_max = bytes_max
+        self._needed: int | None = None
+        self._exit: int | None = None
+        self._listeners: list[Callable[[], None]] = []
+        self._is_drawing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.stalled: Failure | None = None
+
+    @classmethod
+    def open(cls, directory: Path, kept: Kept | None, *, bytes_max: int = BYTES_MAX) -> Self:
+        """Keep a new process, one that a former server kept, or (None) what is left of one.
+
+        Takes the process's output descriptors, and moves what comes from now on.
+        """
+        if kept is None:
+            return cls(Retained.found(directory), [], bytes_max)._begun()
+        retained = Retained(directory, kept.streams)
+        retention = cls(retained, _sources(kept), bytes_max)._begun()
+        kept.on_exit(retention._exited)
+        return retention
+
+    @property
+    def next_seq(self) -> int:
+        """The number that the next event will have."""
+        return self._retained.position.next_seq
+
+    @property
+    def first_retained(self) -> int:
+        """The oldest number that is still kept."""
+        return self._retained.first
+
+    @property
+    def exit_status(self) -> int | None:
+        """How the process ended, once that is in the index."""
+        return self._retained.position.exit_status
+
+    @property
+    def exit_seq(self) -> int | None:
+        """The number of its exit, once it has one."""
+        return self._retained.position.exit_seq
+
+    @property
+    def closed_seq(self) -> int | None:
+        """The number of its close, which is the last, once it has one."""
+        return self.next_seq - 1 if self.is_closed else None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended and all its output is in the index."""
+        return self._retained.position.is_closed
+
+    def listen(self, told: Callable[[], None]) -> None:
+        """Call this, from the loop and without arguments, whenever there are new events."""
+        self._listeners.append(told)
+
+    def silence(self, told: Callable[[], None]) -> None:
+        """Call it no more."""
+        self._listeners.remove(told)
+
+    def events(
+        self, after_seq: int, bytes_max: int | None, *, count_max: int = _EVENTS_MAX
+    ) -> list[Event]:
+        """What happened after a number, in order and without holes, from the oldest kept on.
+
+        The first piece of output is always there, then those that `bytes_max` has room for.
+        """
+        return list(self._retained.events(after_seq, bytes_max, count_max))
+
+    def chunks(self, after_seq: int, bytes_max: int | None) -> list[Output]:
+        """The same without exit and close, and as many as there are."""
+        every = self._retained.events(after_seq, bytes_max, self.next_seq)
+        return [event for event in every if isinstance(event, Output)]
+
+    def keep_from(self, seq: int | None) -> None:
+        """Drop nothing from this number on, for somebody has not been told; None: nobody asks."""
+        self._needed = seq
+        if not self._is_drawing and self._timer is None:
+            self._work(self._make_room)
+
+    def lose(self, status: int) -> None:
+        """Note that the process has ended and nothing will follow, for its keeper is gone."""
+        for source in self._sources:
+            self._stop(source)
+        self._exited(status)
+
+    def close(self) -> None:
+        """Let go of every descriptor; the files stay. May be called again."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for source in self._sources:
+            self._stop(source)
+        self._retained.close()
+
+    def remove(self) -> None:
+        """Let go of everything and delete it."""
+        self.close()
+        self._retained.remove()
+
+    def _begun(self) -> Self:
+        self._work(self._take_over)
+        return self
+
+    def _take_over(self) -> None:
+        """Begin with what is there: in the files, in the pipes, between terminal and file."""
+        self._retained.cover()
+        for source in self._sources:
+            self._draw(source)
+        self._make_room()
+
+    def _exited(self, status: int) -> None:
+        self._exit = status
+        self._work(self._note_exit)
+
+    def _note_exit(self) -> None:
+        if self._is_drawing:
+            for source in self._sources:
+                self._draw(source)  # what it said before its end comes before its end
+        self._note_end()
+
+    def _work(self, step: Callable[[], None]) -> None:
+        """Do one step and tell of what it brought; if the disk refuses, try again later."""
+        before = self.next_seq
+        try:
+            step()
+        except OSError as error:
+            self.stalled = disk_failure(error, path=str(self._retained.directory))
+            self._pause()
+            if self._timer is None:
+                self._timer = self._loop.call_later(_TRY_AGAIN, self._try_again)
+        if self.next_seq > before:
+            for told in tuple(self._listeners):
+                told()
+
+    def _try_again(self) -> None:
+        self._timer = self.stalled = None
+        self._work(self._take_over)
+
+    def _readable(self, source: Source) -> None:
+        self._work(lambda: self._draw_and_make_room(source))
+
+    def _draw_and_make_room(self, source: Source) -> None:
+        self._draw(source)
+        self._make_room()
+
+    def _draw(self, source: Source) -> None:
+        """Move what a source holds into its file, and then into the index."""
+        if source.is_ended:
+            return
+        try:
+            while (moved := source.move(*self._retained.place(source.stream))) is not None:
+                self._retained.grew(source.stream, moved)
+                if not moved:
+                    self._stop(source)
+                    break
+                if not source.has_stages:
+                    break
+        finally:
+            self._retained.cover()
+        self._note_end()
+
+    def _note_end(self) -> None:
+        if self._exit is not None:
+            self._retained.note_exit(self._exit)
+            if all(source.is_ended for source in self._sources):
+                self._retained.note_closed()
+
+    def _make_room(self) -> None:
+        """Drop the oldest at the limit; where that is not allowed, draw no more until it is."""
+        limit = self._bytes_max + self._bytes_max // _SLACK
+        if self._retained.cost > limit:
+            self._retained.drop(self._bytes_max, before=self._needed)
+        if self._retained.cost > limit and self._needed is not None:
+            self._pause()
+        elif not self._is_drawing:
+            self._is_drawing = True
+            for source in self._sources:
+                if not source.is_ended:
+                    self._loop.add_reader(source.fd, self._readable, source)
+
+    def _pause(self) -> None:
+        self._is_drawing = False
+        for source in self._sources:
+            if not source.is_ended:
+                self._loop.remove_reader(source.fd)
+
+    def _stop(self, source: Source) -> None:
+        if not source.is_ended:
+            self._loop.remove_reader(source.fd)
+            source.close()
+
+
+class Source:
+    """One stream of a process: a pipe whose content goes into a file."""
+
+    has_stages = False
+
+    def __init__(self, fd: int, stream: int) -> None:
+        self.fd, self.stream = fd, stream
+        self.is_ended = self._is_wide = False
+        os.set_blocking(fd, False)
+
+    def move(self, file: int, offset: int) -> int | None:
+        """Move what is there; None if there is nothing now, 0 if there never will be."""
+        moved = move(self.fd, file, offset)
+        if moved is not None and moved >= _FULL and not self._is_wide:
+            self._is_wide = True
+            widen(self.fd)
+        return moved
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.is_ended = True
+        os.close(self.fd)
+
+
+class TerminalSource(Source):
+    """A terminal, whose output can only be moved into a pipe, and from there into a file.
+
+    That pipe is the keeper's, so that what is in it survives us; it is always emptied first.
+    """
+
+    has_stages = True
+
+    def __init__(self, master: int, pipe_out: int, pipe_in: int) -> None:
+        super().__init__(master, stream=0)
+        self._pipe_out, self._pipe_in = pipe_out, pipe_in
+        os.set_blocking(pipe_out, False)
+        os.set_blocking(pipe_in, False)
+
+    def move(self, file: int, offset: int) -> int | None:
+        """Move what is in the pipe; if that is empty, what the terminal has for it, too."""
+        moved = move(self._pipe_out, file, offset)
+        if moved is not None:
+            return moved
+        shown = move_terminal(self.fd, self._pipe_in)
+        return move(self._pipe_out, file, offset) if shown else shown
+
+    def close(self) -> None:
+        super().close()
+        os.close(self._pipe_out)
+        os.close(self._pipe_in)
+
+
+def _sources(kept: Kept) -> list[Source]:
+    """The output of a process, from now on ours to take; the terminal itself stays shared."""
+    if kept.is_terminal:
+        master, ends = kept.copy("pty"), (kept.take("pipe_out"), kept.take("pipe_in"))
+        assert master is not None and ends[0] is not None and ends[1] is not None, "it is new"
+        return [TerminalSource(master, ends[0], ends[1])]
+    taken = [kept.take(stream) for stream in kept.streams]
+    return [Source(fd, stream) for stream, fd in enumerate(taken) if fd is not None]
