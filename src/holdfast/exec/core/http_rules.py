@@ -1,0 +1,111 @@
+"""Decide what of a web request is valid, and which of our variables it may carry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import SplitResult, urljoin, urlsplit
+
+from holdfast.exec.failures import RequestInvalid
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+_OURS = {"connection", "content-length", "host", "transfer-encoding"}
+_DENIED = re.compile(r"OPENAI_.*|CODEX_.*|HOLDFAST_.*|AWS_.*|AZURE_.*|GOOGLE_.*|ANTHROPIC_.*")
+_REDIRECTS = {301, 302, 303, 307, 308}
+_SAME_ORIGIN_ONLY = {"authorization", "cookie", "proxy-authorization"}
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """A request that may be made."""
+
+    method: str
+    url: SplitResult
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+def checked_url(url: str) -> SplitResult:
+    """An address on the web; anything else is refused."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise RequestInvalid(reason=f"http/request url is invalid: {error}") from error
+    if not parts.scheme:
+        raise RequestInvalid(reason="http/request url is invalid: relative URL without a base")
+    if parts.scheme not in {"http", "https"}:
+        reason = f"http/request only supports http and https URLs, got {parts.scheme}"
+        raise RequestInvalid(reason=reason)
+    if not parts.hostname or port == 0 or not url.isprintable() or " " in url:
+        raise RequestInvalid(reason="http/request url is invalid: it names no host")
+    return parts
+
+
+def checked_method(method: str) -> str:
+    """A method as HTTP writes it."""
+    if not _TOKEN.fullmatch(method):
+        raise RequestInvalid(reason="http/request method is invalid: invalid HTTP method")
+    return method
+
+
+def checked_headers(
+    headers: Sequence[tuple[str, str, str | None]], own: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Headers as they may be sent; a variable of ours is appended where one is named."""
+    chosen: list[tuple[str, str]] = []
+    for name, given, variable in headers:
+        value = given
+        if not _TOKEN.fullmatch(name):
+            reason = "http/request header name is invalid: invalid HTTP header name"
+            raise RequestInvalid(reason=reason)
+        if variable is not None:
+            value += _variable(name, variable, own)
+        if not _VALUE.fullmatch(value):
+            raise RequestInvalid(reason=f"http/request header {name} has an invalid value")
+        if name.lower() not in _OURS:
+            chosen.append((name, value))
+    return tuple(chosen)
+
+
+def redirected(request: WebRequest, status: int, location: str | None) -> WebRequest | None:
+    """The request that an answer sends us on to; None if it is an answer to keep.
+
+    Secrets stay with the origin that they were meant for.
+    """
+    if status not in _REDIRECTS or location is None:
+        return None
+    url = checked_url(urljoin(request.url.geturl(), location))
+    changes = status == 303 or (status in {301, 302} and request.method == "POST")
+    method = "GET" if changes and request.method != "HEAD" else request.method
+    body = b"" if changes else request.body
+    headers = request.headers
+    if (url.scheme, url.netloc) != (request.url.scheme, request.url.netloc):
+        headers = tuple(each for each in headers if each[0].lower() not in _SAME_ORIGIN_ONLY)
+    return WebRequest(method, url, headers, body)
+
+
+def head_of(request: WebRequest) -> bytes:
+    """The first lines of a request, as HTTP writes them."""
+    path = request.url.path or "/"
+    target = f"{path}?{request.url.query}" if request.url.query else path
+    host = request.url.netloc.rpartition("@")[2]
+    lines = [f"{request.method} {target} HTTP/1.1", f"Host: {host}", "Connection: close"]
+    lines += [f"{name}: {value}" for name, value in request.headers]
+    if not any(name.lower() == "accept" for name, _ in request.headers):
+        lines.append("Accept: */*")
+    if request.body or request.method in {"POST", "PUT", "PATCH"}:
+        lines.append(f"Content-Length: {len(request.body)}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def _variable(header: str, variable: str, own: Mapping[str, str]) -> str:
+    if _DENIED.fullmatch(variable):
+        reason = f"http/request header {header} cannot use executor environment variable {variable}"
+        raise RequestInvalid(reason=reason)
+    if variable not in own:
+        reason = f"http/request header {header} requires executor environment variable {variable}"
+        raise RequestInvalid(reason=reason)
+    return own[variable]

@@ -1,0 +1,63 @@
+"""Decide how far the answer to a read reaches, and what it says about the process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+UNBOUNDED_BYTES_MAX = 32 * 2**20
+"""So much fits, as base64, into the largest message that every known client accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a process has come; its events are numbered from 1, in one row.
+
+    Events below `first_seq` are no longer kept.
+    """
+
+    next_seq: int
+    first_seq: int = 1
+    exit_seq: int | None = None
+    closed_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What an answer reports: all that was numbered below `next_seq`, and no more."""
+
+    next_seq: int
+    exited: bool
+    closed: bool
+    is_complete: bool  # whether no output stands behind what it carries
+
+
+def reach_of(progress: Progress, *, last_seq: int | None, bytes_max: int | None) -> Reach:
+    """Report how far an answer reaches whose last chunk is `last_seq`, None if it has none.
+
+    An unbounded read that had to stop early is answered as of the moment when its last chunk was
+    the newest: nothing it says is wrong, and what follows comes as news.
+    """
+    exited, closed = progress.exit_seq is not None, progress.closed_seq is not None
+    if last_seq is None:
+        return Reach(progress.next_seq, exited, closed, is_complete=True)
+    has_more = has_output(progress, after_seq=last_seq)
+    if bytes_max is not None:
+        return Reach(last_seq + 1, exited, closed, is_complete=not has_more)
+    if has_more:
+        seen_exit = progress.exit_seq is not None and progress.exit_seq <= last_seq
+        return Reach(last_seq + 1, seen_exit, closed=False, is_complete=False)
+    return Reach(progress.next_seq, exited, closed, is_complete=True)
+
+
+def has_output(progress: Progress, *, after_seq: int) -> bool:
+    """Whether output behind a number is kept: all numbers but those of the exit and the close."""
+    first = max(after_seq + 1, progress.first_seq)
+    ends = sum(seq is not None and seq >= first for seq in (progress.exit_seq, progress.closed_seq))
+    return progress.next_seq - first - ends > 0
+
+
+def is_due(progress: Progress, *, after_seq: int) -> bool:
+    """Whether a read that waits must be answered: output, a close, or an end not yet seen."""
+    unseen_end = progress.exit_seq is not None and progress.exit_seq > after_seq
+    is_closed = progress.closed_seq is not None
+    return is_closed or unseen_end or has_output(progress, after_seq=after_seq)

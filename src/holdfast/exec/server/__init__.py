@@ -1,0 +1,1 @@
+"""The exec-server: processes, files and the web for clients that come and go."""

@@ -1,0 +1,119 @@
+"""Attend to one connection from its first word to its last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.exec.core.codes import exec_error
+from holdfast.exec.server.complaints import ComplainingTransport
+from holdfast.exec.server.desk import Desk, Handlers, plain
+from holdfast.exec.server.file_methods import FileMethods
+from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.machine import configuration, environment_info
+from holdfast.exec.server.model import ConfigParams
+from holdfast.exec.server.plane import Plane
+from holdfast.exec.server.process_methods import ProcessMethods
+from holdfast.exec.server.pump import Pump
+from holdfast.exec.server.web_methods import WebMethods
+from holdfast.exec.wire import InitializeParams
+from holdfast.failures import Failure
+from holdfast.rpc import Connection, Handler, Service, Terms, Transport
+from holdfast.rpc.model import Dialect, Notification
+from holdfast.telemetry import Redactor, Telemetry, ValueRedactor
+
+_RUNNING_MAX = 2048  # long polls take a place each, and clients keep a thousand calls in flight
+_WAITING_MAX = 4096
+_clean = ValueRedactor(Redactor().text)  # a failure may quote what it was given
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all connections of a server share."""
+
+    plane: Plane
+    hands: Hands
+    environment: Mapping[str, str]
+    telemetry: Telemetry | None = None
+
+
+class Attendant:
+    """One connection: its handshake, its methods and its news.
+
+    Requests run side by side; only what must keep an order, such as the writes to one process,
+    keeps it.
+    """
+
+    def __init__(self, number: int, transport: Transport, house: House) -> None:
+        self._house = house
+        self._transport = ComplainingTransport(transport)
+        self._info = environment_info(house.environment)
+        pump = Pump(self._transport)
+        self._desk = Desk(number, house.plane, pump, self._info)
+        self._files = FileMethods(self._desk, house.hands)
+
+    async def run(self) -> None:
+        """Attend until the connection ends or loses its session; the session lives on."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                async with Connection(self._transport, self._terms(tasks)) as connection:
+                    connection.follow(self)
+                    tasks.start_soon(self._desk.pump.run)
+                    tasks.start_soon(self._hang_up, connection)
+                    await connection.wait_ended()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._desk.leave()
+            self._files.close()
+
+    def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
+        """Hear what the client tells; it has one thing to tell."""
+        if any(notification.method == "initialized" for notification in batch):
+            self._desk.is_introduced = True
+
+    def end(self, failure: Failure) -> None:
+        """Hear that nothing will follow."""
+
+    async def _hang_up(self, connection: Connection) -> None:
+        await self._desk.was_put_out.wait()
+        await connection.aclose()
+
+    def _terms(self, tasks: TaskGroup) -> Terms:
+        web = WebMethods(self._desk, self._transport, tasks, self._house.environment)
+        handlers: Handlers = {
+            "initialize": Handler(InitializeParams, self._desk.initialize),
+            "environment/status": plain(self._status),
+            "environment/info": plain(self._environment_info),
+            "environmentConfig/read": Handler(ConfigParams, self._configuration),
+            **ProcessMethods(self._desk).handlers(),
+            **self._files.handlers(),
+            **web.handlers(),
+        }
+        service = Service(
+            handlers=handlers,
+            running_max=_RUNNING_MAX,
+            waiting_max=_WAITING_MAX,
+            error_form=_error_form,
+        )
+        return Terms(
+            dialect=Dialect(), service=service, telemetry=self._house.telemetry, peer="exec-client"
+        )
+
+    async def _status(self) -> dict[str, str]:
+        await self._desk.session("environment status")
+        return {"status": "ready"}
+
+    async def _environment_info(self) -> object:
+        await self._desk.session("environment info")
+        return self._info
+
+    async def _configuration(self, _asked: ConfigParams) -> object:
+        await self._desk.session("environment config")
+        return configuration(self._house.environment)
+
+
+def _error_form(failure: Failure) -> Mapping[str, object]:
+    return _clean.mapping(exec_error(failure))

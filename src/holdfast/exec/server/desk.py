@@ -1,0 +1,99 @@
+"""What the methods of one connection share: who is asking, and for which session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import anyio
+
+from holdfast.exec.failures import NotIntroduced, RequestInvalid
+from holdfast.exec.server.plane import Plane, Session
+from holdfast.exec.server.process import Process
+from holdfast.exec.server.pump import Pump
+from holdfast.exec.wire import EnvironmentInfo, InitializeParams, InitializeResult
+from holdfast.rpc import Handler
+from holdfast.rpc.failures import HandshakeRepeated
+
+Params = TypeVar("Params")
+Handlers = dict[str, Handler[Any]]  # Any: each method has params of its own
+
+
+class Desk:
+    """One connection's place at the server: introduced or not, with a session or put out of it."""
+
+    def __init__(self, number: int, plane: Plane, pump: Pump, info: EnvironmentInfo) -> None:
+        self.number = number
+        self.pump = pump
+        self.is_introduced = False
+        self.was_put_out = anyio.Event()
+        self._plane, self._info = plane, info
+        self._session: Session | None = None
+        self._asking = 0
+        self._asked = anyio.Event()
+
+    async def initialize(self, asked: InitializeParams) -> InitializeResult:
+        """Give the connection a session: a new one, or the one it wants back.
+
+        Only one may succeed; one that failed may be tried again.
+        """
+        if self._session is not None or self._asking:
+            raise HandshakeRepeated
+        self._asking, self._asked = 1, anyio.Event()
+        try:
+            if asked.resume_session_id is None:
+                self._session = await self._plane.begin(self)
+            else:
+                self._session = self._plane.resume(asked.resume_session_id, self)
+                for process in self._session.processes:
+                    self.pump.resume(process)
+        finally:
+            self._asking = 0
+            self._asked.set()
+        return InitializeResult(self._session.id, self._info)
+
+    async def session(self, family: str) -> Session:
+        """The session of this connection; whoever was put out of it is refused."""
+        if self._asking:
+            await self._asked.wait()
+        if self._session is None:
+            raise NotIntroduced(method=family, step="call initialize")
+        if not self.is_introduced:
+            raise NotIntroduced(method=family, step="send initialized")
+        self._session.check(self)
+        return self._session
+
+    def put_out(self) -> None:
+        """Lose the session to another connection, at once."""
+        self.pump.stop()
+        self.was_put_out.set()
+
+    def welcome(self, process: Process) -> None:
+        """Tell all about a new process, from its first event on."""
+        self.pump.begin(process)
+
+    def tend(self, now: float) -> None:
+        """Do what is due."""
+        self.pump.catch_up_late(now)
+
+    def leave(self) -> None:
+        """Give the session back: the connection is gone."""
+        self.pump.stop()
+        if self._session is not None:
+            self._plane.leave(self._session, self)
+
+
+def nothing(params: dict[str, object] | None) -> None:
+    """Refuse parameters where there are none."""
+    if params:
+        raise RequestInvalid(reason="invalid type: map, expected unit")
+
+
+def plain(call: Callable[[], Awaitable[object]]) -> Handler[dict[str, object] | None]:
+    """Serve a method that has no parameters."""
+
+    async def answer(params: dict[str, object] | None) -> object:
+        nothing(params)
+        return await call()
+
+    return Handler(dict[str, object] | None, answer)  # type: ignore[arg-type]  # a union is a type to msgspec

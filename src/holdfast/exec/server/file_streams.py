@@ -1,0 +1,91 @@
+"""Files that a connection holds open to read or write in blocks."""
+
+from __future__ import annotations
+
+import os
+
+import pybase64
+
+from holdfast.exec.failures import FileMissing, RequestInvalid, RequestUnfit
+from holdfast.exec.place import Place
+from holdfast.exec.server.files import asked_path, encoded, naming, open_regular, write_all
+from holdfast.exec.server.model import (
+    Block,
+    HandleParams,
+    OpenParams,
+    ReadBlockParams,
+    WriteBlockParams,
+)
+
+_OPEN_MAX = 128
+_HANDLE_BYTES_MAX = 32
+_BLOCK_BYTES_MAX = 2**20
+
+
+class FileStreams:
+    """The open files of one connection; they go with it."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._files: dict[str, int] = {}
+
+    def open(self, asked: OpenParams) -> HandleParams:
+        """Open a file under an id of the client's: to read it, or to write it anew."""
+        path = asked_path(asked)
+        if len(asked.handle_id.encode()) > _HANDLE_BYTES_MAX:
+            reason = f"file handle ID must not exceed {_HANDLE_BYTES_MAX} bytes"
+            raise RequestUnfit(reason=reason)
+        if asked.handle_id in self._files:
+            raise RequestUnfit(reason=f"file handle `{asked.handle_id}` already exists")
+        if len(self._files) >= _OPEN_MAX:
+            raise RequestUnfit(reason=f"at most {_OPEN_MAX} files may be open per connection")
+        with naming(path):
+            self._files[asked.handle_id] = self._opened(path, asked.mode)
+        return HandleParams(asked.handle_id)
+
+    def read_block(self, asked: ReadBlockParams) -> Block:
+        """Read at an offset, whatever was read before."""
+        if not 1 <= asked.len <= _BLOCK_BYTES_MAX:
+            reason = f"file read block length must be between 1 and {_BLOCK_BYTES_MAX}"
+            raise RequestUnfit(reason=reason)
+        file = self._file(asked.handle_id)
+        with naming(asked.handle_id.encode()):
+            data = os.pread(file, asked.len, asked.offset)
+        return Block(encoded(data), len(data) < asked.len)
+
+    def write_block(self, asked: WriteBlockParams) -> dict[str, object]:
+        """Write at an offset; what is skipped reads as zeros."""
+        try:
+            data = pybase64.b64decode(asked.chunk, validate=True)
+        except ValueError as error:
+            raise RequestInvalid(reason=str(error)) from error
+        file = self._file(asked.handle_id)
+        with naming(asked.handle_id.encode()):
+            write_all(file, data, at=asked.offset)
+        return {}
+
+    def close(self, asked: HandleParams) -> dict[str, object]:
+        """Close a file; one that is not open is closed already."""
+        if (file := self._files.pop(asked.handle_id, None)) is not None:
+            os.close(file)
+        return {}
+
+    def close_all(self) -> None:
+        """Close every file: the connection is gone."""
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+    def _opened(self, path: bytes, mode: str) -> int:
+        match mode:
+            case "read":
+                return open_regular(self._place, path)
+            case "replace":
+                return self._place.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            case _:
+                reason = f"unknown variant `{mode}`, expected `read` or `replace`"
+                raise RequestInvalid(reason=reason)
+
+    def _file(self, handle: str) -> int:
+        if (file := self._files.get(handle)) is None:
+            raise FileMissing(path=handle, reason=f"unknown file handle `{handle}`")
+        return file

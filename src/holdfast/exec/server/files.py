@@ -1,0 +1,177 @@
+"""The file methods: whole files, directories and what is known about them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+
+import pybase64
+
+from holdfast.exec.core.file_errors import file_failure
+from holdfast.exec.core.file_uri import path_of, uri_of
+from holdfast.exec.failures import RequestUnfit, SandboxUnavailable
+from holdfast.exec.place import Place
+from holdfast.exec.server.model import (
+    CreateDirectoryParams,
+    DirectoryEntry,
+    DirectoryResult,
+    FileData,
+    Metadata,
+    PathParams,
+    PathResult,
+    ReadFileParams,
+    WriteFileParams,
+)
+
+FILE_BYTES_MAX = 512 * 2**20
+_ENTRIES_MAX = 50_000
+
+
+class Files:
+    """The files of one place; every method blocks, and raises only failures."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def read_file(self, asked: ReadFileParams) -> FileData:
+        """The whole content of a regular file."""
+        path = asked_path(asked)
+        with naming(path), self._regular(path, follow=asked.follow_symlinks) as file:
+            if os.fstat(file).st_size > FILE_BYTES_MAX:
+                reason = f"file exceeds the limit of {FILE_BYTES_MAX} bytes"
+                raise RequestUnfit(reason=reason)
+            return FileData(encoded(_read_all(file)))
+
+    def write_file(self, asked: WriteFileParams) -> dict[str, object]:
+        """Replace the content of a file, or make it."""
+        path = asked_path(asked)
+        try:
+            data = pybase64.b64decode(asked.data_base64, validate=True)
+        except ValueError as error:
+            reason = f"fs/writeFile requires valid base64 dataBase64: {error}"
+            raise RequestUnfit(reason=reason) from error
+        with naming(path):
+            file = self._place.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            try:
+                write_all(file, data, at=0)
+            finally:
+                os.close(file)
+        return {}
+
+    def create_directory(self, asked: CreateDirectoryParams) -> dict[str, object]:
+        """Make a directory, with those above it that are missing."""
+        path = asked_path(asked)
+        with naming(path):
+            if asked.recursive:
+                make_directories(self._place, path)
+            else:
+                self._place.make_directory(path)
+        return {}
+
+    def metadata(self, asked: PathParams) -> Metadata:
+        """What is at a path; -32004 if nothing is."""
+        path = asked_path(asked)
+        with naming(path):
+            itself = self._place.look(path, follow=False)
+            found = self._place.look(path)
+        return Metadata(
+            is_directory=stat.S_ISDIR(found.st_mode),
+            is_file=stat.S_ISREG(found.st_mode),
+            is_symlink=stat.S_ISLNK(itself.st_mode),
+            size=found.st_size,
+            created_at_ms=0,
+            modified_at_ms=max(0, found.st_mtime_ns // 1_000_000),
+        )
+
+    def canonicalize(self, asked: PathParams) -> PathResult:
+        """The path without links."""
+        path = asked_path(asked)
+        with naming(path):
+            return PathResult(uri_of(self._place.resolve(path)))
+
+    def read_directory(self, asked: PathParams) -> DirectoryResult:
+        """The names in a directory, and what they lead to."""
+        path = asked_path(asked)
+        with naming(path):
+            names = self._place.names(path)
+        if len(names) > _ENTRIES_MAX:
+            reason = f"directory exceeds the limit of {_ENTRIES_MAX} entries"
+            raise RequestUnfit(reason=reason)
+        entries: list[DirectoryEntry] = []
+        for name in names:
+            with suppress(OSError):  # it was removed just now, or leads nowhere
+                mode = self._place.look(path + b"/" + name).st_mode
+                shown = name.decode("utf-8", "replace")
+                entries.append(DirectoryEntry(shown, stat.S_ISDIR(mode), stat.S_ISREG(mode)))
+        return DirectoryResult(tuple(entries))
+
+    @contextmanager
+    def _regular(self, path: bytes, *, follow: bool) -> Generator[int]:
+        file = open_regular(self._place, path, follow=follow)
+        try:
+            yield file
+        finally:
+            os.close(file)
+
+
+def asked_path(asked: PathParams) -> bytes:
+    """The path that a request names; one that must be confined is refused."""
+    refuse_sandbox(asked.sandbox)
+    return path_of(asked.path)
+
+
+def refuse_sandbox(sandbox: Mapping[str, object] | None) -> None:
+    """Refuse what is to be confined: there is nothing here to confine it with."""
+    if sandbox is not None and sandbox.get("permissions") != {"type": "disabled"}:
+        raise SandboxUnavailable(reason="this server has none yet")
+
+
+def open_regular(place: Place, path: bytes, *, follow: bool = True) -> int:
+    """Open a regular file for reading; anything else is refused, and never waited for."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+    file = place.open(path, flags) if follow else place.open_without_links(path, flags)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise RequestUnfit(reason=f"path `{path.decode('utf-8', 'backslashreplace')}` is not a file")
+
+
+def make_directories(place: Place, path: bytes) -> None:
+    """Make a directory and those above it, where they are missing."""
+    try:
+        place.make_directory(path)
+    except FileNotFoundError:
+        make_directories(place, os.path.dirname(path))
+        place.make_directory(path)
+    except FileExistsError:
+        if not stat.S_ISDIR(place.look(path).st_mode):
+            raise
+
+
+@contextmanager
+def naming(path: bytes) -> Generator[None]:
+    """Turn an error of the system into the failure that it is."""
+    try:
+        yield
+    except OSError as error:
+        raise file_failure(error, path) from error
+
+
+def write_all(file: int, data: bytes, *, at: int) -> None:
+    """Write all of it, however little the disk takes at a time."""
+    rest = memoryview(data)
+    while rest:
+        taken = os.pwrite(file, rest, at)
+        rest, at = rest[taken:], at + taken
+
+
+def encoded(data: bytes) -> str:
+    """Write bytes as base64."""
+    return pybase64.b64encode_as_string(data)
+
+
+def _read_all(file: int) -> bytes:
+    with os.fdopen(os.dup(file), "rb", buffering=0) as whole:
+        return whole.read(FILE_BYTES_MAX) or b""

@@ -1,0 +1,54 @@
+"""Do what blocks, so that the event loop never waits for a disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Self, TypeVar
+
+from holdfast.world import WriterThread
+
+Result = TypeVar("Result")
+
+_HANDS = 4  # one slow disk must not make everyone wait
+
+
+class Hands:
+    """A few threads; each piece of work goes to the one with the least to do."""
+
+    def __init__(self) -> None:
+        self._threads = [WriterThread() for _ in range(_HANDS)]
+        self._busy = [0] * _HANDS
+        self._stack = ExitStack()
+
+    async def do(self, work: Callable[[], Result]) -> Result:
+        """Return what the work returned, or raise what it raised, as a failure."""
+        found: list[Result] = []
+
+        def done() -> int:
+            found.append(work())
+            return 0
+
+        idlest = self._busy.index(min(self._busy))
+        self._busy[idlest] += 1
+        try:
+            await self._threads[idlest].run(done)
+        finally:
+            self._busy[idlest] -= 1
+        return found[0]
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            for thread in self._threads:
+                stack.enter_context(thread)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.close()

@@ -1,0 +1,233 @@
+"""What clients ask of files, of the web and about the machine, as the Codex ones do."""
+
+from __future__ import annotations
+
+from holdfast.exec.wire import StartParams, Wire
+
+
+class StartAsked(StartParams, frozen=True):
+    """A process to start, with what it may ask for and we cannot give."""
+
+    enforce_managed_network: bool = False
+    network_proxy: dict[str, object] | None = None
+
+
+class PathParams(Wire, frozen=True):
+    """A path, as a file URI."""
+
+    path: str
+    sandbox: dict[str, object] | None = None
+
+
+class ReadFileParams(PathParams, frozen=True):
+    """A whole file to read."""
+
+    follow_symlinks: bool = True
+
+
+class FileData(Wire, frozen=True, omit_defaults=False):
+    """The content of a file, in base64."""
+
+    data_base64: str
+
+
+class WriteFileParams(PathParams, frozen=True, kw_only=True):
+    """A whole file to write; its content is base64."""
+
+    data_base64: str
+
+
+class CreateDirectoryParams(PathParams, frozen=True):
+    """A directory to make, with those above it."""
+
+    recursive: bool = True
+
+
+class RemoveParams(PathParams, frozen=True):
+    """What to remove; with `force` it need not be there."""
+
+    recursive: bool = True
+    force: bool = True
+
+
+class CopyParams(Wire, frozen=True):
+    """What to copy, and where to."""
+
+    source_path: str
+    destination_path: str
+    recursive: bool
+    sandbox: dict[str, object] | None = None
+
+
+class Metadata(Wire, frozen=True, omit_defaults=False):
+    """What is at a path; links are followed, and told."""
+
+    is_directory: bool
+    is_file: bool
+    is_symlink: bool
+    size: int
+    created_at_ms: int
+    modified_at_ms: int
+
+
+class PathResult(Wire, frozen=True, omit_defaults=False):
+    """A path, as a file URI."""
+
+    path: str
+
+
+class DirectoryEntry(Wire, frozen=True, omit_defaults=False):
+    """One name in a directory; links are followed."""
+
+    file_name: str
+    is_directory: bool
+    is_file: bool
+
+
+class DirectoryResult(Wire, frozen=True, omit_defaults=False):
+    """The names in a directory."""
+
+    entries: tuple[DirectoryEntry, ...]
+
+
+class WalkOptions(Wire, frozen=True):
+    """How far a walk may go."""
+
+    max_depth: int
+    max_directories: int
+    max_entries: int
+    follow_directory_symlinks: bool
+    prune_hidden_directories: bool = False
+
+
+class WalkParams(PathParams, frozen=True, kw_only=True):
+    """A directory to walk through."""
+
+    options: WalkOptions
+
+
+class WalkEntry(Wire, frozen=True, omit_defaults=False):
+    """One thing that a walk came by: `file` or `directory`."""
+
+    path: str
+    kind: str
+
+
+class WalkError(Wire, frozen=True, omit_defaults=False):
+    """A directory that could not be read."""
+
+    path: str
+    message: str
+
+
+class WalkResult(Wire, frozen=True, omit_defaults=False):
+    """What a walk found, nearest first; `truncated` if a limit ended it."""
+
+    entries: tuple[WalkEntry, ...]
+    errors: tuple[WalkError, ...]
+    truncated: bool
+
+
+class OpenParams(PathParams, frozen=True, kw_only=True):
+    """A file to open for blocks: `read`, or `replace` for writing anew."""
+
+    handle_id: str
+    mode: str = "read"
+
+
+class HandleParams(Wire, frozen=True, omit_defaults=False):
+    """An open file."""
+
+    handle_id: str
+
+
+class ReadBlockParams(Wire, frozen=True):
+    """A block to read from an open file."""
+
+    handle_id: str
+    offset: int
+    len: int
+
+
+class Block(Wire, frozen=True, omit_defaults=False):
+    """A block of a file, in base64; `eof` if nothing stands behind it."""
+
+    chunk: str
+    eof: bool
+
+
+class WriteBlockParams(Wire, frozen=True):
+    """A block, in base64, to write to an open file."""
+
+    handle_id: str
+    offset: int
+    chunk: str
+
+
+class ConfigParams(Wire, frozen=True):
+    """Which configuration is wanted; we have none, and need not look at the paths."""
+
+    cwd: str
+
+
+class ConfigLayers(Wire, frozen=True, omit_defaults=False):
+    """Layers of a configuration, none of them."""
+
+    layers: tuple[object, ...] = ()
+    cloud_insertion_index: int = 0
+
+
+class ConfigResult(Wire, frozen=True, omit_defaults=False):
+    """Where a configuration would be, and that there is none."""
+
+    user_home_dir: str | None
+    codex_home_dir: str | None
+    hostname: str
+    config: ConfigLayers = ConfigLayers()
+    requirements: ConfigLayers = ConfigLayers()
+
+
+class HttpHeader(Wire, frozen=True):
+    """One header; a variable of ours is appended to its value if one is named."""
+
+    name: str
+    value: str
+    value_env_var: str | None = None
+
+
+class HttpParams(Wire, frozen=True):
+    """A web request to make."""
+
+    method: str
+    url: str
+    request_id: str
+    headers: tuple[HttpHeader, ...] = ()
+    body_base64: str | None = None
+    timeout_ms: int | None = None
+    redirect_policy: str = "follow"
+    stream_response: bool = False
+
+
+class HttpAnswerHeader(Wire, frozen=True, omit_defaults=False):
+    """One header of an answer."""
+
+    name: str
+    value: str
+
+
+class HttpResult(Wire, frozen=True, omit_defaults=False):
+    """The answer to a web request; a streamed one has its body in deltas."""
+
+    status: int
+    headers: tuple[HttpAnswerHeader, ...]
+    body_base64: str
+
+
+class HttpDelta(Wire, frozen=True, omit_defaults=False):
+    """News: a piece of a streamed body, or its end."""
+
+    request_id: str
+    seq: int
+    delta_base64: str
+    done: bool
+    error: str | None = None

@@ -1,0 +1,169 @@
+"""All sessions of a server: begun, resumed, taken over, forgotten, and adopted from the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+import anyio
+
+from holdfast.exec.core import sessions as decide
+from holdfast.exec.core.sessions import Attached, Detached, Holding, Policy
+from holdfast.exec.failures import SessionAttached, SessionExpired
+from holdfast.exec.keeping_input_loop import Input
+from holdfast.exec.keeping_loop import Kept
+from holdfast.exec.place import Place
+from holdfast.exec.retention_loop import Retention
+from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.process import Process
+from holdfast.exec.server.processes import Processes, Workshop
+from holdfast.exec.server.records import ProcessRecord, SessionRecord
+from holdfast.failures import Failure
+
+_SWEEP_EVERY = 0.2
+
+
+class Owner(Protocol):
+    """A connection that has, or had, a session."""
+
+    number: int
+
+    def put_out(self) -> None:
+        """Lose the session to another connection."""
+        ...
+
+    def welcome(self, process: Process) -> None:
+        """Learn of a new process in the session."""
+        ...
+
+    def tend(self, now: float) -> None:
+        """Do what is due."""
+        ...
+
+
+@dataclass(eq=False)
+class Session:
+    """One client's processes, in one place for ever."""
+
+    id: str
+    place: Place
+    processes: Processes
+    holding: Holding
+    owner: Owner | None = field(default=None, repr=False)
+
+    def check(self, owner: Owner) -> None:
+        """Refuse a connection that no longer has the session."""
+        if self.holding != Attached(owner.number):
+            raise SessionAttached(session=self.id)
+
+
+class Plane:
+    """Every session that this server knows, under one owner: the loop that calls these methods.
+
+    None of those that attach or detach waits for anything, so no two of them mix.
+    """
+
+    def __init__(self, workshop: Workshop, policy: Policy, hands: Hands) -> None:
+        self._workshop, self._policy, self._hands = workshop, policy, hands
+        self._place = Place()
+        self._sessions: dict[str, Session] = {}
+
+    async def begin(self, owner: Owner) -> Session:
+        """A new session, written down before anybody hears of it."""
+        record = SessionRecord(str(uuid4()), self._place.name)
+        await self._hands.do(lambda: self._workshop.records.keep_session(record))
+        session = self._session(record.id, Attached(owner.number))
+        session.owner = owner
+        return session
+
+    def resume(self, name: str, owner: Owner) -> Session:
+        """An old session; whoever still has it is put out, or the resume is refused."""
+        session = self._sessions.get(name)
+        if session is None:
+            raise SessionExpired(session=name)
+        before = session.owner
+        session.holding, evicted = decide.attach(name, session.holding, owner.number, self._policy)
+        session.owner = owner
+        if evicted is not None and before is not None:
+            before.put_out()
+        return session
+
+    def leave(self, session: Session, owner: Owner) -> None:
+        """Take note that a connection is gone; only its owner's going detaches a session."""
+        now = anyio.current_time()
+        session.holding = decide.detach(session.holding, owner.number, now, self._policy)
+        if session.owner is owner:
+            session.owner = None
+
+    async def adopt(self) -> None:
+        """Take over what a former server left: its sessions, all detached, and their processes."""
+        records = self._workshop.records
+        until = anyio.current_time() + self._policy.detached_ttl
+        for session in records.sessions():
+            if session.place == self._place.name:
+                self._session(session.id, Detached(until))
+        kept = {each.key: each for each in await self._workshop.keeping.adopt()}
+        for record in records.processes():
+            if (found := self._sessions.get(record.session)) is not None:
+                found.processes.adopt(self._adopted(record, kept.pop(record.key, None)))
+        for stranger in kept.values():  # started, but nobody was told: its client starts anew
+            await stranger.forget()
+        known = {
+            process.record.key for each in self._sessions.values() for process in each.processes
+        }
+        records.sweep(known)
+
+    async def run(self) -> None:
+        """Forget what nobody came back for, for ever."""
+        while True:
+            await anyio.sleep(_SWEEP_EVERY)
+            now = anyio.current_time()
+            for session in list(self._sessions.values()):
+                if decide.has_expired(session.holding, now):
+                    await self._forget(session)
+                    continue
+                if session.owner is not None:
+                    session.owner.tend(now)
+                await session.processes.sweep(now, closed_ttl=self._policy.detached_ttl)
+
+    def lose(self, failure: Failure) -> None:
+        """Tell every session that its processes have ended with their keeper."""
+        for session in self._sessions.values():
+            for process in session.processes:
+                process.lose(failure.user_message)
+
+    async def end(self) -> None:
+        """Kill all processes and forget all sessions."""
+        for session in list(self._sessions.values()):
+            await self._forget(session)
+
+    def release(self) -> None:
+        """Let go of everything; the next server goes on with it."""
+        for session in self._sessions.values():
+            session.processes.release()
+        self._place.close()
+
+    def _session(self, name: str, holding: Holding) -> Session:
+        processes = Processes(name, self._workshop)
+        session = self._sessions[name] = Session(name, self._place, processes, holding)
+        return session
+
+    def _adopted(self, record: ProcessRecord, kept: Kept | None) -> Process:
+        directory = self._workshop.records.directory(record.key)
+        limit = self._workshop.retention_bytes_max
+        retention = Retention.open(directory, kept, bytes_max=limit)
+        process = Process(record, kept=kept, retention=retention, stdin=_input(directory, kept))
+        if kept is None:
+            process.lose("the process ended while no server was there to see how")
+        return process
+
+    async def _forget(self, session: Session) -> None:
+        self._sessions.pop(session.id, None)
+        await session.processes.end()
+        self._workshop.records.forget_session(session.id)
+
+
+def _input(directory: Path, kept: Kept | None) -> Input | None:
+    return None if kept is None else Input.open(directory, kept)

@@ -1,0 +1,166 @@
+"""One process of a session: its output by number, its input in order, its end."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import anyio
+import pybase64
+
+from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
+from holdfast.exec.failures import KeeperLost, RequestInvalid, RequestUnfit
+from holdfast.exec.server.files import encoded
+from holdfast.exec.wire import Chunk, ListedProcess, ReadParams, ReadResult, WriteParams
+
+if TYPE_CHECKING:
+    from holdfast.exec.keeping_input_loop import Input
+    from holdfast.exec.keeping_loop import Kept
+    from holdfast.exec.retention_loop import Retention
+    from holdfast.exec.server.records import ProcessRecord
+
+_LAST_WORDS = 0.5  # seconds in which a killed process's output may still come to its end
+_LOST_STATUS = 128 + signal.SIGKILL
+
+
+class Process:
+    """A process that was started, whether it still runs or not."""
+
+    def __init__(
+        self,
+        record: ProcessRecord,
+        *,
+        kept: Kept | None,
+        retention: Retention,
+        stdin: Input | None,
+    ) -> None:
+        self.record, self.retention = record, retention
+        self.closed_since: float | None = None
+        self.failure: str | None = None
+        self._kept, self._stdin = kept, stdin
+        self._killed_at: float | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.retention.exit_status is None
+
+    @property
+    def progress(self) -> Progress:
+        """How far it has come."""
+        kept = self.retention
+        return Progress(kept.next_seq, kept.first_retained, kept.exit_seq, kept.closed_seq)
+
+    async def read(self, asked: ReadParams) -> tuple[ReadResult, Reach]:
+        """Answer a read, after waiting for something to tell if that was asked for."""
+        after = asked.after_seq or 0
+        if asked.wait_ms:
+            with anyio.move_on_after(asked.wait_ms / 1000):
+                await self._wait_due(after)
+        kept = self.retention
+        limit = UNBOUNDED_BYTES_MAX if asked.max_bytes is None else asked.max_bytes
+        chunks = kept.chunks(after, min(limit, UNBOUNDED_BYTES_MAX))
+        last = chunks[-1].seq if chunks else None
+        reach = reach_of(self.progress, last_seq=last, bytes_max=asked.max_bytes)
+        result = ReadResult(
+            chunks=tuple(Chunk(each.seq, each.stream, encoded(each.data)) for each in chunks),
+            next_seq=reach.next_seq,
+            exited=reach.exited,
+            exit_code=kept.exit_status if reach.exited else None,
+            closed=reach.closed,
+            failure=self.failure,
+            first_retained_seq=kept.first_retained,
+        )
+        return result, reach
+
+    async def write(self, asked: WriteParams) -> str:
+        """Write input once for each write id; say whether it could be."""
+        data = decoded(asked.chunk)
+        if self._stdin is None:
+            return "stdinClosed"
+        return (await self._stdin.write(asked.write_id, data)).value
+
+    async def close_stdin(self) -> None:
+        """Tell it that no more input comes, after what was written before."""
+        if self._stdin is not None:
+            await self._stdin.close()
+
+    def resize(self, rows: int, cols: int) -> None:
+        """Change the size of its terminal."""
+        if not self.record.tty:
+            raise RequestUnfit(reason=f"process {self.record.process} has no terminal")
+        if self._kept is not None and self.is_running:
+            self._kept.resize(rows, cols)
+
+    async def signal(self, number: int) -> None:
+        """Send a signal to its group; one that has ended gets none."""
+        if self._kept is not None and self.is_running:
+            await self._kept.signal(number, group=True)
+
+    async def terminate(self) -> None:
+        """Kill it and its group; its output ends soon after, even if others hold it open."""
+        self._killed_at = self._killed_at or anyio.current_time()
+        await self.signal(signal.SIGKILL)
+
+    def tend(self, now: float) -> None:
+        """Close what was killed a while ago, and note since when it is closed."""
+        if self.retention.is_closed:
+            self.closed_since = now if self.closed_since is None else self.closed_since
+        elif self._killed_at is not None and now - self._killed_at >= _LAST_WORDS:
+            self.retention.lose(_LOST_STATUS)
+
+    def lose(self, reason: str) -> None:
+        """Take note that it is gone, and with it whoever could have told how it ended."""
+        if not self.retention.is_closed:
+            self.failure = reason
+            self.retention.lose(_LOST_STATUS)
+
+    async def forget(self) -> None:
+        """End it if it runs, and remove all that is known about it."""
+        if self._kept is not None:
+            with suppress(KeeperLost):  # then it is gone already
+                await self._kept.forget()
+        self.release()
+        self.retention.remove()
+
+    def release(self) -> None:
+        """Let go of it without ending it: another server may go on with it."""
+        if self._stdin is not None:
+            self._stdin.release()
+        self.retention.close()
+
+    def listed(self) -> ListedProcess:
+        """Say what is known about it."""
+        kept, record = self.retention, self.record
+        return ListedProcess(
+            process_id=record.process,
+            argv=record.argv,
+            pid=0 if self._kept is None else self._kept.pid,
+            tty=record.tty,
+            started_at_ms=record.started_at_ms,
+            next_seq=kept.next_seq,
+            exited=kept.exit_status is not None,
+            exit_code=kept.exit_status,
+            closed=kept.is_closed,
+        )
+
+    async def _wait_due(self, after: int) -> None:
+        while not is_due(self.progress, after_seq=after):
+            await self._wait_news()
+
+    async def _wait_news(self) -> None:
+        news = anyio.Event()
+        self.retention.listen(news.set)
+        try:
+            await news.wait()
+        finally:
+            self.retention.silence(news.set)
+
+
+def decoded(chunk: str) -> bytes:
+    """Read base64, and refuse what is none."""
+    try:
+        return pybase64.b64decode(chunk, validate=True)
+    except ValueError as error:
+        raise RequestInvalid(reason=str(error)) from error

@@ -1,0 +1,219 @@
+"""The processes of one session, by the ids that its client gave them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import anyio
+
+from holdfast.exec.core.env_policy import environment
+from holdfast.exec.core.file_uri import path_of
+from holdfast.exec.failures import (
+    ProcessExists,
+    ProcessUnknown,
+    RequestInvalid,
+    RequestUnfit,
+    SandboxUnavailable,
+    StartCancelled,
+)
+from holdfast.exec.keeping_input_loop import Input
+from holdfast.exec.keeping_loop import Keeping, Order, Terminal
+from holdfast.exec.retention_loop import Retention
+from holdfast.exec.server.files import refuse_sandbox
+from holdfast.exec.server.model import StartAsked
+from holdfast.exec.server.process import Process
+from holdfast.exec.server.records import ProcessRecord, Records
+from holdfast.exec.wire import ListResult, StartResult, WriteParams
+from holdfast.failures import Failure
+from holdfast.world import Clock
+
+_ROWS, _COLS = 24, 80
+
+
+@dataclass(slots=True)
+class Workshop:
+    """What processes are made with, the same for all sessions; a lost keeper is replaced."""
+
+    keeping: Keeping
+    records: Records
+    clock: Clock
+    fresh_key: Callable[[], str]
+    own_environment: Mapping[str, str]
+    retention_bytes_max: int
+
+
+class Starting:
+    """A start under way; the object itself is its identity."""
+
+    __slots__ = ()
+
+
+class Processes:
+    """All that a session has started; a name is taken until its process is forgotten.
+
+    While a process is being started its name is held by a `Starting`. Whatever comes of the start
+    counts only if that very object still holds the name.
+    """
+
+    def __init__(self, session: str, workshop: Workshop) -> None:
+        self._session, self._workshop = session, workshop
+        self._entries: dict[str, Process | Starting] = {}
+
+    def __iter__(self) -> Iterator[Process]:
+        return iter([entry for entry in self._entries.values() if isinstance(entry, Process)])
+
+    def adopt(self, process: Process) -> None:
+        """Take in a process that a former server started."""
+        self._entries[process.record.process] = process
+
+    async def start(self, asked: StartAsked) -> tuple[StartResult, Process]:
+        """Start a process; its name is free again if that fails.
+
+        A start that has begun is brought to its end even if the connection is lost meanwhile, so
+        that a client that comes back finds the process, or a free name.
+        """
+        cwd = path_of(asked.cwd)
+        if not asked.argv:
+            raise RequestInvalid(reason="argv must not be empty")
+        name = asked.process_id
+        if name in self._entries:
+            raise ProcessExists(process=name)
+        _refuse_confinement(asked)
+        variables = environment(
+            asked.env_policy, own=self._workshop.own_environment, asked=asked.env
+        )
+        reservation = self._entries[name] = Starting()
+        with anyio.CancelScope(shield=True):
+            try:
+                process = await self._launch(asked, cwd, variables)
+            except Failure:
+                if self._entries.get(name) is reservation:
+                    del self._entries[name]
+                raise
+            if self._entries.get(name) is not reservation:
+                await process.forget()
+                raise StartCancelled(process=name)
+            self._entries[name] = process
+            return StartResult(name, "none"), process
+        raise AssertionError("nothing cancels the scope")
+
+    def get(self, name: str) -> Process:
+        """The process of this name, if it has started."""
+        match self._entries.get(name):
+            case Process() as process:
+                return process
+            case Starting():
+                raise RequestUnfit(reason=f"process id {name} is starting")
+            case None:
+                raise ProcessUnknown(process=name)
+
+    async def write(self, asked: WriteParams) -> str:
+        """Write input to a process, and say how that went."""
+        if not asked.write_id:
+            raise RequestInvalid(reason="writeId must not be empty")
+        match self._entries.get(asked.process_id):
+            case Process() as process:
+                return await process.write(asked)
+            case Starting():
+                return "starting"
+            case None:
+                return "unknownProcess"
+
+    async def signal(self, name: str, number: int) -> None:
+        """Send a signal; nobody minds if there is no such process any more."""
+        if isinstance(process := self._entries.get(name), Process):
+            await process.signal(number)
+
+    async def terminate(self, name: str) -> bool:
+        """Kill what has this name, and say whether it still ran.
+
+        A start under way loses its name at once, and its process as soon as there is one.
+        """
+        match self._entries.get(name):
+            case Process() as process if process.is_running:
+                await process.terminate()
+                return True
+            case Starting():
+                del self._entries[name]
+                return True
+            case _:
+                return False
+
+    def listed(self) -> ListResult:
+        """All processes that have started and are not forgotten."""
+        return ListResult(tuple(process.listed() for process in self))
+
+    async def sweep(self, now: float, *, closed_ttl: float) -> None:
+        """Forget what has been closed for long enough."""
+        for process in self:
+            process.tend(now)
+            if process.closed_since is not None and now - process.closed_since >= closed_ttl:
+                self._entries.pop(process.record.process, None)
+                await process.forget()
+
+    async def end(self) -> None:
+        """Kill and forget all of them."""
+        processes = list(self)
+        self._entries.clear()
+        async with anyio.create_task_group() as tasks:
+            for process in processes:
+                tasks.start_soon(process.forget)
+
+    def release(self) -> None:
+        """Let go of all of them without ending any."""
+        for process in self:
+            process.release()
+
+    async def _launch(self, asked: StartAsked, cwd: bytes, variables: dict[str, str]) -> Process:
+        shop = self._workshop
+        record = ProcessRecord(
+            key=shop.fresh_key(),
+            session=self._session,
+            process=asked.process_id,
+            argv=asked.argv,
+            tty=asked.tty,
+            started_at_ms=int(shop.clock.now() * 1000),
+        )
+        order = Order(
+            key=record.key,
+            argv=asked.argv,
+            cwd=cwd.decode("utf-8", "surrogateescape"),
+            env=variables,
+            arg0=asked.arg0,
+            terminal=Terminal(_ROWS, _COLS) if asked.tty else None,
+            pipe_stdin=asked.pipe_stdin,
+        )
+        try:
+            with shop.records.naming(record.key):
+                directory = shop.records.keep_process(record)
+            kept = await shop.keeping.start(order)
+        except Failure:
+            shop.records.forget_process(record.key)
+            raise
+        try:
+            with shop.records.naming(record.key):
+                stdin = Input.open(directory, kept)
+                retention = Retention.open(directory, kept, bytes_max=shop.retention_bytes_max)
+        except Failure:
+            await kept.forget()
+            shop.records.forget_process(record.key)
+            raise
+        return Process(record, kept=kept, retention=retention, stdin=stdin)
+
+
+def signal_number(name: str) -> int:
+    """The number of a signal by its name: `interrupt`, or any other with or without SIG."""
+    word = "INT" if name == "interrupt" else name.upper().removeprefix("SIG")
+    try:
+        return signal.Signals[f"SIG{word}"].value
+    except KeyError as error:
+        reason = f"unknown variant `{name}`, expected `interrupt` or the name of a signal"
+        raise RequestInvalid(reason=reason) from error
+
+
+def _refuse_confinement(asked: StartAsked) -> None:
+    refuse_sandbox(asked.sandbox)
+    if asked.enforce_managed_network or asked.network_proxy is not None:
+        raise SandboxUnavailable(reason="this server cannot confine the network")

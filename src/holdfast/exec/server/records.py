@@ -1,0 +1,114 @@
+"""What a server writes down about sessions and processes, so that the next one knows them.
+
+Records of processes are written without a sync: they matter to whoever comes after a killed
+server, not after a power cut, which no process survives.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.world import Disk, disk_failure, replace_file
+
+_Record = TypeVar("_Record", bound=msgspec.Struct)
+_META = "meta.json"
+
+
+class SessionRecord(msgspec.Struct, frozen=True):
+    """A session: where it runs. Who has it is not worth writing down: a new server has nobody."""
+
+    id: str
+    place: str
+    version: int = 1
+
+
+class ProcessRecord(msgspec.Struct, frozen=True):
+    """A process: which one of which session, and what it was started as."""
+
+    key: str
+    session: str
+    process: str
+    argv: tuple[str, ...]
+    tty: bool
+    started_at_ms: int
+    version: int = 1
+
+
+class Records:
+    """The directory of a server's state."""
+
+    def __init__(self, state: Path, disk: Disk) -> None:
+        self._sessions, self._processes = state / "sessions", state / "processes"
+        self._disk = disk
+
+    def prepare(self) -> None:
+        """Make the directories that are missing, for our own eyes only."""
+        for directory in (self._sessions, self._processes):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def directory(self, key: str) -> Path:
+        """Where all about one process is kept."""
+        return self._processes / key
+
+    def keep_session(self, record: SessionRecord) -> None:
+        """Write a session down, durably."""
+        replace_file(self._disk, self._sessions / record.id, [msgspec.json.encode(record)])
+
+    def forget_session(self, session: str) -> None:
+        """Forget a session; one that is not known is forgotten already."""
+        (self._sessions / session).unlink(missing_ok=True)
+
+    def keep_process(self, record: ProcessRecord) -> Path:
+        """Make the directory of a new process, and write the process down."""
+        directory = self.directory(record.key)
+        directory.mkdir(mode=0o700)
+        # One write of a small new file: a kill leaves it whole, or empty and so unread.
+        file = os.open(directory / _META, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.write(file, msgspec.json.encode(record))
+        finally:
+            os.close(file)
+        return directory
+
+    @contextmanager
+    def naming(self, key: str) -> Generator[None]:
+        """Turn what the disk refuses about one process into the failure that it is."""
+        try:
+            yield
+        except OSError as error:
+            raise disk_failure(error, path=str(self.directory(key))) from error
+
+    def forget_process(self, key: str) -> None:
+        """Remove all about one process."""
+        shutil.rmtree(self.directory(key), ignore_errors=True)
+
+    def sessions(self) -> Iterator[SessionRecord]:
+        """Every session that was written down; what cannot be read is passed over."""
+        for path in sorted(self._sessions.iterdir()):
+            if (record := _read(path, SessionRecord)) is not None:
+                yield record
+
+    def processes(self) -> Iterator[ProcessRecord]:
+        """Every process that was written down, the oldest first."""
+        found = (_read(path / _META, ProcessRecord) for path in self._processes.iterdir())
+        known = [record for record in found if record is not None]
+        yield from sorted(known, key=lambda record: record.started_at_ms)
+
+    def sweep(self, known: set[str]) -> None:
+        """Remove the directories of processes that nobody knows."""
+        for path in self._processes.iterdir():
+            if path.name not in known:
+                self.forget_process(path.name)
+
+
+def _read(path: Path, kind: type[_Record]) -> _Record | None:
+    with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    return None

@@ -1,0 +1,43 @@
+"""The secret that clients must show: in a file for our own eyes only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from holdfast.exec.failures import TokenUnsafe
+
+_BYTES = 32
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def token_in(path: Path) -> str:
+    """The token of a file, which is made with a new one if it is missing.
+
+    A file that others may read, or that is empty, is refused.
+    """
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return _read(path)
+    except OSError as error:
+        raise TokenUnsafe(path=str(path), reason=str(error.strerror).lower()) from error
+    token = secrets.token_urlsafe(_BYTES)
+    with os.fdopen(file, "w", encoding="ascii") as made:
+        made.write(f"{token}\n")
+    return token
+
+
+def _read(path: Path) -> str:
+    try:
+        mode, text = path.stat().st_mode, path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TokenUnsafe(path=str(path), reason=str(error)) from error
+    if mode & _OTHERS:
+        raise TokenUnsafe(path=str(path), reason="others may use it; its mode must be 0600")
+    token = text.strip()
+    if not token or not token.isprintable():
+        raise TokenUnsafe(path=str(path), reason="there is no token in it")
+    return token
