@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-import msgspec
 from msgspec import Raw
 
 from holdfast.codex.core.limits import limit_of
@@ -40,9 +39,7 @@ class Calls:
 
     async def raw(self, method: str, params: object, *, timeout: float | None = None) -> Raw:
         """Ask and return the answer as it came."""
-        limit = timeout
-        if limit is None:
-            limit = limit_of(method, msgspec.to_builtins(params))
+        limit = limit_of(method, params) if timeout is None else timeout
 
         async def once() -> Raw | Failure:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.codex.core.limits import limit_of
+from holdfast.codex.wire.generated import CommandExecParams
 
 
 @pytest.mark.promise("F7")
@@ -19,6 +20,8 @@ from holdfast.codex.core.limits import limit_of
         ("config/read", {}, 10.0),
         ("config/value/write", {}, 10.0),
         ("command/exec", {"timeoutMs": 2000}, 12.0),
+        ("command/exec", CommandExecParams(("ls",), timeout_ms=2000), 12.0),
+        ("command/exec", CommandExecParams(("ls",)), 30.0),
         ("command/exec", {"timeoutMs": "soon"}, 30.0),
         ("command/exec", None, 30.0),
         ("model/list", {}, 30.0),
