@@ -4,7 +4,8 @@
 
 The tables below say which messages matter; everything they lead to is generated with them, but
 for what `RAW` names, which stays plain JSON. A union with a tag gets one more member, for what a
-newer server adds; an enumeration is a plain string.
+newer server adds; an enumeration is a plain string. In what only the server says, nothing is
+indispensable but ids and records: a plain value that is missing is read as a blank.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,14 @@ RAW = {  # too deep, too much in motion, or of no concern to a client that only 
 FLAT = {"McpServerElicitationRequestParams"}  # a union at the top of a message: one type for all
 ERROR_INFO = "CodexErrorInfo"  # its names become an enumeration, to be matched on
 PRIMITIVES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
+BLANKS = {
+    "string": '""',
+    "integer": "0",
+    "number": "0.0",
+    "boolean": "False",
+    "array": "()",
+    "null": "None",
+}
 IDS = ("threadId", "turnId", "itemId")
 NAMES_LISTED_MAX = 12
 
@@ -135,6 +144,7 @@ class Generator:
     """Collects definitions in an order in which each one's parts come before it."""
 
     definitions: Mapping[str, Schema]
+    written: set[str]  # what we write: there a missing member is our mistake
     texts: dict[str, str] = field(default_factory=dict)
     promises: dict[str, str] = field(default_factory=dict)
     underway: set[str] = field(default_factory=set)
@@ -183,9 +193,9 @@ class Generator:
         if tag := _tag(parts):
             if name not in FLAT:
                 return self.union(name, schema, parts, tag)
-            return self.record(name, _merged(schema, parts, tag))
+            return self.record(name, _merged(schema, parts, tag), of=name)
         if "properties" in schema or (schema.get("type") == "object" and not parts):
-            return self.record(name, schema)
+            return self.record(name, schema, of=name)
         known = [value for part in (parts or [schema]) for value in part.get("enum", ())]
         if name == ERROR_INFO:
             self.texts["CodexErrorKind"] = _enumeration(name, schema, known)
@@ -201,13 +211,14 @@ class Generator:
             member = part.get("title") or value[0].upper() + value[1:] + name
             self.promises.setdefault(member, f"A {name} of the kind `{value}`.")
             both = {**schema.get("properties", {}), **part["properties"]}
-            text = self.record(member, {**part, "properties": both}, tag=(tag, value))
+            text = self.record(member, {**part, "properties": both}, of=name, tag=(tag, value))
             self.texts[member] = text
             members.append(member)
         foreign = f"Foreign{name}"
         common = {each: parts[0]["properties"][each] for each in sorted(shared)}
         lines = [
-            f"{_snake(key)}: {self.expression(kind)}{_blank(kind)}" for key, kind in common.items()
+            f"{_snake(key)}: {self.expression(kind)} = {self.blank(kind)}"
+            for key, kind in common.items()
         ]
         lines = [
             'kind: str = ""',
@@ -218,25 +229,46 @@ class Generator:
         self.texts[foreign] = _class(foreign, promise, lines, tag=(tag, "?"))
         return f"{name} = {' | '.join([*members, foreign])}\n"
 
-    def record(self, name: str, schema: Schema, tag: tuple[str, str] | None = None) -> str:
-        """Write a record: what the schema requires first, then all else with a default."""
+    def record(
+        self, name: str, schema: Schema, *, of: str, tag: tuple[str, str] | None = None
+    ) -> str:
+        """Write a record of a definition: what is required first, then all else with a default."""
         properties = {**schema.get("properties", {})}
         for part in schema.get("anyOf", ()):  # members of which one or the other is there
             properties |= part.get("properties", {})
         required = set(schema.get("required", ()))
+        blanks: dict[str, str] = {}
+        if of not in self.written:
+            found = {key: self.blank(properties[key]) for key in required if not _is_id(key)}
+            blanks = {key: blank for key, blank in found.items() if blank is not None}
+            required -= blanks.keys()
         if tag:
             properties.pop(tag[0], None)
         lines = []
-        for key in sorted(properties, key=lambda key: (key not in required, _rank(key), key)):
+        for key in sorted(
+            properties,
+            key=lambda key: (key not in required, key not in blanks, _rank(key), key),
+        ):
             kind = self.expression(properties[key])
-            if (
-                key not in required
-                and "None" not in kind
-                and "default" not in _plain(properties[key])
-            ):
+            default = blanks.get(key) or _default(_plain(properties[key]).get("default"))
+            if key not in required and default == "None":
                 kind = _joined([kind, "None"])
-            lines.append(_member(key, kind, properties[key], is_required=key in required))
+            lines.append(_member(key, kind, default=None if key in required else default))
         return _class(name, self.promise(name, schema), lines, tag)
+
+    def blank(self, schema: Schema | bool) -> str | None:
+        """Say what stands for a plain value that is missing; nothing can stand for a record."""
+        schema = _plain(schema)
+        if "$ref" in schema:
+            name = schema["$ref"].rpartition("/")[2]
+            return "None" if name in RAW else self.blank(self.definitions[name])
+        parts = schema.get("oneOf") or schema.get("anyOf") or schema.get("allOf")
+        types = schema.get("type", "object")
+        if parts:
+            blanks = [self.blank(part) for part in parts]
+        else:
+            blanks = [BLANKS.get(each) for each in ([types] if isinstance(types, str) else types)]
+        return "None" if "None" in blanks else blanks[0]
 
     def promise(self, name: str, schema: Schema) -> str:
         """Say in one sentence what a record is."""
@@ -293,18 +325,17 @@ def _merged(schema: Schema, parts: list[Schema], tag: str) -> Schema:
     return {"properties": properties, "required": [*schema["required"], tag, *everywhere]}
 
 
-def _member(key: str, kind: str, schema: Schema | bool, *, is_required: bool) -> str:
+def _member(key: str, kind: str, *, default: str | None) -> str:
     name = _snake(key)
     name = f"{name}_" if keyword.iskeyword(name) else name
     alias = "" if _camel(name) == key else f'name="{key}"'
-    if is_required:
+    if default is None:
         return f"{name}: {kind}" + (f" = field({alias})" if alias else "")
-    default = _default(_plain(schema).get("default"))
     return f"{name}: {kind} = " + (f"field(default={default}, {alias})" if alias else default)
 
 
-def _blank(schema: Schema) -> str:
-    return ' = ""' if schema.get("type") == "string" else " | None = None"
+def _is_id(key: str) -> bool:
+    return key == "id" or key.endswith("Id")
 
 
 def _default(value: object) -> str:
@@ -351,6 +382,17 @@ def _camel(name: str) -> str:
     return head + "".join(part.title() for part in tail)
 
 
+def _reached(definitions: Mapping[str, Schema], names: Iterable[str]) -> set[str]:
+    """Name all definitions that these lead to, themselves included."""
+    found: set[str] = set()
+    ahead = set(names)
+    while ahead:
+        found |= ahead
+        text = json.dumps([definitions[name] for name in ahead - RAW])
+        ahead = set(re.findall(r'"\$ref": "[^"]*/(\w+)"', text)) - found
+    return found
+
+
 def _methods(definitions: Mapping[str, Schema], direction: str) -> dict[str, str]:
     """Map each method of one direction to the name of its params."""
     found = {}
@@ -369,10 +411,12 @@ def generate(schema: Schema, version: str) -> str:
     """Write the module for one version of the schema."""
     root = dict(schema["definitions"])
     definitions = {**root.pop("v2"), **root}
-    generator = Generator(definitions)
     news = {each: _methods(definitions, "ServerNotification")[each] for each in NOTIFICATIONS}
     asked = {each: _methods(definitions, "ServerRequest")[each] for each in SERVER_REQUESTS}
     results = {method: f"{stem}Response" for method, stem in REQUESTS.items()}
+    ours = {f"{stem}Params" for stem in REQUESTS.values()}
+    ours |= {kind.replace("Params", "Response") for kind in asked.values()}
+    generator = Generator(definitions, _reached(definitions, ours))
     promises = generator.promises
     promises |= {
         f"{stem}Params": f"What `{method}` is asked with." for method, stem in REQUESTS.items()

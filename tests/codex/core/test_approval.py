@@ -29,7 +29,7 @@ from holdfast.codex.wire.generated import AddPatchChangeKind, FileUpdateChange
 from holdfast.rpc.failures import ParamsInvalid
 
 IDS = {"threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 1}
-CHANGE = FileUpdateChange("+x", AddPatchChangeKind(), "/p/x")
+CHANGE = FileUpdateChange(AddPatchChangeKind(), "+x", "/p/x")
 ASKED: list[tuple[str, dict[str, object], Approval]] = [
     (
         COMMAND,

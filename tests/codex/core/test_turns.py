@@ -22,7 +22,7 @@ from holdfast.codex.wire.generated import (
 )
 from holdfast.codex.wire.message import Message
 
-CHANGE = FileUpdateChange("+x", AddPatchChangeKind(), "/p/x")
+CHANGE = FileUpdateChange(AddPatchChangeKind(), "+x", "/p/x")
 
 
 def began(turn: str) -> TurnStartedNotification:

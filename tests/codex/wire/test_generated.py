@@ -7,6 +7,7 @@ import json
 import sys
 import time
 import timeit
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -173,6 +174,36 @@ def test_a_recording_that_does_not_fit_is_noticed() -> None:
 def test_what_is_written_names_only_what_was_chosen(record: Message, written: Json) -> None:
     assert json.loads(msgspec.json.encode(record)) == written
     assert msgspec.convert(written, type(record)) == record
+
+
+def lacking(value: Json) -> Iterator[tuple[str, Json]]:
+    """The same JSON without one plain value or list, each in turn; ids and tags stay."""
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from ((f"{key}.{way}", {**value, key: less}) for way, less in lacking(inner))
+        elif key != "type" and not key.endswith(("id", "Id")):
+            yield key, {each: value[each] for each in value if each != key}
+
+
+@pytest.mark.promise("F12")
+def test_news_that_lacks_any_plain_value_is_still_read() -> None:
+    unread = set()
+    for _, message in recorded():
+        wanted = NOTIFICATIONS.get(message.get("method", ""))
+        if wanted is not None and "id" not in message:
+            for way, less in lacking(message["params"]):
+                try:
+                    msgspec.convert(less, wanted)
+                except msgspec.ValidationError:
+                    unread.add((message["method"], way))
+
+    assert unread == set()
+
+
+def test_what_we_write_has_no_blanks_for_what_it_must_say() -> None:
+    for blank in (TextUserInput, TurnStartParams, CommandExecutionRequestApprovalResponse):
+        with pytest.raises(TypeError, match="Missing required argument"):
+            blank()
 
 
 def test_every_error_of_the_recording_has_a_name() -> None:

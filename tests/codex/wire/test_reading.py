@@ -91,6 +91,19 @@ def started(item: object) -> dict[str, object]:
             ),
         ),
         (
+            {**IDS, "item": {"type": "commandExecution", "id": "i", "command": None}},
+            ItemStartedNotification(
+                thread_id="t",
+                turn_id="u",
+                started_at_ms=0,
+                item=CommandExecutionThreadItem(id="i", command="", cwd="", status=""),
+            ),
+        ),
+        (
+            {"threadId": "t", "turn": {"id": "u"}},
+            TurnCompletedNotification(thread_id="t", turn=Turn(id="u", items=(), status="")),
+        ),
+        (
             {"threadId": "t", "status": {"type": "dreaming"}},
             ThreadStatusChangedNotification(
                 thread_id="t",
@@ -134,9 +147,9 @@ def test_what_is_new_or_odd_is_read_as_far_as_it_goes(sent: object, read: Messag
         (b'{"threadId":"\xff"}', AgentMessageDeltaNotification, "utf"),
         (json.dumps(started(5)).encode(), ItemStartedNotification, "not of the union"),
         (
-            json.dumps(started({"type": "commandExecution", "id": "i"})).encode(),
+            json.dumps(started({"type": "commandExecution", "command": "ls"})).encode(),
             ItemStartedNotification,
-            "CommandExecutionThreadItem lacks `command`",
+            "CommandExecutionThreadItem lacks `id`",
         ),
     ],
 )

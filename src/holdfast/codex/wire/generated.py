@@ -39,10 +39,10 @@ class InitializeParams(Message, frozen=True):
 class InitializeResponse(Message, frozen=True):
     """What `initialize` is answered with."""
 
-    codex_home: str
-    platform_family: str
-    platform_os: str
-    user_agent: str
+    codex_home: str = ""
+    platform_family: str = ""
+    platform_os: str = ""
+    user_agent: str = ""
 
 
 AskForApproval = str | dict[str, object]
@@ -169,7 +169,7 @@ ThreadActiveFlag = str
 class ActiveThreadStatus(Message, frozen=True, tag_field="type", tag="active"):
     """A ThreadStatus of the kind `active`."""
 
-    active_flags: tuple[ThreadActiveFlag, ...]
+    active_flags: tuple[ThreadActiveFlag, ...] = ()
 
 
 class ForeignThreadStatus(Message, frozen=True, tag_field="type", tag="?"):
@@ -276,8 +276,8 @@ UserInput = (
 class UserMessageThreadItem(Message, frozen=True, tag_field="type", tag="userMessage"):
     """A ThreadItem of the kind `userMessage`."""
 
-    content: tuple[UserInput, ...]
     id: str
+    content: tuple[UserInput, ...] = ()
     client_id: str | None = None
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
@@ -287,14 +287,14 @@ class HookPromptFragment(Message, frozen=True):
     """What the protocol calls a hook prompt fragment."""
 
     hook_run_id: str
-    text: str
+    text: str = ""
 
 
 class HookPromptThreadItem(Message, frozen=True, tag_field="type", tag="hookPrompt"):
     """A ThreadItem of the kind `hookPrompt`."""
 
-    fragments: tuple[HookPromptFragment, ...]
     id: str
+    fragments: tuple[HookPromptFragment, ...] = ()
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -311,7 +311,7 @@ class AgentMessageThreadItem(Message, frozen=True, tag_field="type", tag="agentM
     """A ThreadItem of the kind `agentMessage`."""
 
     id: str
-    text: str
+    text: str = ""
     completed_at_ms: int | None = None
     delivery: AgentMessageDelivery | None = None
     memory_citation: object = None
@@ -326,8 +326,8 @@ class FunctionCallOutputThreadItem(
     """A ThreadItem of the kind `functionCallOutput`."""
 
     id: str
-    name: str
-    output: object
+    name: str = ""
+    output: object = None
     completed_at_ms: int | None = None
     namespace: str | None = None
     started_at_ms: int | None = None
@@ -337,7 +337,7 @@ class PlanThreadItem(Message, frozen=True, tag_field="type", tag="plan"):
     """A ThreadItem of the kind `plan`."""
 
     id: str
-    text: str
+    text: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -355,22 +355,22 @@ class ReasoningThreadItem(Message, frozen=True, tag_field="type", tag="reasoning
 class ReadCommandAction(Message, frozen=True, tag_field="type", tag="read"):
     """A CommandAction of the kind `read`."""
 
-    command: str
-    name: str
-    path: str
+    command: str = ""
+    name: str = ""
+    path: str = ""
 
 
 class ListFilesCommandAction(Message, frozen=True, tag_field="type", tag="listFiles"):
     """A CommandAction of the kind `listFiles`."""
 
-    command: str
+    command: str = ""
     path: str | None = None
 
 
 class SearchCommandAction(Message, frozen=True, tag_field="type", tag="search"):
     """A CommandAction of the kind `search`."""
 
-    command: str
+    command: str = ""
     path: str | None = None
     query: str | None = None
 
@@ -378,7 +378,7 @@ class SearchCommandAction(Message, frozen=True, tag_field="type", tag="search"):
 class UnknownCommandAction(Message, frozen=True, tag_field="type", tag="unknown"):
     """A CommandAction of the kind `unknown`."""
 
-    command: str
+    command: str = ""
 
 
 class ForeignCommandAction(Message, frozen=True, tag_field="type", tag="?"):
@@ -409,11 +409,11 @@ CommandExecutionSource = str
 class CommandExecutionThreadItem(Message, frozen=True, tag_field="type", tag="commandExecution"):
     """A ThreadItem of the kind `commandExecution`."""
 
-    command: str
-    command_actions: tuple[CommandAction, ...]
-    cwd: str
     id: str
-    status: CommandExecutionStatus
+    command: str = ""
+    command_actions: tuple[CommandAction, ...] = ()
+    cwd: str = ""
+    status: CommandExecutionStatus = ""
     aggregated_output: str | None = None
     completed_at_ms: int | None = None
     duration_ms: int | None = None
@@ -454,9 +454,9 @@ PatchChangeKind = (
 class FileUpdateChange(Message, frozen=True):
     """What the protocol calls a file update change."""
 
-    diff: str
     kind: PatchChangeKind
-    path: str
+    diff: str = ""
+    path: str = ""
 
 
 PatchApplyStatus = str
@@ -466,9 +466,9 @@ PatchApplyStatus = str
 class FileChangeThreadItem(Message, frozen=True, tag_field="type", tag="fileChange"):
     """A ThreadItem of the kind `fileChange`."""
 
-    changes: tuple[FileUpdateChange, ...]
     id: str
-    status: PatchApplyStatus
+    changes: tuple[FileUpdateChange, ...] = ()
+    status: PatchApplyStatus = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -480,13 +480,13 @@ McpToolCallStatus = str
 class McpToolCallError(Message, frozen=True):
     """What the protocol calls a mcp tool call error."""
 
-    message: str
+    message: str = ""
 
 
 class McpToolCallResult(Message, frozen=True):
     """What the protocol calls a mcp tool call result."""
 
-    content: tuple[object, ...]
+    content: tuple[object, ...] = ()
     meta: object = field(default=None, name="_meta")
     structured_content: object = None
 
@@ -496,9 +496,9 @@ class McpToolCallThreadItem(Message, frozen=True, tag_field="type", tag="mcpTool
 
     arguments: object
     id: str
-    server: str
-    status: McpToolCallStatus
-    tool: str
+    server: str = ""
+    status: McpToolCallStatus = ""
+    tool: str = ""
     app_context: object = None
     completed_at_ms: int | None = None
     duration_ms: int | None = None
@@ -559,8 +559,8 @@ class DynamicToolCallThreadItem(Message, frozen=True, tag_field="type", tag="dyn
 
     arguments: object
     id: str
-    status: DynamicToolCallStatus
-    tool: str
+    status: DynamicToolCallStatus = ""
+    tool: str = ""
     completed_at_ms: int | None = None
     content_items: tuple[DynamicToolCallOutputContentItem, ...] | None = None
     duration_ms: int | None = None
@@ -576,7 +576,7 @@ CollabAgentStatus = str
 class CollabAgentState(Message, frozen=True):
     """What the protocol calls a collab agent state."""
 
-    status: CollabAgentStatus
+    status: CollabAgentStatus = ""
     message: str | None = None
 
 
@@ -596,10 +596,10 @@ class CollabAgentToolCallThreadItem(
 
     agents_states: dict[str, CollabAgentState]
     id: str
-    receiver_thread_ids: tuple[str, ...]
     sender_thread_id: str
-    status: CollabAgentToolCallStatus
-    tool: CollabAgentTool
+    receiver_thread_ids: tuple[str, ...] = ()
+    status: CollabAgentToolCallStatus = ""
+    tool: CollabAgentTool = ""
     completed_at_ms: int | None = None
     model: str | None = None
     prompt: str | None = None
@@ -614,10 +614,10 @@ SubAgentActivityKind = str
 class SubAgentActivityThreadItem(Message, frozen=True, tag_field="type", tag="subAgentActivity"):
     """A ThreadItem of the kind `subAgentActivity`."""
 
-    agent_path: str
     agent_thread_id: str
     id: str
-    kind: SubAgentActivityKind
+    agent_path: str = ""
+    kind: SubAgentActivityKind = ""
     completed_at_ms: int | None = None
     model: str | None = None
     reasoning_effort: str | None = None
@@ -668,7 +668,7 @@ class WebSearchThreadItem(Message, frozen=True, tag_field="type", tag="webSearch
     """A ThreadItem of the kind `webSearch`."""
 
     id: str
-    query: str
+    query: str = ""
     action: WebSearchAction | None = None
     completed_at_ms: int | None = None
     results: tuple[object, ...] | None = None
@@ -679,7 +679,7 @@ class ImageViewThreadItem(Message, frozen=True, tag_field="type", tag="imageView
     """A ThreadItem of the kind `imageView`."""
 
     id: str
-    path: str
+    path: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -687,8 +687,8 @@ class ImageViewThreadItem(Message, frozen=True, tag_field="type", tag="imageView
 class SleepThreadItem(Message, frozen=True, tag_field="type", tag="sleep"):
     """A ThreadItem of the kind `sleep`."""
 
-    duration_ms: int
     id: str
+    duration_ms: int = 0
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -697,7 +697,7 @@ class ImageGenerationThreadItem(Message, frozen=True, tag_field="type", tag="ima
     """A ThreadItem of the kind `imageGeneration`."""
 
     id: str
-    status: str
+    status: str = ""
     completed_at_ms: int | None = None
     failure: object = None
     file_id: str | None = None
@@ -714,7 +714,7 @@ class EnteredReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="e
     """A ThreadItem of the kind `enteredReviewMode`."""
 
     id: str
-    review: str
+    review: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -723,7 +723,7 @@ class ExitedReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="ex
     """A ThreadItem of the kind `exitedReviewMode`."""
 
     id: str
-    review: str
+    review: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -805,7 +805,7 @@ CodexErrorInfo = str | dict[str, object]
 class TurnError(Message, frozen=True):
     """What the protocol calls a turn error."""
 
-    message: str
+    message: str = ""
     additional_details: str | None = None
     codex_error_info: CodexErrorInfo | None = None
     misalignment: object = None
@@ -819,8 +819,8 @@ class Turn(Message, frozen=True):
     """What the protocol calls a turn."""
 
     id: str
-    items: tuple[ThreadItem, ...]
-    status: TurnStatus
+    items: tuple[ThreadItem, ...] = ()
+    status: TurnStatus = ""
     completed_at: int | None = None
     duration_ms: int | None = None
     error: TurnError | None = None
@@ -840,19 +840,19 @@ class GitInfo(Message, frozen=True):
 class Thread(Message, frozen=True):
     """What the protocol calls a thread."""
 
-    cli_version: str
-    created_at: int
-    cwd: str
-    ephemeral: bool
     id: str
-    model_provider: str
-    preview: str
     project_id: str | None
     session_id: str
-    source: object
     status: ThreadStatus
-    turns: tuple[Turn, ...]
-    updated_at: int
+    cli_version: str = ""
+    created_at: int = 0
+    cwd: str = ""
+    ephemeral: bool = False
+    model_provider: str = ""
+    preview: str = ""
+    source: object = None
+    turns: tuple[Turn, ...] = ()
+    updated_at: int = 0
     agent_nickname: str | None = None
     agent_role: str | None = None
     can_accept_direct_input: bool | None = None
@@ -884,13 +884,13 @@ class ActivePermissionProfile(Message, frozen=True):
 class ThreadStartResponse(Message, frozen=True):
     """What `thread/start` is answered with."""
 
-    approval_policy: AskForApproval
-    approvals_reviewer: ApprovalsReviewer
-    cwd: str
-    model: str
-    model_provider: str
     sandbox: SandboxPolicy
     thread: Thread
+    approval_policy: AskForApproval = ""
+    approvals_reviewer: ApprovalsReviewer = ""
+    cwd: str = ""
+    model: str = ""
+    model_provider: str = ""
     active_permission_profile: ActivePermissionProfile | None = None
     disabled_plugin_ids: tuple[str, ...] = ()
     instruction_sources: tuple[str, ...] = ()
@@ -938,7 +938,7 @@ class ThreadResumeParams(Message, frozen=True):
 class TurnsPage(Message, frozen=True):
     """What the protocol calls a turns page."""
 
-    data: tuple[Turn, ...]
+    data: tuple[Turn, ...] = ()
     backwards_cursor: str | None = None
     next_cursor: str | None = None
 
@@ -946,13 +946,13 @@ class TurnsPage(Message, frozen=True):
 class ThreadResumeResponse(Message, frozen=True):
     """What `thread/resume` is answered with."""
 
-    approval_policy: AskForApproval
-    approvals_reviewer: ApprovalsReviewer
-    cwd: str
-    model: str
-    model_provider: str
     sandbox: SandboxPolicy
     thread: Thread
+    approval_policy: AskForApproval = ""
+    approvals_reviewer: ApprovalsReviewer = ""
+    cwd: str = ""
+    model: str = ""
+    model_provider: str = ""
     active_permission_profile: ActivePermissionProfile | None = None
     collaboration_mode: object = None
     disabled_plugin_ids: tuple[str, ...] = ()
@@ -997,13 +997,13 @@ class ThreadForkParams(Message, frozen=True):
 class ThreadForkResponse(Message, frozen=True):
     """What `thread/fork` is answered with."""
 
-    approval_policy: AskForApproval
-    approvals_reviewer: ApprovalsReviewer
-    cwd: str
-    model: str
-    model_provider: str
     sandbox: SandboxPolicy
     thread: Thread
+    approval_policy: AskForApproval = ""
+    approvals_reviewer: ApprovalsReviewer = ""
+    cwd: str = ""
+    model: str = ""
+    model_provider: str = ""
     active_permission_profile: ActivePermissionProfile | None = None
     disabled_plugin_ids: tuple[str, ...] = ()
     instruction_sources: tuple[str, ...] = ()
@@ -1064,7 +1064,7 @@ class ThreadListParams(Message, frozen=True):
 class ThreadListResponse(Message, frozen=True):
     """What `thread/list` is answered with."""
 
-    data: tuple[Thread, ...]
+    data: tuple[Thread, ...] = ()
     backwards_cursor: str | None = None
     next_cursor: str | None = None
     read_states: dict[str, object] | None = None
@@ -1080,7 +1080,7 @@ class ThreadLoadedListParams(Message, frozen=True):
 class ThreadLoadedListResponse(Message, frozen=True):
     """What `thread/loaded/list` is answered with."""
 
-    data: tuple[str, ...]
+    data: tuple[str, ...] = ()
     next_cursor: str | None = None
 
 
@@ -1097,7 +1097,7 @@ class ThreadTurnsListParams(Message, frozen=True):
 class ThreadTurnsListResponse(Message, frozen=True):
     """What `thread/turns/list` is answered with."""
 
-    data: tuple[Turn, ...]
+    data: tuple[Turn, ...] = ()
     backwards_cursor: str | None = None
     next_cursor: str | None = None
 
@@ -1124,7 +1124,7 @@ class ThreadItemEntry(Message, frozen=True):
 class ThreadItemsListResponse(Message, frozen=True):
     """What `thread/items/list` is answered with."""
 
-    data: tuple[ThreadItemEntry, ...]
+    data: tuple[ThreadItemEntry, ...] = ()
     backwards_cursor: str | None = None
     next_cursor: str | None = None
 
@@ -1259,8 +1259,8 @@ class ModelListParams(Message, frozen=True):
 class ReasoningEffortOption(Message, frozen=True):
     """What the protocol calls a reasoning effort option."""
 
-    description: str
-    reasoning_effort: str
+    description: str = ""
+    reasoning_effort: str = ""
 
 
 InputModality = str
@@ -1274,22 +1274,22 @@ MultiAgentVersion = str
 class ModelServiceTier(Message, frozen=True):
     """What the protocol calls a model service tier."""
 
-    description: str
     id: str
-    name: str
+    description: str = ""
+    name: str = ""
 
 
 class Model(Message, frozen=True):
     """What the protocol calls a model."""
 
-    default_reasoning_effort: str
-    description: str
-    display_name: str
-    hidden: bool
     id: str
-    is_default: bool
-    model: str
-    supported_reasoning_efforts: tuple[ReasoningEffortOption, ...]
+    default_reasoning_effort: str = ""
+    description: str = ""
+    display_name: str = ""
+    hidden: bool = False
+    is_default: bool = False
+    model: str = ""
+    supported_reasoning_efforts: tuple[ReasoningEffortOption, ...] = ()
     additional_speed_tiers: tuple[str, ...] = ()
     availability_nux: object = None
     available_access_programs: object = None
@@ -1306,7 +1306,7 @@ class Model(Message, frozen=True):
 class ModelListResponse(Message, frozen=True):
     """What `model/list` is answered with."""
 
-    data: tuple[Model, ...]
+    data: tuple[Model, ...] = ()
     next_cursor: str | None = None
 
 
@@ -1320,8 +1320,8 @@ class ConfigReadParams(Message, frozen=True):
 class ConfigReadResponse(Message, frozen=True):
     """What `config/read` is answered with."""
 
-    config: object
     origins: dict[str, object]
+    config: object = None
     layers: tuple[object, ...] | None = None
 
 
@@ -1354,9 +1354,9 @@ class CommandExecParams(Message, frozen=True):
 class CommandExecResponse(Message, frozen=True):
     """What `command/exec` is answered with."""
 
-    exit_code: int
-    stderr: str
-    stdout: str
+    exit_code: int = 0
+    stderr: str = ""
+    stdout: str = ""
 
 
 class FsReadFileParams(Message, frozen=True):
@@ -1368,7 +1368,7 @@ class FsReadFileParams(Message, frozen=True):
 class FsReadFileResponse(Message, frozen=True):
     """What `fs/readFile` is answered with."""
 
-    data_base64: str
+    data_base64: str = ""
 
 
 class ErrorNotification(Message, frozen=True):
@@ -1377,21 +1377,21 @@ class ErrorNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     error: TurnError
-    will_retry: bool
+    will_retry: bool = False
 
 
 class WarningNotification(Message, frozen=True):
     """The news `warning`."""
 
-    message: str
+    message: str = ""
     thread_id: str | None = None
 
 
 class TextPosition(Message, frozen=True):
     """What the protocol calls a text position."""
 
-    column: int
-    line: int
+    column: int = 0
+    line: int = 0
 
 
 class TextRange(Message, frozen=True):
@@ -1404,7 +1404,7 @@ class TextRange(Message, frozen=True):
 class ConfigWarningNotification(Message, frozen=True):
     """The news `configWarning`."""
 
-    summary: str
+    summary: str = ""
     details: str | None = None
     path: str | None = None
     range: TextRange | None = None
@@ -1413,7 +1413,7 @@ class ConfigWarningNotification(Message, frozen=True):
 class DeprecationNoticeNotification(Message, frozen=True):
     """The news `deprecationNotice`."""
 
-    summary: str
+    summary: str = ""
     details: str | None = None
 
 
@@ -1476,11 +1476,11 @@ class ThreadGoalClearedNotification(Message, frozen=True):
 class TokenUsageBreakdown(Message, frozen=True):
     """What the protocol calls a token usage breakdown."""
 
-    cached_input_tokens: int
-    input_tokens: int
-    output_tokens: int
-    reasoning_output_tokens: int
-    total_tokens: int
+    cached_input_tokens: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    reasoning_output_tokens: int = 0
+    total_tokens: int = 0
     cache_write_input_tokens: int = 0
 
 
@@ -1526,7 +1526,7 @@ class TurnDiffUpdatedNotification(Message, frozen=True):
 
     thread_id: str
     turn_id: str
-    diff: str
+    diff: str = ""
 
 
 TurnPlanStepStatus = str
@@ -1536,8 +1536,8 @@ TurnPlanStepStatus = str
 class TurnPlanStep(Message, frozen=True):
     """What the protocol calls a turn plan step."""
 
-    status: TurnPlanStepStatus
-    step: str
+    status: TurnPlanStepStatus = ""
+    step: str = ""
 
 
 class TurnPlanUpdatedNotification(Message, frozen=True):
@@ -1545,7 +1545,7 @@ class TurnPlanUpdatedNotification(Message, frozen=True):
 
     thread_id: str
     turn_id: str
-    plan: tuple[TurnPlanStep, ...]
+    plan: tuple[TurnPlanStep, ...] = ()
     explanation: str | None = None
 
 
@@ -1555,7 +1555,7 @@ class ItemStartedNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item: ThreadItem
-    started_at_ms: int
+    started_at_ms: int = 0
 
 
 class ItemCompletedNotification(Message, frozen=True):
@@ -1563,8 +1563,8 @@ class ItemCompletedNotification(Message, frozen=True):
 
     thread_id: str
     turn_id: str
-    completed_at_ms: int
     item: ThreadItem
+    completed_at_ms: int = 0
 
 
 class AgentMessageDeltaNotification(Message, frozen=True):
@@ -1573,7 +1573,7 @@ class AgentMessageDeltaNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    delta: str
+    delta: str = ""
 
 
 class PlanDeltaNotification(Message, frozen=True):
@@ -1582,7 +1582,7 @@ class PlanDeltaNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    delta: str
+    delta: str = ""
 
 
 class ReasoningSummaryTextDeltaNotification(Message, frozen=True):
@@ -1591,8 +1591,8 @@ class ReasoningSummaryTextDeltaNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    delta: str
-    summary_index: int
+    delta: str = ""
+    summary_index: int = 0
 
 
 class ReasoningSummaryPartAddedNotification(Message, frozen=True):
@@ -1601,7 +1601,7 @@ class ReasoningSummaryPartAddedNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    summary_index: int
+    summary_index: int = 0
 
 
 class ReasoningTextDeltaNotification(Message, frozen=True):
@@ -1610,8 +1610,8 @@ class ReasoningTextDeltaNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    content_index: int
-    delta: str
+    content_index: int = 0
+    delta: str = ""
 
 
 class CommandExecutionOutputDeltaNotification(Message, frozen=True):
@@ -1620,7 +1620,7 @@ class CommandExecutionOutputDeltaNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    delta: str
+    delta: str = ""
 
 
 class TerminalInteractionNotification(Message, frozen=True):
@@ -1630,7 +1630,7 @@ class TerminalInteractionNotification(Message, frozen=True):
     turn_id: str
     item_id: str
     process_id: str
-    stdin: str
+    stdin: str = ""
 
 
 class FileChangeOutputDeltaNotification(Message, frozen=True):
@@ -1639,7 +1639,7 @@ class FileChangeOutputDeltaNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    delta: str
+    delta: str = ""
 
 
 class FileChangePatchUpdatedNotification(Message, frozen=True):
@@ -1648,7 +1648,7 @@ class FileChangePatchUpdatedNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    changes: tuple[FileUpdateChange, ...]
+    changes: tuple[FileUpdateChange, ...] = ()
 
 
 class McpToolCallProgressNotification(Message, frozen=True):
@@ -1657,7 +1657,7 @@ class McpToolCallProgressNotification(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    message: str
+    message: str = ""
 
 
 RequestId = str | int
@@ -1681,8 +1681,8 @@ McpServerStartupFailureReason = str
 class McpServerStatusUpdatedNotification(Message, frozen=True):
     """The news `mcpServer/startupStatus/updated`."""
 
-    name: str
-    status: McpServerStartupState
+    name: str = ""
+    status: McpServerStartupState = ""
     thread_id: str | None = None
     error: str | None = None
     failure_reason: McpServerStartupFailureReason | None = None
@@ -1691,18 +1691,18 @@ class McpServerStatusUpdatedNotification(Message, frozen=True):
 class CreditsSnapshot(Message, frozen=True):
     """What the protocol calls a credits snapshot."""
 
-    has_credits: bool
-    unlimited: bool
+    has_credits: bool = False
+    unlimited: bool = False
     balance: str | None = None
 
 
 class SpendControlLimitSnapshot(Message, frozen=True):
     """What the protocol calls a spend control limit snapshot."""
 
-    limit: str
-    remaining_percent: int
-    resets_at: int
-    used: str
+    limit: str = ""
+    remaining_percent: int = 0
+    resets_at: int = 0
+    used: str = ""
 
 
 PlanType = str
@@ -1713,7 +1713,7 @@ self_serve_business_usage_based, business, ent26, enterprise_cbp_automation, …
 class RateLimitWindow(Message, frozen=True):
     """What the protocol calls a rate limit window."""
 
-    used_percent: int
+    used_percent: int = 0
     resets_at: int | None = None
     window_duration_mins: int | None = None
 
@@ -1754,9 +1754,9 @@ class ModelReroutedNotification(Message, frozen=True):
 
     thread_id: str
     turn_id: str
-    from_model: str
-    reason: ModelRerouteReason
-    to_model: str
+    from_model: str = ""
+    reason: ModelRerouteReason = ""
+    to_model: str = ""
 
 
 CommandExecutionApprovalDecision = str | dict[str, object]
@@ -1774,8 +1774,8 @@ NetworkApprovalProtocol = str
 class NetworkApprovalContext(Message, frozen=True):
     """What the protocol calls a network approval context."""
 
-    host: str
-    protocol: NetworkApprovalProtocol
+    host: str = ""
+    protocol: NetworkApprovalProtocol = ""
 
 
 NetworkPolicyRuleAction = str
@@ -1795,7 +1795,7 @@ class CommandExecutionRequestApprovalParams(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    started_at_ms: int
+    started_at_ms: int = 0
     additional_permissions: object = None
     approval_id: str | None = None
     available_decisions: tuple[CommandExecutionApprovalDecision, ...] | None = None
@@ -1822,7 +1822,7 @@ class FileChangeRequestApprovalParams(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    started_at_ms: int
+    started_at_ms: int = 0
     grant_root: str | None = None
     reason: str | None = None
 
@@ -1843,9 +1843,9 @@ class PermissionsRequestApprovalParams(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    cwd: str
-    permissions: object
-    started_at_ms: int
+    cwd: str = ""
+    permissions: object = None
+    started_at_ms: int = 0
     environment_id: str | None = None
     reason: str | None = None
 
@@ -1865,16 +1865,16 @@ class PermissionsRequestApprovalResponse(Message, frozen=True):
 class ToolRequestUserInputOption(Message, frozen=True):
     """EXPERIMENTAL."""
 
-    description: str
-    label: str
+    description: str = ""
+    label: str = ""
 
 
 class ToolRequestUserInputQuestion(Message, frozen=True):
     """EXPERIMENTAL."""
 
-    header: str
     id: str
-    question: str
+    header: str = ""
+    question: str = ""
     is_other: bool = False
     is_secret: bool = False
     options: tuple[ToolRequestUserInputOption, ...] | None = None
@@ -1886,8 +1886,8 @@ class ToolRequestUserInputParams(Message, frozen=True):
     thread_id: str
     turn_id: str
     item_id: str
-    is_blocking: bool
-    questions: tuple[ToolRequestUserInputQuestion, ...]
+    is_blocking: bool = False
+    questions: tuple[ToolRequestUserInputQuestion, ...] = ()
     auto_resolution_ms: int | None = None
 
 
@@ -1910,7 +1910,7 @@ class DynamicToolCallParams(Message, frozen=True):
     turn_id: str
     arguments: object
     call_id: str
-    tool: str
+    tool: str = ""
     namespace: str | None = None
 
 
@@ -1925,8 +1925,8 @@ class McpServerElicitationRequestParams(Message, frozen=True):
     """What the server asks with `mcpServer/elicitation/request`."""
 
     thread_id: str
-    mode: str
-    server_name: str
+    mode: str = ""
+    server_name: str = ""
     turn_id: str | None = None
     meta: object = field(default=None, name="_meta")
     challenge: str | None = None
