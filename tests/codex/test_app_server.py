@@ -30,6 +30,7 @@ from holdfast.rpc.failures import (
     TooManyRequests,
     Unencodable,
 )
+from holdfast.rpc.memory import pair
 from tests.codex.served import ENV, Watched, sent, serving, until
 from tests.parts import fake_app_server
 
@@ -69,6 +70,22 @@ async def test_a_server_that_ends_before_the_handshake(
 
     assert (raised.value.status, raised.value.stderr.strip()) == (told, "bad config")
     assert not raised.value.retryable
+
+
+@pytest.mark.promise("F1")
+async def test_a_server_that_ends_in_the_midst_of_the_handshake() -> None:
+    near, far = pair()
+
+    async def answer_and_end() -> None:
+        await far.receive()
+        await far.send([b'{"id":1,"result":{}}'])
+        await far.aclose()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(answer_and_end)
+        with pytest.raises(CodexStartupFailed):
+            async with AppServer.connect(transport=near):
+                pass
 
 
 @pytest.mark.promise("F4")
@@ -315,6 +332,14 @@ async def test_health_says_why_not(tmp_path: Path) -> None:
     async with serving(tmp_path, scenario) as server:
         assert await server.health() == Health(True)
         assert await server.health() == Health(False, "thread/list was refused: db is gone")
+
+
+@pytest.mark.promise("F25")
+async def test_a_server_too_busy_to_look_is_not_healthy_and_is_not_pressed(tmp_path: Path) -> None:
+    busy = [{"refuse": -32001, "message": "Server overloaded; retry later."}]
+    async with serving(tmp_path, {"on": {"thread/list": [busy]}}) as server:
+        assert not (await server.health()).healthy
+    assert len(sent(tmp_path, "thread/list")) == 1
 
 
 async def test_an_overloaded_server_is_asked_again(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 import anyio
 import pytest
 
-from holdfast.codex import EventsDropped
+from holdfast.codex import AppServer, Event, EventsDropped, Thread
 from holdfast.codex.failures import ModelQuotaSpent, TurnInProgress
 from holdfast.codex.wire.generated import (
     AgentMessageDeltaNotification,
@@ -16,6 +18,7 @@ from holdfast.codex.wire.generated import (
 )
 from holdfast.failures import Failure
 from holdfast.rpc.failures import (
+    AnswerInvalid,
     ConnectionClosed,
     ConnectionLost,
     ErrorResponse,
@@ -195,3 +198,73 @@ async def test_leaving_a_turn_early_leaves_it_running(tmp_path: Path) -> None:
         with anyio.fail_after(10):
             await until(lambda: thread.active_turn is None)
         assert (await thread.ask("z")).status == "completed"
+
+
+async def left(server: AppServer, thread: Thread) -> tuple[Event, AsyncGenerator[Event]]:
+    """Leave a turn and follow it: the first event that is left, and the rest to come."""
+    async with aclosing(thread.run("x")) as events:
+        await anext(events)
+    rest = thread.follow()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.health)
+        return await anext(rest), rest
+
+
+async def test_a_turn_that_was_left_can_be_followed_to_its_end(tmp_path: Path) -> None:
+    acts = [BEGIN, {"until": "thread/list"}, SAY, {"until": "model/list"}, SAY, END]
+    async with talking(tmp_path, *acts) as (server, thread):
+        first, rest = await left(server, thread)
+        with pytest.raises(ErrorResponse):
+            await server.request("model/list")
+        with anyio.fail_after(10):
+            await until(lambda: thread.active_turn is None)
+        events = [first, *[event async for event in rest]]
+
+        assert sum(isinstance(event, AgentMessageDeltaNotification) for event in events) == 4
+        assert isinstance(events[-1], TurnCompletedNotification)
+        assert [event async for event in thread.follow()] == []
+
+
+@pytest.mark.promise("F2")
+async def test_whoever_follows_a_turn_is_told_when_its_server_dies(tmp_path: Path) -> None:
+    acts = [BEGIN, {"until": "thread/list"}, SAY, {"until": "model/list"}, SAY, {"kill": None}]
+    async with talking(tmp_path, *acts) as (server, thread):
+        _, rest = await left(server, thread)
+        with pytest.raises(Failure):
+            await server.request("model/list")
+        with anyio.fail_after(10):
+            await until(lambda: server.failure is not None)
+
+        with pytest.raises(ConnectionLost):
+            async for _ in rest:
+                pass
+
+
+async def test_what_is_left_of_a_turn_that_was_given_up_is_not_taken_for_the_next(
+    tmp_path: Path,
+) -> None:
+    old, new = (
+        [{"until": "thread/list"}, BEGIN, {"say": text}, END] for text in ("the old", "the new")
+    )
+    async with serving(tmp_path, {"on": {"turn/start": [old, new]}}) as server:
+        thread = await server.start_thread()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(thread.ask, "old")
+            await until(lambda: len(sent(tmp_path, "turn/start")) == 1)
+            tasks.cancel_scope.cancel()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(server.health)
+            answer = await thread.ask("new")
+
+    assert (answer.text, len(answer.items)) == ("the new", 2)
+
+
+@pytest.mark.promise("F12")
+async def test_a_turn_whose_end_cannot_be_read_ends_by_name(tmp_path: Path) -> None:
+    end = {"notify": "turn/completed", "params": {"threadId": "$thread", "turn": {"new": 1}}}
+    async with talking(tmp_path, BEGIN, SAY, end) as (server, thread):
+        with anyio.fail_after(10), pytest.raises(AnswerInvalid):
+            await thread.ask("x")
+
+        assert thread.active_turn is None
+        assert (await server.health()).healthy

@@ -29,6 +29,7 @@ from holdfast.codex.wire.generated import (
     InitializeCapabilities,
     InitializeParams,
     SandboxMode,
+    ThreadResumeInitialTurnsPageParams,
     ThreadResumeParams,
     ThreadResumeResponse,
     ThreadStartParams,
@@ -55,10 +56,11 @@ from holdfast.rpc.failures import (
 )
 from holdfast.rpc.model import Dialect
 from holdfast.telemetry import Telemetry
-from holdfast.world import SystemChance, SystemClock
+from holdfast.world import Chance, SystemChance, SystemClock
 
 _INITIALIZE = "initialize"
 _HEALTH_LIMIT = 5.0
+_LAST_TURN = ThreadResumeInitialTurnsPageParams("notLoaded", limit=1, sort_direction="desc")
 
 
 class AppServer:
@@ -87,10 +89,12 @@ class AppServer:
         message_bytes_max: int = 100 * 2**20,
         approval_timeout: float = 30.0,
         telemetry: Telemetry | None = None,
+        chance: Chance | None = None,
     ) -> AsyncGenerator[AppServer]:
         """Start an app-server, or take a transport to one, and introduce ourselves.
 
-        The server ends with the block. Without a hook every approval is declined.
+        The server ends with the block. Without a hook every approval is declined. `chance` decides
+        how long to wait before an overloaded server is asked again.
         """
         telemetry = telemetry or Telemetry([], clock=SystemClock())
         router = Router(telemetry)
@@ -112,7 +116,7 @@ class AppServer:
         async with Connection(way, terms) as connection:
             connection.follow(router)
             await _introduce(connection, way, terms.calls, init_timeout)
-            yield cls(connection, Calls(connection, telemetry, SystemChance()), router)
+            yield cls(connection, Calls(connection, telemetry, chance or SystemChance()), router)
 
     @property
     def state(self) -> State:
@@ -159,11 +163,12 @@ class AppServer:
         server outlives the connection; then `active_turn` is set and `follow` yields the rest.
         """
         followed = self._router.followed(thread)
-        params = ThreadResumeParams(thread, exclude_turns=True)
+        params = ThreadResumeParams(thread, exclude_turns=True, initial_turns_page=_LAST_TURN)
         resumed = await self._calls.typed("thread/resume", params, ThreadResumeResponse)
-        for turn in resumed.thread.turns:
+        page = resumed.initial_turns_page
+        for turn in page.data if page is not None else ():
             if turn.status == "inProgress":
-                followed.turns.started(turn.id)
+                followed.turns.found(turn.id)
         return self._thread(resumed.thread.id)
 
     async def request(
@@ -194,7 +199,7 @@ class AppServer:
         if not self.is_intelligible:
             return Health(False, "too much of what it sends makes no sense")
         try:
-            await self._calls.raw(
+            await self._connection.request(  # once: a server too busy to look is not healthy
                 "thread/list", {"limit": 1, "useStateDbOnly": True}, timeout=_HEALTH_LIMIT
             )
         except Failure as failure:
@@ -212,9 +217,9 @@ async def _started(
     message_bytes_max: int,
 ) -> ChildTransport:
     """Start the app-server itself, not the wrapper that npm puts before it."""
-    env = inherited() if env is None else env
-    program = native_program(command[0], path=env.get("PATH", os.defpath))
-    order = Command(argv=(program, *command[1:]), cwd=cwd or os.getcwd(), env=env)
+    env, cwd = inherited() if env is None else env, cwd or os.getcwd()
+    program = native_program(command[0], path=env.get("PATH", os.defpath), cwd=cwd)
+    order = Command(argv=(program, *command[1:]), cwd=cwd, env=env)
     try:
         return await spawn(order, message_bytes_max=message_bytes_max)
     except CommandNotFound as missing:
@@ -230,6 +235,8 @@ async def _introduce(
     params = InitializeParams(info, InitializeCapabilities(experimental_api=True))
     try:
         await connection.request(_INITIALIZE, params, timeout=limit)
+        gate.open = True
+        await connection.notify("initialized")
     except (ConnectionLost, ConnectionClosed) as end:
         status = end.status if isinstance(end, ConnectionLost) else 0
         raise CodexStartupFailed(reason=end.reason, status=status, stderr=end.stderr) from end
@@ -238,5 +245,3 @@ async def _introduce(
         raise CodexInitTimeout(limit=limit, stderr=stderr) from late
     except ErrorResponse as refused:
         raise CodexInitRejected(reason=refused.error_message) from refused
-    gate.open = True
-    await connection.notify("initialized")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from copy import copy
 
@@ -12,6 +12,8 @@ from holdfast.codex.core.events import is_known, read_event, thread_of
 from holdfast.codex.core.feed import Feed
 from holdfast.codex.core.turns import Turns
 from holdfast.codex.failures import EventsLost, TurnInProgress
+from holdfast.codex.model import UnknownEvent
+from holdfast.codex.wire.generated import TurnCompletedNotification, TurnStartedNotification
 from holdfast.codex.wire.message import Message
 from holdfast.failures import Failure
 from holdfast.rpc.model import Notification
@@ -20,6 +22,7 @@ from holdfast.telemetry.model import NotificationUnknown
 
 ITEMS_MAX = 100_000
 BYTES_MAX = 64 * 2**20
+_TURN_NEWS = (TurnStartedNotification, TurnCompletedNotification, UnknownEvent)
 
 
 class Reader:
@@ -60,8 +63,8 @@ class Followed:
     def __init__(self, thread: str) -> None:
         self.turns = Turns(thread)
         self.readers: list[Reader] = []
-        self._is_starting = False
-        self._idle = anyio.Event()
+        self.is_starting = False
+        self._changed = anyio.Event()
 
     @contextmanager
     def reading(self) -> Generator[Reader]:
@@ -77,34 +80,38 @@ class Followed:
     @contextmanager
     def starting(self) -> Generator[None]:
         """Start a turn in this block; the second one at a time is refused."""
-        if self._is_starting or self.turns.active is not None:
+        if self.is_starting or self.turns.active is not None:
             raise TurnInProgress(thread=self.turns.thread, turn=self.turns.active or "")
-        self._is_starting = True
+        self.is_starting = True
         try:
             yield
         finally:
-            self._is_starting = False
+            self.is_starting = False
+            self._stir()
 
     def take(self, event: Message, size: int) -> None:
         """Learn from one event, and hand it to every reader."""
         self.turns.take(event)
         for reader in self.readers:
             reader.put(event, size)
-        if self.turns.active is None:
-            self._idle.set()
+        if isinstance(event, _TURN_NEWS):
+            self._stir()
 
-    async def wait_idle(self) -> None:
-        """Wait until no turn runs."""
-        while self.turns.active is not None:
-            self._idle = anyio.Event()
-            await self._idle.wait()
+    async def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Wait until something is so of the turns; any number may wait."""
+        while not holds():
+            await self._changed.wait()
 
     def end(self, failure: Failure) -> None:
         """Tell every reader that nothing will follow."""
-        self.turns.active = None
-        self._idle.set()
+        self.turns.end()
+        self._stir()
         for reader in self.readers:
             reader.end(failure)
+
+    def _stir(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
 
 
 class Router:

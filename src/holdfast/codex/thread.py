@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
 
 import anyio
 
 from holdfast.codex.calls import Calls
+from holdfast.codex.core.events import TURN_COMPLETED, is_end, turn_of
 from holdfast.codex.core.turns import Gathered
 from holdfast.codex.following import Followed
 from holdfast.codex.model import Answer, Event
@@ -24,7 +25,8 @@ from holdfast.codex.wire.generated import (
     TurnSteerResponse,
     UserInput,
 )
-from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
+from holdfast.failures import Failure
+from holdfast.rpc.failures import AnswerInvalid, ErrorResponse, RequestTimedOut
 
 Prompt = str | Sequence[UserInput]
 
@@ -49,26 +51,20 @@ class Thread:
         """The id of the turn that runs now, if one does."""
         return self._followed.turns.active
 
-    async def run(self, prompt: Prompt) -> AsyncGenerator[Event]:
+    def run(self, prompt: Prompt) -> AsyncGenerator[Event]:
         """Start a turn and yield its events as they come, up to and with its completion.
 
         Memory is bounded however slowly they are read: deltas that nobody read are dropped, and
         said to be. Ends by raising when the connection does.
         """
-        with self._followed.reading() as reader:
-            turn = await self._start(prompt)
-            while True:
-                for event in await reader.receive():
-                    yield event
-                    if isinstance(event, TurnCompletedNotification) and event.turn.id == turn:
-                        return
+        return self._events(lambda: self._start(prompt))
 
-    async def follow(self) -> AsyncGenerator[Event]:
-        """Yield the events of the turn that already runs, such as one found when resuming."""
-        with self._followed.reading() as reader:
-            while self.active_turn is not None:
-                for event in await reader.receive():
-                    yield event
+    def follow(self) -> AsyncGenerator[Event]:
+        """Yield what is left of the turn that already runs, such as one found when resuming.
+
+        Ends as `run` does, or at once when no turn runs.
+        """
+        return self._events(self._running)
 
     async def ask(self, prompt: Prompt) -> Answer:
         """Run a turn to its end and return what it left.
@@ -77,10 +73,11 @@ class Thread:
         passed over. Use `run` for a turn that may be huge.
         """
         gathered = Gathered()
-        async for event in self.run(prompt):
-            answer = gathered.take(event)
-            if answer is not None:
-                return answer
+        async with aclosing(self.run(prompt)) as events:
+            async for event in events:
+                answer = gathered.take(event)
+                if answer is not None:
+                    return answer
         raise AssertionError("a turn ends with its completion or raises")
 
     async def steer(self, prompt: Prompt) -> None:
@@ -89,22 +86,40 @@ class Thread:
         await self._calls.typed("turn/steer", params, TurnSteerResponse)
 
     async def interrupt(self) -> None:
-        """Stop the running turn and the processes that it left; nothing happens if none runs."""
+        """Stop the running turn and the processes that it left; nothing happens if none runs.
+
+        A turn that is just being started is waited for, then stopped.
+        """
+        followed = self._followed
+        await followed.wait_until(lambda: not followed.is_starting)
         turn = self.active_turn
         if turn is None:
             return
-        params = TurnInterruptParams(self.id, turn)
-        try:
-            await self._calls.typed(
-                "turn/interrupt", params, TurnInterruptResponse, timeout=INTERRUPT_LIMIT
-            )
-        except (RequestTimedOut, ErrorResponse):
-            # The server does not answer for a turn that has just been interrupted.
-            if self.active_turn == turn:
-                raise
+        with anyio.move_on_after(INTERRUPT_LIMIT):  # before its news, the server refuses
+            await followed.wait_until(lambda: followed.turns.has_begun or self.active_turn != turn)
+        refusal = await self._stop(turn)
         with anyio.move_on_after(INTERRUPT_LIMIT):
-            await self._followed.wait_idle()
+            await followed.wait_until(lambda: self.active_turn != turn)
+        if refusal is not None and self.active_turn == turn:
+            raise refusal
         await self._clean_terminals()
+
+    async def _events(self, begin: Callable[[], Awaitable[str | None]]) -> AsyncGenerator[Event]:
+        """Yield events from before a turn begins until it has ended."""
+        with self._followed.reading() as reader:
+            turn = await begin()
+            while turn is not None:
+                for event in await reader.receive():
+                    if turn_of(event) not in (None, turn):
+                        continue  # what is left of a turn that was given up before it began
+                    yield event
+                    if isinstance(event, TurnCompletedNotification):
+                        return
+                    if is_end(event):
+                        raise AnswerInvalid(method=TURN_COMPLETED, reason="its end is unreadable")
+
+    async def _running(self) -> str | None:
+        return self.active_turn
 
     async def _start(self, prompt: Prompt) -> str:
         with self._followed.starting():
@@ -112,6 +127,20 @@ class Thread:
             started = await self._calls.typed("turn/start", params, TurnStartResponse)
             self._followed.turns.started(started.turn.id)
             return started.turn.id
+
+    async def _stop(self, turn: str) -> Failure | None:
+        """Ask for the end of a turn; return the refusal, which may only say that it has ended.
+
+        The server does not answer at all for one that was interrupted before.
+        """
+        params = TurnInterruptParams(self.id, turn)
+        try:
+            await self._calls.typed(
+                "turn/interrupt", params, TurnInterruptResponse, timeout=INTERRUPT_LIMIT
+            )
+        except (RequestTimedOut, ErrorResponse) as refusal:
+            return refusal
+        return None
 
     async def _clean_terminals(self) -> None:
         """End what an interrupted command left running; the server keeps it otherwise."""

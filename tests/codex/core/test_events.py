@@ -7,9 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from holdfast.codex.core.events import is_known, read_event, thread_of
+from holdfast.codex.core.events import is_end, is_known, read_event, thread_of, turn_of
 from holdfast.codex.model import UnknownEvent
-from holdfast.codex.wire.generated import AgentMessageDeltaNotification, WarningNotification
+from holdfast.codex.wire.generated import (
+    AgentMessageDeltaNotification,
+    Turn,
+    TurnCompletedNotification,
+    TurnStartedNotification,
+    WarningNotification,
+)
 from holdfast.codex.wire.message import Message
 from holdfast.rpc.model import Notification
 
@@ -43,6 +49,25 @@ def test_every_piece_of_news_is_read_or_kept_as_it_came(
 
     assert read == event
     assert thread_of(read) == thread
+
+
+@pytest.mark.parametrize(
+    ("event", "turn", "ends"),
+    [
+        (AgentMessageDeltaNotification("t", "u", "i", "x"), "u", False),
+        (TurnStartedNotification("t", Turn("u", (), "inProgress")), "u", False),
+        (TurnCompletedNotification("t", Turn("u", (), "failed")), "u", True),
+        (WarningNotification("m"), None, False),
+        (UnknownEvent("turn/completed", {"turn": {"id": "u"}}), "u", True),
+        (UnknownEvent("turn/completed", {"turn": {"id": 1}}), None, True),
+        (UnknownEvent("new", {"turnId": "u"}), "u", False),
+        (UnknownEvent("new", [1]), None, False),
+    ],
+)
+def test_which_turn_it_is_about_and_whether_that_ends(
+    event: Message, turn: str | None, *, ends: bool
+) -> None:
+    assert (turn_of(event), is_end(event)) == (turn, ends)
 
 
 @given(st.sampled_from([DELTA, "error", "turn/completed", "item/started", "x"]), st.binary())

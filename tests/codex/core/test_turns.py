@@ -55,6 +55,8 @@ def said(text: str) -> ItemCompletedNotification:
         ([began("a"), ended("a"), "a"], None),
         ([began("a"), ended("a"), "b"], "b"),
         ([UnknownEvent("x")], None),
+        ([began("a"), UnknownEvent("turn/completed")], None),
+        ([began("a"), UnknownEvent("turn/completed"), "a"], None),
     ],
 )
 @pytest.mark.promise("F21")
@@ -64,6 +66,44 @@ def test_the_active_turn(events: list[Message | str], active: str | None) -> Non
         turns.started(event) if isinstance(event, str) else turns.take(event)
 
     assert turns.active == active
+
+
+@pytest.mark.parametrize(
+    ("events", "has_begun"),
+    [
+        (["a"], False),
+        (["a", began("a")], True),
+        ([began("a"), "a"], True),
+        ([began("a"), ended("a"), "b"], False),
+    ],
+)
+def test_a_turn_that_is_answered_for_begins_with_its_news(
+    events: list[Message | str], *, has_begun: bool
+) -> None:
+    turns = Turns("t")
+    for event in events:
+        turns.started(event) if isinstance(event, str) else turns.take(event)
+
+    assert turns.has_begun is has_begun
+
+
+def test_a_turn_that_is_found_has_begun_unless_it_has_ended() -> None:
+    turns = Turns("t")
+    turns.found("a")
+    found = turns.active, turns.has_begun
+    turns.take(ended("a"))
+    turns.found("a")
+
+    assert found == ("a", True)
+    assert turns.active is None
+
+
+def test_no_turn_is_active_after_the_end_even_if_an_answer_says_so() -> None:
+    turns = Turns("t")
+    turns.end()
+    turns.started("a")
+
+    assert turns.active is None
 
 
 def test_what_a_file_change_would_do_is_known_while_it_waits() -> None:

@@ -15,6 +15,8 @@ from holdfast.codex.wire.generated import (
     PlanDeltaNotification,
     ReasoningSummaryTextDeltaNotification,
     ReasoningTextDeltaNotification,
+    TurnCompletedNotification,
+    TurnStartedNotification,
 )
 from holdfast.codex.wire.message import Message
 from holdfast.codex.wire.reading import read_params
@@ -31,6 +33,7 @@ DELTAS = (
 )
 """What only repeats, bit by bit, what a completed item says as a whole."""
 
+TURN_COMPLETED = "turn/completed"
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _READ: dict[str, Callable[[msgspec.Raw], Message]] = {
     method: msgspec.json.Decoder(kind).decode for method, kind in NOTIFICATIONS.items()
@@ -69,6 +72,27 @@ def thread_of(event: Message) -> str | None:
             case _:
                 return None
     return found if isinstance(found, str) else None
+
+
+def turn_of(event: Message) -> str | None:
+    """The turn that an event is about, if it is about one."""
+    found: object = getattr(event, "turn_id", None)
+    match event:
+        case _ if isinstance(found, str):
+            return found
+        case TurnStartedNotification(turn=turn) | TurnCompletedNotification(turn=turn):
+            return turn.id
+        case UnknownEvent(params={"turnId": str(id_)} | {"turn": {"id": str(id_)}}):
+            return id_
+        case _:
+            return None
+
+
+def is_end(event: Message) -> bool:
+    """Whether a turn ends with it, be it readable or not."""
+    if isinstance(event, UnknownEvent):
+        return event.method == TURN_COMPLETED
+    return isinstance(event, TurnCompletedNotification)
 
 
 def _anything(params: msgspec.Raw) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.codex.core.events import is_end, turn_of
 from holdfast.codex.core.model_failures import failure_of
 from holdfast.codex.model import Answer
 from holdfast.codex.wire.generated import (
@@ -25,18 +26,20 @@ class Turns:
     def __init__(self, thread: str) -> None:
         self.thread = thread
         self.active: str | None = None
+        self.has_begun = False  # the active one: asked for and answered is not yet begun
         self._ended: str | None = None
+        self._is_over = False
         self._changes: dict[str, tuple[FileUpdateChange, ...]] = {}
 
     def take(self, event: Message) -> None:
         """Learn from one event of the thread."""
         match event:
             case TurnStartedNotification(turn=turn):
-                self.active = turn.id
-            case TurnCompletedNotification(turn=turn):
+                self.active, self.has_begun = turn.id, True
+            case _ if is_end(event):
                 self._changes.clear()
-                self._ended = turn.id
-                if self.active == turn.id:
+                self._ended = turn_of(event) or self.active
+                if self.active == self._ended:
                     self.active = None
             case ItemStartedNotification(item=FileChangeThreadItem(id=id_, changes=changes)):
                 self._changes[id_] = changes
@@ -47,8 +50,18 @@ class Turns:
 
     def started(self, turn: str) -> None:
         """Learn from the answer to `turn/start`, which may come after the turn's own news."""
-        if turn != self._ended:
-            self.active = turn
+        if turn not in (self._ended, self.active) and not self._is_over:
+            self.active, self.has_begun = turn, False
+
+    def found(self, turn: str) -> None:
+        """Learn of a turn that began before we came, unless its end came first."""
+        self.started(turn)
+        self.has_begun = self.active is not None
+
+    def end(self) -> None:
+        """Learn that nothing will follow, whatever an answer that came before still says."""
+        self._is_over = True
+        self.active = None
 
     def changes_of(self, item: str) -> tuple[FileUpdateChange, ...]:
         """What a file change that waits would do: the server says so before it asks."""
