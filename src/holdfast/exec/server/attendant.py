@@ -67,7 +67,8 @@ class Attendant:
                 tasks.cancel_scope.cancel()
         finally:
             self._desk.leave()
-            self._files.close()
+            with anyio.CancelScope(shield=True):
+                await self._files.close()
 
     def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
         """Hear what the client tells; it has one thing to tell."""

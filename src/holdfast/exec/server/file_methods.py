@@ -53,20 +53,16 @@ class FileMethods:
             "fs/walk": self._serving(WalkParams, lambda place: Trees(place).walk),
             "fs/copy": self._serving(CopyParams, lambda place: Trees(place).copy),
             "fs/remove": self._serving(RemoveParams, lambda place: Trees(place).remove),
-            "fs/open": self._serving(OpenParams, lambda place: self._opened(place).open),
-            "fs/readBlock": self._serving(
-                ReadBlockParams, lambda place: self._opened(place).read_block
-            ),
-            "fs/writeBlock": self._serving(
-                WriteBlockParams, lambda place: self._opened(place).write_block
-            ),
-            "fs/close": self._serving(HandleParams, lambda place: self._opened(place).close),
+            "fs/open": self._streaming(OpenParams, lambda streams: streams.open),
+            "fs/readBlock": self._streaming(ReadBlockParams, lambda streams: streams.read_block),
+            "fs/writeBlock": self._streaming(WriteBlockParams, lambda streams: streams.write_block),
+            "fs/close": self._streaming(HandleParams, lambda streams: streams.close),
         }
 
-    def close(self) -> None:
-        """Close what the connection has opened."""
+    async def close(self) -> None:
+        """Close what the connection has opened, after all that it does with it."""
         if self._streams is not None:
-            self._streams.close_all()
+            await self._hands.do(self._streams.close_all, lane=self._desk.number)
 
     def _serving(
         self, params: type[Params], method: Callable[[Place], Callable[[Params], object]]
@@ -77,7 +73,15 @@ class FileMethods:
 
         return Handler(params, serve)
 
-    def _opened(self, place: Place) -> FileStreams:
-        if self._streams is None:
-            self._streams = FileStreams(place)
-        return self._streams
+    def _streaming(
+        self, params: type[Params], method: Callable[[FileStreams], Callable[[Params], object]]
+    ) -> Handler[Params]:
+        """One after the other, so that no descriptor is closed while another call uses it."""
+
+        async def serve(asked: Params) -> object:
+            place = (await self._desk.session("filesystem")).place
+            self._streams = self._streams or FileStreams(place)
+            work = partial(method(self._streams), asked)
+            return await self._hands.do(work, lane=self._desk.number)
+
+        return Handler(params, serve)

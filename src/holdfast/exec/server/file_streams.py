@@ -23,7 +23,7 @@ _BLOCK_BYTES_MAX = 2**20
 
 
 class FileStreams:
-    """The open files of one connection; they go with it."""
+    """The open files of one connection; one call at a time."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -71,7 +71,7 @@ class FileStreams:
         return {}
 
     def close_all(self) -> None:
-        """Close every file: the connection is gone."""
+        """Close every file."""
         while self._files:
             os.close(self._files.popitem()[1])
 

@@ -15,14 +15,17 @@ _HANDS = 4  # one slow disk must not make everyone wait
 
 
 class Hands:
-    """A few threads; each piece of work goes to the one with the least to do."""
+    """A few threads; each piece of work goes to the one with the least to do.
+
+    What has a lane goes to the thread of that lane instead, one piece after the other.
+    """
 
     def __init__(self) -> None:
         self._threads = [WriterThread() for _ in range(_HANDS)]
         self._busy = [0] * _HANDS
         self._stack = ExitStack()
 
-    async def do(self, work: Callable[[], Result]) -> Result:
+    async def do(self, work: Callable[[], Result], *, lane: int | None = None) -> Result:
         """Return what the work returned, or raise what it raised, as a failure."""
         found: list[Result] = []
 
@@ -30,12 +33,12 @@ class Hands:
             found.append(work())
             return 0
 
-        idlest = self._busy.index(min(self._busy))
-        self._busy[idlest] += 1
+        chosen = self._busy.index(min(self._busy)) if lane is None else lane % _HANDS
+        self._busy[chosen] += 1
         try:
-            await self._threads[idlest].run(done)
+            await self._threads[chosen].run(done)
         finally:
-            self._busy[idlest] -= 1
+            self._busy[chosen] -= 1
         return found[0]
 
     def __enter__(self) -> Self:

@@ -157,7 +157,7 @@ class Plane:
         process = Process(record, kept=kept, retention=retention, stdin=_input(directory, kept))
         if kept is None:
             process.lose("the process ended while no server was there to see how")
-        return process
+        return process.ends_with(self._workshop.keeping)
 
     async def _forget(self, session: Session) -> None:
         self._sessions.pop(session.id, None)

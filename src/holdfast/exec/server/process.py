@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import Self
 
 import anyio
 import pybase64
 
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
 from holdfast.exec.failures import KeeperLost, RequestInvalid, RequestUnfit
+from holdfast.exec.keeping_input_loop import Input
+from holdfast.exec.keeping_loop import Keeping, Kept
+from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.files import encoded
+from holdfast.exec.server.records import ProcessRecord
 from holdfast.exec.wire import Chunk, ListedProcess, ReadParams, ReadResult, WriteParams
-
-if TYPE_CHECKING:
-    from holdfast.exec.keeping_input_loop import Input
-    from holdfast.exec.keeping_loop import Kept
-    from holdfast.exec.retention_loop import Retention
-    from holdfast.exec.server.records import ProcessRecord
 
 _LAST_WORDS = 0.5  # seconds in which a killed process's output may still come to its end
 _LOST_STATUS = 128 + signal.SIGKILL
@@ -40,6 +38,17 @@ class Process:
         self.failure: str | None = None
         self._kept, self._stdin = kept, stdin
         self._killed_at: float | None = None
+
+    def ends_with(self, keeping: Keeping) -> Self:
+        """If it ends because its keeper is gone, say so to whoever reads it."""
+
+        def told(_status: int) -> None:
+            if keeping.lost is not None:
+                self.failure = keeping.lost.user_message
+
+        if self._kept is not None:
+            self._kept.on_exit(told)
+        return self
 
     @property
     def is_running(self) -> bool:

@@ -200,7 +200,8 @@ class Processes:
             await kept.forget()
             shop.records.forget_process(record.key)
             raise
-        return Process(record, kept=kept, retention=retention, stdin=stdin)
+        process = Process(record, kept=kept, retention=retention, stdin=stdin)
+        return process.ends_with(shop.keeping)
 
 
 def signal_number(name: str) -> int:

@@ -1,0 +1,90 @@
+"""A server without sockets: real processes, real files, connections in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.exec.core.sessions import Policy
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.retention_loop import BYTES_MAX
+from holdfast.exec.server.attendant import Attendant, House
+from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.plane import Plane
+from holdfast.exec.server.processes import Workshop
+from holdfast.exec.server.records import Records
+from holdfast.rpc.memory import pair
+from holdfast.world import SystemClock, SystemDisk
+from tests.exec.server.talking import Talk
+
+
+@dataclass
+class Housed:
+    """The server's parts, and a way to connect to it."""
+
+    house: House
+    workshop: Workshop
+    tasks: TaskGroup
+    state: Path
+
+    def __post_init__(self) -> None:
+        self._numbers = count(1)
+
+    @asynccontextmanager
+    async def talk(
+        self, *, introduced: bool = True, session: str | None = None
+    ) -> AsyncIterator[Talk]:
+        """Connect, shake hands unless told otherwise, and cut the connection at the end."""
+        ours, theirs = pair(buffer_bytes_max=2**20)
+        self.tasks.start_soon(Attendant(next(self._numbers), theirs, self.house).run)
+        talk = Talk(ours)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(talk.listen)
+            if introduced:
+                await talk.introduce(session)
+            yield talk
+            ours.cut()
+            await talk.until(lambda: talk.ended)
+
+
+@asynccontextmanager
+async def housed(
+    state: Path,
+    policy: Policy | None = None,
+    *,
+    retention_bytes_max: int = BYTES_MAX,
+    environment: dict[str, str] | None = None,
+    leave: bool = False,
+) -> AsyncIterator[Housed]:
+    """Run the inside of a server; at its end all processes end, unless they are to be left."""
+    records = Records(state, SystemDisk())
+    records.prepare()
+    workshop = Workshop(
+        keeping=await Keeping.open(state),
+        records=records,
+        clock=SystemClock(),
+        fresh_key=lambda: uuid4().hex,
+        own_environment=environment or {},
+        retention_bytes_max=retention_bytes_max,
+    )
+    with Hands() as hands:
+        plane = Plane(workshop, policy or Policy(), hands)
+        try:
+            await plane.adopt()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(plane.run)
+                yield Housed(House(plane, hands, environment or {}), workshop, tasks, state)
+                tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                if not leave:
+                    await plane.end()
+                plane.release()
+                await workshop.keeping.close(end_keeper=not leave)

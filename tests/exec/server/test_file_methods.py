@@ -1,0 +1,277 @@
+"""What a client may do with files, in the words of the wire."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec.core.file_uri import uri_of
+from tests.exec.server.housing import housed
+from tests.exec.server.talking import Json, Refused, Talk
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def uri(path: Path | bytes) -> str:
+    return uri_of(os.fsencode(path))
+
+
+async def refusal(talk: Talk, method: str, **params: object) -> tuple[int, str]:
+    with pytest.raises(Refused) as refused:
+        await talk.call(method, **params)
+    return refused.value.code, refused.value.text
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A file, a directory, links: one inside, one dangling, one to a directory."""
+    root = tmp_path / "place"
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / "file").write_bytes(b"hello")
+    (root / "link").symlink_to("file")
+    (root / "dangling").symlink_to("nowhere")
+    (root / "way").symlink_to("sub")
+    (root / "sub" / "deep" / "leaf").write_bytes(b"x")
+    (root / ".hidden").mkdir()
+    (root / ".hidden" / "inside").write_bytes(b"")
+    return root
+
+
+async def test_whole_files_are_read_and_written(tmp_path: Path, place: Path) -> None:
+    odd = os.fsencode(place) + b"/\xff %?#"
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        read = await talk.call("fs/readFile", path=uri(place / "link"))
+        wrote = await talk.call("fs/writeFile", path=uri(odd), dataBase64=b64(b"\x00\xff"))
+        again = await talk.call("fs/readFile", path=uri(odd))
+        await talk.call("fs/writeFile", path=uri(place / "file"), dataBase64=b64(b"hi"))
+        refused = [
+            await refusal(talk, "fs/readFile", path=uri(place / "none")),
+            await refusal(talk, "fs/readFile", path=uri(place)),
+            await refusal(talk, "fs/readFile", path=str(place)),
+            await refusal(talk, "fs/writeFile", path=uri(place), dataBase64=""),
+            await refusal(talk, "fs/writeFile", path=uri(place / "no" / "x"), dataBase64=""),
+            await refusal(talk, "fs/writeFile", path=uri(place / "x"), dataBase64="*"),
+            await refusal(
+                talk, "fs/readFile", path=uri(place / "file"), sandbox={"permissions": {}}
+            ),
+        ]
+
+    assert (read, wrote) == ({"dataBase64": b64(b"hello")}, {})
+    assert again == {"dataBase64": b64(b"\x00\xff")}
+    assert (place / "file").read_bytes() == b"hi"
+    assert [code for code, _ in refused] == [
+        -32004,
+        -32600,
+        -32602,
+        -32603,
+        -32004,
+        -32600,
+        -32603,
+    ]
+    assert refused[0][1] == "No such file or directory (os error 2)"
+
+
+async def test_links_are_followed_only_where_they_may_be(tmp_path: Path, place: Path) -> None:
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        through = uri(place / "way" / "deep" / "leaf")
+        assert await talk.call("fs/readFile", path=through) == {"dataBase64": b64(b"x")}
+        plain = uri(place / "sub" / "deep" / "leaf")
+        strict = await talk.call("fs/readFile", path=plain, followSymlinks=False)
+        refused = [
+            await refusal(talk, "fs/readFile", path=through, followSymlinks=False),
+            await refusal(talk, "fs/readFile", path=uri(place / "link"), followSymlinks=False),
+        ]
+
+    assert strict == {"dataBase64": b64(b"x")}
+    assert [code for code, _ in refused] == [-32603, -32603]
+
+
+async def test_what_is_there_is_told(tmp_path: Path, place: Path) -> None:
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        known = [
+            await talk.call("fs/getMetadata", path=uri(place / name))
+            for name in ("file", "link", "sub")
+        ]
+        missing = [
+            await refusal(talk, "fs/getMetadata", path=uri(place / name))
+            for name in ("none", "dangling")
+        ]
+        real = await talk.call("fs/canonicalize", path=uri(place / "way" / "deep"))
+        listed = await talk.call("fs/readDirectory", path=uri(place))
+
+    modified = (place / "file").stat().st_mtime_ns // 1_000_000
+    assert known[0] == {
+        "isDirectory": False,
+        "isFile": True,
+        "isSymlink": False,
+        "size": 5,
+        "createdAtMs": 0,
+        "modifiedAtMs": modified,
+    }
+    assert known[1] == {**known[0], "isSymlink": True}
+    assert (known[2]["isDirectory"], known[2]["isFile"]) == (True, False)
+    assert [code for code, _ in missing] == [-32004, -32004]
+    assert real == {"path": uri(place / "sub" / "deep")}
+    assert [(e["fileName"], e["isDirectory"], e["isFile"]) for e in listed["entries"]] == [
+        (".hidden", True, False),
+        ("file", False, True),
+        ("link", False, True),
+        ("sub", True, False),
+        ("way", True, False),
+    ]
+
+
+async def test_directories_are_made(tmp_path: Path, place: Path) -> None:
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        await talk.call("fs/createDirectory", path=uri(place / "a" / "b"))
+        await talk.call("fs/createDirectory", path=uri(place / "a" / "b"))
+        refused = [
+            await refusal(talk, "fs/createDirectory", path=uri(place / "a"), recursive=False),
+            await refusal(talk, "fs/createDirectory", path=uri(place / "z" / "b"), recursive=False),
+            await refusal(talk, "fs/createDirectory", path=uri(place / "file")),
+        ]
+
+    assert (place / "a" / "b").is_dir()
+    assert [code for code, _ in refused] == [-32603, -32004, -32603]
+
+
+def walk(place: Path, **more: object) -> Json:
+    options = {"maxDepth": 9, "maxDirectories": 99, "maxEntries": 99}
+    options |= {"followDirectorySymlinks": False, **more}
+    return {"path": uri(place), "options": options}
+
+
+async def test_trees_are_walked_within_limits(tmp_path: Path, place: Path) -> None:
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        every = await talk.call("fs/walk", **walk(place))
+        visible = await talk.call("fs/walk", **walk(place, pruneHiddenDirectories=True, maxDepth=1))
+        followed = await talk.call("fs/walk", **walk(place, followDirectorySymlinks=True))
+        few = await talk.call("fs/walk", **walk(place, maxEntries=2))
+        refused = [
+            await refusal(talk, "fs/walk", **walk(place, maxDepth=65)),
+            await refusal(talk, "fs/walk", **walk(place / "none")),
+        ]
+
+    def names(found: Json) -> list[str]:
+        return [e["path"].removeprefix(uri(place)) for e in found["entries"]]
+
+    assert names(every) == [
+        "/.hidden",
+        "/file",
+        "/sub",
+        "/.hidden/inside",
+        "/sub/deep",
+        "/sub/deep/leaf",
+    ]
+    assert [e["kind"] for e in every["entries"]][:3] == ["directory", "file", "directory"]
+    assert (every["errors"], every["truncated"]) == ([], False)
+    assert names(visible) == ["/file", "/sub"]
+    assert "/way" not in names(followed)  # it leads to what is walked already
+    assert (names(few), few["truncated"]) == (["/.hidden", "/file"], True)
+    assert [code for code, _ in refused] == [-32600, -32004]
+
+
+async def test_trees_are_copied_and_removed(tmp_path: Path, place: Path) -> None:
+    (place / "file").chmod(0o750)
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+
+        async def copy(source: str, target: str, *, recursive: bool) -> Json:
+            return await talk.call(
+                "fs/copy",
+                sourcePath=uri(place / source),
+                destinationPath=uri(place / target),
+                recursive=recursive,
+            )
+
+        await copy("file", "copy", recursive=False)
+        await copy("link", "link2", recursive=False)
+        await copy("sub", "sub2", recursive=True)
+        for source, target, recursive in (
+            ("sub", "sub3", False),
+            ("sub", "sub/deep/inner", True),
+            ("sub", "way/inner", True),
+            ("sub", "sub", True),
+        ):
+            with pytest.raises(Refused) as refused:
+                await copy(source, target, recursive=recursive)
+            assert refused.value.code == -32600
+        await talk.call("fs/remove", path=uri(place / "way"))  # the link, not what it leads to
+        kept = (place / "sub" / "deep" / "leaf").exists()
+        await talk.call("fs/remove", path=uri(place / "sub"))
+        await talk.call("fs/remove", path=uri(place / "none"))
+        codes = [
+            (await refusal(talk, "fs/remove", path=uri(place / "none"), force=False))[0],
+            (await refusal(talk, "fs/remove", path=uri(place / "sub2"), recursive=False))[0],
+        ]
+
+    assert (place / "copy").read_bytes() == b"hello"
+    assert (place / "copy").stat().st_mode & 0o777 == 0o750
+    assert os.readlink(place / "link2") == "file"
+    assert (place / "sub2" / "deep" / "leaf").read_bytes() == b"x"
+    assert kept and not (place / "sub").exists() and not (place / "way").is_symlink()
+    assert codes == [-32004, -32603]
+
+
+async def test_files_are_read_and_written_in_blocks(tmp_path: Path, place: Path) -> None:
+    new, old = uri(place / "new"), uri(place / "file")
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        opened = await talk.call("fs/open", handleId="r", path=old)
+        blocks = [
+            await talk.call("fs/readBlock", handleId="r", offset=0, len=3),
+            await talk.call("fs/readBlock", handleId="r", offset=3, len=30),
+        ]
+        await talk.call("fs/open", handleId="w", path=new, mode="replace")
+        await talk.call("fs/writeBlock", handleId="w", offset=2, chunk=b64(b"two"))
+        await talk.call("fs/writeBlock", handleId="w", offset=0, chunk=b64(b"01"))
+        refused = [
+            await refusal(talk, "fs/open", handleId="r", path=old),
+            await refusal(talk, "fs/open", handleId="x" * 33, path=old),
+            await refusal(talk, "fs/open", handleId="d", path=uri(place)),
+            await refusal(talk, "fs/open", handleId="n", path=uri(place / "none")),
+            await refusal(talk, "fs/open", handleId="n", path=old, mode="append"),
+            await refusal(talk, "fs/readBlock", handleId="r", offset=0, len=0),
+            await refusal(talk, "fs/readBlock", handleId="z", offset=0, len=1),
+            await refusal(talk, "fs/writeBlock", handleId="r", offset=0, chunk="eA=="),
+        ]
+        closed = [await talk.call("fs/close", handleId="w") for _ in range(2)]
+
+    assert opened == {"handleId": "r"}
+    assert blocks == [{"chunk": b64(b"hel"), "eof": False}, {"chunk": b64(b"lo"), "eof": True}]
+    assert (place / "new").read_bytes() == b"01two"
+    assert [code for code, _ in refused] == [
+        -32600,
+        -32600,
+        -32600,
+        -32004,
+        -32602,
+        -32600,
+        -32004,
+        -32603,
+    ]
+    assert closed == [{}, {}]
+
+
+async def test_open_files_go_with_their_connection(tmp_path: Path, place: Path) -> None:
+    async with housed(tmp_path / "s") as server:
+        before = len(os.listdir("/proc/self/fd"))
+        async with server.talk() as talk:
+            for number in range(128):
+                await talk.call("fs/open", handleId=str(number), path=uri(place / "file"))
+            assert (await refusal(talk, "fs/open", handleId="x", path=uri(place / "file")))[
+                0
+            ] == -32600
+        async with server.talk(session=talk.session) as again:
+            code, _ = await refusal(again, "fs/readBlock", handleId="1", offset=0, len=1)
+        with anyio.fail_after(5):
+            while len(os.listdir("/proc/self/fd")) > before:
+                await anyio.sleep(0.01)
+
+    assert code == -32004

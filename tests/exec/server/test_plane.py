@@ -1,0 +1,166 @@
+"""Sessions: resumed, taken over, forgotten in time, and adopted after a death."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec.core.sessions import Policy
+from tests.exec.server.housing import housed
+from tests.exec.server.talking import Refused, Talk
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+TICKS = "i=0; while [ $i -lt 40 ]; do echo $i; i=$((i+1)); sleep 0.02; done"
+TICKED = b"".join(b"%d\n" % n for n in range(40))
+
+
+async def page(talk: Talk, name: str, after: int) -> tuple[bytes, int]:
+    """What a read yields, as a client that comes back uses it."""
+    import base64
+
+    found = await talk.call("process/read", processId=name, afterSeq=after, waitMs=0)
+    return b"".join(base64.b64decode(c["chunk"]) for c in found["chunks"]), found["nextSeq"]
+
+
+async def gone(pid: int) -> None:
+    """Wait until a process has ended."""
+    with anyio.fail_after(5):
+        while Path(f"/proc/{pid}").exists():
+            await anyio.sleep(0.01)
+
+
+async def test_a_session_outlives_its_connection(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server:
+        async with server.talk() as first:
+            await first.start("p", "sh", "-c", TICKS)
+            await first.until(lambda: len(first.output("p")) > 10)
+        last = first.last("p")
+        async with server.talk(session=first.session) as second:
+            missed, next_seq = await page(second, "p", last)
+            await second.closed("p")
+
+    assert second.session == first.session
+    assert min(n["seq"] for n in second.of("p")) == next_seq  # no number twice, none left out
+    assert first.output("p") + missed + second.output("p") == TICKED
+
+
+@pytest.mark.promise("X9")
+async def test_a_resume_takes_the_session_from_a_connection_that_may_be_dead(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path) as server, server.talk() as first:
+        await first.start("p", "sleep", "60")
+        async with server.talk(session=first.session) as second:
+            await first.until(lambda: first.ended)
+            listed = await second.call("process/list")
+        async with server.talk(session=first.session) as third:  # the first detached nobody
+            assert await third.call("process/terminate", processId="p") == {"running": True}
+
+    assert [p["processId"] for p in listed["processes"]] == ["p"]
+
+
+@pytest.mark.promise("X9")
+async def test_without_takeover_a_resume_is_refused_while_the_session_is_held(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, Policy(takeover=False)) as server:
+        async with server.talk() as first, server.talk(introduced=False) as second:
+            with pytest.raises(Refused) as refused:
+                await second.introduce(first.session)
+            await first.call("environment/status")
+            first.transport.cut()  # type: ignore[attr-defined]
+            await first.until(lambda: first.ended)
+            with anyio.fail_after(5):
+                while second.session != first.session:  # it may be tried again on the same line
+                    try:
+                        await second.introduce(first.session)
+                    except Refused as still:
+                        assert still.code == -32010
+
+    assert refused.value.code == -32010
+    assert refused.value.failure == "EXEC_SESSION_ATTACHED"
+    assert refused.value.text.endswith("is already attached to another connection")
+
+
+@pytest.mark.promise("X9")
+async def test_a_session_that_nobody_comes_back_for_ends_with_its_processes(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, Policy(detached_ttl=0.5)) as server:
+        async with server.talk() as first:
+            await first.start("p", "sleep", "60")
+            (listed,) = (await first.call("process/list"))["processes"]
+            await anyio.sleep(0.8)  # attached, it is kept for ever
+            assert Path(f"/proc/{listed['pid']}").exists()
+        await gone(listed["pid"])
+        async with server.talk(introduced=False) as second:
+            with pytest.raises(Refused) as refused:
+                await second.introduce(first.session)
+        left = list((tmp_path / "sessions").iterdir()), list((tmp_path / "processes").iterdir())
+
+    assert (refused.value.code, refused.value.failure) == (-32600, "EXEC_SESSION_EXPIRED")
+    assert left == ([], [])
+
+
+async def test_a_closed_process_stays_readable_for_a_while_then_its_name_is_free(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, Policy(detached_ttl=0.5)) as server, server.talk() as talk:
+        await talk.run("p", "echo", "hi")
+        assert (await page(talk, "p", 0))[0] == b"hi\n"
+        with anyio.fail_after(5):
+            while (await talk.call("process/list"))["processes"]:
+                await anyio.sleep(0.05)
+        await talk.start("p", "true")
+
+
+async def test_what_a_process_left_running_behind_it_lives_on(tmp_path: Path) -> None:
+    async with housed(tmp_path, Policy(detached_ttl=0.3)) as server, server.talk() as talk:
+        await talk.run("p", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!")
+        pid = int(talk.output("p"))
+        with anyio.fail_after(5):
+            while (await talk.call("process/list"))["processes"]:
+                await anyio.sleep(0.05)
+        alive = Path(f"/proc/{pid}").exists()
+        os.kill(pid, 9)
+
+    assert alive
+
+
+@pytest.mark.promise("X13")
+async def test_the_next_server_adopts_processes_and_sessions(tmp_path: Path) -> None:
+    async with housed(tmp_path, leave=True) as server, server.talk() as first:
+        await first.run("done", "sh", "-c", "echo done; exit 7")
+        await first.start("p", "sh", "-c", TICKS + "; cat", pipeStdin=True)
+        await first.until(lambda: len(first.output("p")) > 10)
+        await first.call("process/write", processId="p", chunk="aGkK", writeId="w")
+    async with housed(tmp_path) as server, server.talk(session=first.session) as second:
+        missed, _ = await page(second, "p", first.last("p"))
+        again = await second.call("process/write", processId="p", chunk="aGkK", writeId="w")
+        await second.call("process/closeStdin", processId="p")
+        await second.closed("p")
+        found = await second.call("process/read", processId="done")
+
+    assert first.output("p") + missed + second.output("p") == TICKED + b"hi\n"
+    assert again == {"status": "accepted"}
+    assert (found["exitCode"], found["closed"], len(found["chunks"])) == (7, True, 1)
+
+
+async def test_a_lost_keeper_is_told_to_every_process(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server, server.talk() as talk:
+        await talk.start("p", "sleep", "60")
+        (listed,) = (await talk.call("process/list"))["processes"]
+        os.kill(server.workshop.keeping.pid, 9)
+        server.house.plane.lose(await server.workshop.keeping.wait_lost())
+        await talk.closed("p")
+        found = await talk.call("process/read", processId="p")
+        await gone(listed["pid"])
+        with pytest.raises(Refused) as refused:
+            await talk.start("q", "true")
+
+    assert "keeper" in found["failure"]
+    assert refused.value.failure == "EXEC_KEEPER_LOST"
