@@ -14,16 +14,16 @@ _TARGETS = {
 }
 
 
-def native_program(name: str, *, path: str) -> str:
+def native_program(name: str, *, path: str, cwd: str) -> str:
     """The native program behind npm's wrapper script, or the name itself.
 
     The wrapper is a second process between us and Codex: when it is killed, Codex lives on with
-    our pipes open. `path` is where a bare name is looked up.
+    our pipes open. `path` is where a bare name is looked up, `cwd` where a relative one begins.
     """
     found = name if "/" in name else shutil.which(name, path=path)
     if found is None:
         return name
-    script = Path(found).resolve()
+    script = Path(cwd, found).resolve()
     target = _TARGETS.get((platform.system(), platform.machine()))
     if script.suffix != ".js" or target is None:
         return name
