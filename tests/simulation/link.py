@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import anyio
 
@@ -15,7 +15,14 @@ JUNK = (b"{", b"\xff\xfe", b"[]", b"null", b'{"id":77777,"result":1}', b'{"id":n
 class Nemesis:
     """Delays, jitter, stalls, junk, doubled answers and cuts, also in the middle of a message."""
 
-    def __init__(self, chance: random.Random, one: MemoryTransport, two: MemoryTransport) -> None:
+    def __init__(
+        self,
+        chance: random.Random,
+        one: MemoryTransport,
+        two: MemoryTransport,
+        *,
+        more: Sequence[Callable[[], str]] = (),
+    ) -> None:
         self._chance = chance
         self._ends = (one, two)
         self._faults: list[Callable[[], str]] = [
@@ -26,14 +33,17 @@ class Nemesis:
             self._double_answers,
             self._cut,
             self._cut_mid_message,
+            *more,
         ]
 
-    async def trouble(self, *, lasting: float, told: Callable[[str], None]) -> None:
-        """Do harm for some seconds, then cut the connection for good."""
+    async def trouble(
+        self, *, lasting: float, told: Callable[[str], None], pause_longest: float = 2.0
+    ) -> None:
+        """Do harm now and then for some seconds, then cut the connection for good."""
         with anyio.move_on_after(lasting):
             while True:
                 told(self._chance.choice(self._faults)())
-                await anyio.sleep(self._chance.uniform(0.0, 2.0))
+                await anyio.sleep(self._chance.uniform(0.0, pause_longest))
         told(self._cut())
 
     def _jitter(self) -> str:
