@@ -151,6 +151,18 @@ async def test_interrupting_ends_the_turn_and_cleans_up(tmp_path: Path) -> None:
     assert len(sent(tmp_path, "thread/backgroundTerminals/clean")) == 1
 
 
+async def test_the_end_of_the_turn_is_answer_enough(tmp_path: Path) -> None:
+    silent = [{"end": "interrupted"}]
+    scenario = {"on": {"turn/start": [[BEGIN, {"sleep": 60}]], "turn/interrupt": [silent]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(thread.ask, "x")
+            await until(lambda: thread.active_turn is not None)
+            with anyio.fail_after(4):
+                await thread.interrupt()
+
+
 async def test_an_interrupt_that_is_never_answered_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,7 @@ from holdfast.codex.wire.generated import (
     TurnSteerResponse,
     UserInput,
 )
-from holdfast.failures import Failure
+from holdfast.failures import ungrouped
 from holdfast.rpc.failures import AnswerInvalid, ErrorResponse, RequestTimedOut
 
 Prompt = str | Sequence[UserInput]
@@ -97,11 +97,12 @@ class Thread:
             return
         with anyio.move_on_after(INTERRUPT_LIMIT):  # before its news, the server refuses
             await followed.wait_until(lambda: followed.turns.has_begun or self.active_turn != turn)
-        refusal = await self._stop(turn)
-        with anyio.move_on_after(INTERRUPT_LIMIT):
-            await followed.wait_until(lambda: self.active_turn != turn)
-        if refusal is not None and self.active_turn == turn:
-            raise refusal
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._stop, turn)
+                with anyio.move_on_after(2 * INTERRUPT_LIMIT):  # what asking may take, and its end
+                    await followed.wait_until(lambda: self.active_turn != turn)
+                tasks.cancel_scope.cancel()
         await self._clean_terminals()
 
     async def _events(self, begin: Callable[[], Awaitable[str | None]]) -> AsyncGenerator[Event]:
@@ -128,19 +129,21 @@ class Thread:
             self._followed.turns.started(started.turn.id)
             return started.turn.id
 
-    async def _stop(self, turn: str) -> Failure | None:
-        """Ask for the end of a turn; return the refusal, which may only say that it has ended.
+    async def _stop(self, turn: str) -> None:
+        """Ask for the end of a turn; raise a refusal, unless it only says that it has ended.
 
-        The server does not answer at all for one that was interrupted before.
+        The server does not answer at all for one that was interrupted before: its end is enough.
         """
         params = TurnInterruptParams(self.id, turn)
         try:
             await self._calls.typed(
                 "turn/interrupt", params, TurnInterruptResponse, timeout=INTERRUPT_LIMIT
             )
-        except (RequestTimedOut, ErrorResponse) as refusal:
-            return refusal
-        return None
+        except ErrorResponse:
+            with anyio.move_on_after(INTERRUPT_LIMIT):
+                await self._followed.wait_until(lambda: self.active_turn != turn)
+            if self.active_turn == turn:
+                raise
 
     async def _clean_terminals(self) -> None:
         """End what an interrupted command left running; the server keeps it otherwise."""
