@@ -17,6 +17,8 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.failures import Failure
 from holdfast.rpc import Transport
 from holdfast.rpc.websocket import connect_websocket
 
@@ -51,8 +53,6 @@ class Talk:
         self.ended = False
 
     async def listen(self) -> None:
-        from holdfast.failures import Failure
-
         try:
             while True:
                 for raw in await self.transport.receive():
@@ -206,8 +206,6 @@ async def served(
 
 async def end_keeper(state: Path) -> None:
     """Kill the keeper of a directory, and with it all processes."""
-    from holdfast.exec.keeping_loop import Keeping
-
     keeping = await Keeping.open(state)
     for kept in await keeping.adopt():
         await kept.forget()

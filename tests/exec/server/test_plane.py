@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from pathlib import Path
 
@@ -20,8 +21,6 @@ TICKED = b"".join(b"%d\n" % n for n in range(40))
 
 async def page(talk: Talk, name: str, after: int) -> tuple[bytes, int]:
     """What a read yields, as a client that comes back uses it."""
-    import base64
-
     found = await talk.call("process/read", processId=name, afterSeq=after, waitMs=0)
     return b"".join(base64.b64decode(c["chunk"]) for c in found["chunks"]), found["nextSeq"]
 

@@ -1,0 +1,126 @@
+"""News: in order, each once, and never more of it in memory than a connection takes."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec.server.attendant import Attendant
+from holdfast.rpc.memory import pair
+from tests.exec.server.housing import housed
+from tests.exec.server.talking import PATH, Json, Talk
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+LIMIT = 2**20
+
+
+def start(name: str, command: str) -> Json:
+    argv = ["sh", "-c", command]
+    params = {"processId": name, "argv": argv, "cwd": "file:///tmp", "env": PATH, "tty": False}
+    return {"id": 7, "method": "process/start", "params": params}
+
+
+async def test_many_printing_processes_started_at_once_all_arrive_whole(tmp_path: Path) -> None:
+    expected = b"".join(b"%d\n" % n for n in range(1, 501))
+    async with housed(tmp_path) as server, server.talk() as talk:
+        asked = [
+            await talk.ask("process/start", start(f"p{n}", "seq 1 500")["params"])
+            for n in range(60)
+        ]
+        for number in asked:
+            await talk.answer(number)
+        for n in range(60):
+            await talk.closed(f"p{n}")
+        for n in range(60):
+            numbers = [news["seq"] for news in talk.of(f"p{n}")]
+            assert numbers == list(range(1, len(numbers) + 1))
+            assert talk.output(f"p{n}") == expected
+
+
+@pytest.mark.promise("X11")
+async def test_a_client_that_reads_nothing_stops_the_process_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
+    size = 8 * LIMIT
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        ours, theirs = pair()
+        server.tasks.start_soon(Attendant(99, theirs, server.house).run)
+        talk = Talk(ours)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(talk.listen)
+            await talk.introduce()
+            tasks.cancel_scope.cancel()
+        await talk.tell(start("p", f"head -c {size} /dev/zero; echo end"))
+        held = -1
+        while (now := _kept(tmp_path)) != held:  # until nothing moves any more
+            held = now
+            await anyio.sleep(0.3)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(talk.listen)
+            await talk.closed("p")
+            ours.cut()
+
+    assert held < size / 2
+    assert talk.output("p") == bytes(size) + b"end\n"
+    numbers = [news["seq"] for news in talk.of("p")]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def _kept(state: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in state.glob("processes/*/stdout"))
+
+
+async def test_who_came_back_is_told_nothing_before_it_has_caught_up(tmp_path: Path) -> None:
+    command = "echo one; read x; echo two; read x; echo three"
+    async with housed(tmp_path) as server:
+        async with server.talk() as first:
+            await first.start("p", "sh", "-c", command, pipeStdin=True)
+            await first.until(lambda: bool(first.output("p")))
+        async with server.talk(session=first.session) as second:
+            await second.call("process/write", processId="p", chunk="Cg==", writeId="1")
+            page = await second.call("process/read", processId="p", afterSeq=1, waitMs=9000)
+            assert second.of("p") == []
+            await second.call("process/write", processId="p", chunk="Cg==", writeId="2")
+            await second.closed("p")
+
+    told = [base64.b64decode(chunk["chunk"]) for chunk in page["chunks"]]
+    assert told == [b"two\n"]
+    assert second.output("p") == b"three\n"
+
+
+async def test_who_pages_is_told_the_rest_only_after_the_last_page(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server:
+        async with server.talk() as first:
+            await first.start(
+                "p",
+                "sh",
+                "-c",
+                "for i in 1 2 3 4; do echo $i; sleep 0.05; done; cat",
+                pipeStdin=True,
+            )
+            await first.until(lambda: first.output("p") == b"1\n2\n3\n4\n")
+        async with server.talk(session=first.session) as second:
+            seen, after = b"", 0
+            while after < 4:
+                page = await second.call("process/read", processId="p", afterSeq=after, maxBytes=1)
+                seen += b"".join(base64.b64decode(each["chunk"]) for each in page["chunks"])
+                after = page["nextSeq"] - 1
+            await second.call("process/closeStdin", processId="p")
+            await second.closed("p")
+
+    assert seen == b"1\n2\n3\n4\n"
+    assert [news["seq"] for news in second.of("p")] == [5, 6]
+
+
+async def test_names_of_any_kind_are_told_as_they_are(tmp_path: Path) -> None:
+    name = 'quote" back\\ new\nline é \u2028'
+    async with housed(tmp_path) as server, server.talk() as talk:
+        ran = await talk.run(name, "echo", "hi")
+
+    assert ran == (0, b"hi\n")
+    assert json.dumps(name) in json.dumps(talk.news)

@@ -1,0 +1,62 @@
+"""What one server writes down is what the next one reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.exec.server.records import ProcessRecord, Records, SessionRecord
+from holdfast.world import SystemDisk
+from holdfast.world.failures import DiskOccupied
+
+
+def process(key: str, started: int) -> ProcessRecord:
+    return ProcessRecord(
+        key, "s", f"name {key}", ("sh", "-c", "é"), tty=True, started_at_ms=started
+    )
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    made = Records(tmp_path / "state", SystemDisk())
+    made.prepare()
+    made.prepare()
+    return made
+
+
+def test_all_is_found_again_and_damage_is_passed_over(tmp_path: Path, records: Records) -> None:
+    for record in (process("b", 2), process("a", 1), process("c", 3)):
+        records.keep_process(record)
+    records.keep_session(SessionRecord("s", "plain"))
+    (tmp_path / "state/processes/c/meta.json").write_bytes(b"")
+    (tmp_path / "state/sessions/damaged").write_bytes(b"\xff{")
+
+    assert list(records.processes()) == [process("a", 1), process("b", 2)]
+    assert list(records.sessions()) == [SessionRecord("s", "plain")]
+
+
+def test_what_nobody_knows_is_swept_away(tmp_path: Path, records: Records) -> None:
+    for key in "abc":
+        records.keep_process(process(key, 1))
+    records.sweep({"b"})
+    records.keep_session(SessionRecord("s", "plain"))
+    records.forget_session("s")
+    records.forget_session("s")
+
+    assert [path.name for path in (tmp_path / "state/processes").iterdir()] == ["b"]
+    assert list(records.sessions()) == []
+
+
+def test_nobody_else_may_look(tmp_path: Path, records: Records) -> None:
+    records.keep_process(process("a", 1))
+    records.keep_session(SessionRecord("s", "plain"))
+
+    modes = {path.stat().st_mode & 0o077 for path in (tmp_path / "state").rglob("*")}
+    assert modes == {0}
+
+
+def test_a_disk_that_refuses_is_named(records: Records) -> None:
+    records.keep_process(process("a", 1))
+    with pytest.raises(DiskOccupied), records.naming("a"):
+        records.keep_process(process("a", 1))

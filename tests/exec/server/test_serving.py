@@ -1,0 +1,219 @@
+"""The server as a process: where it listens, who may come in, and how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.rpc.websocket import connect_websocket
+from tests.exec.server.talking import (
+    PATH,
+    Refused,
+    Talk,
+    command,
+    introduced,
+    served,
+    talking,
+)
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+if sys.platform != "linux":
+    pytest.skip("the keeper needs splice", allow_module_level=True)
+
+ENV = {**os.environ, "PYTHONPATH": "src"}
+
+
+def status(url: str, path: str = "/readyz", **headers: str) -> int:
+    """The status of one plain HTTP request; a header is left out by an empty value."""
+    host = url.removeprefix("ws://")
+    connection = http.client.HTTPConnection(host, timeout=5)
+    upgrade = {
+        "Connection": "Upgrade",
+        "Upgrade": "websocket",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET", path, headers={**upgrade, **named} if path == "/" else named)
+    answer = connection.getresponse().status
+    connection.close()
+    return answer
+
+
+@pytest.mark.promise("X12")
+async def test_only_who_has_the_token_comes_in(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    async with served(tmp_path / "s", "--token-file", str(token)) as server:
+        secret = token.read_text().strip()
+        statuses = [
+            status(server.url),
+            status(server.url, "/"),
+            status(server.url, "/", Authorization="Bearer wrong"),
+            status(server.url, "/", Authorization=f"Bearer {secret}"),
+            status(server.url, "/", Authorization=f"Bearer {secret}", Origin="http://x"),
+            status(server.url, "/", Authorization=f"Bearer {secret}", Host="evil.example"),
+            status(server.url, "/other", Authorization=f"Bearer {secret}"),
+        ]
+        async with talking(server.url, token=secret) as talk:
+            await talk.introduce()
+            assert await talk.call("environment/status") == {"status": "ready"}
+
+    assert statuses == [200, 401, 401, 101, 403, 421, 404]
+
+
+@pytest.mark.promise("X12")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--listen", "ws://0.0.0.0:0", "--no-token"),
+        ("--listen", "http://127.0.0.1:0", "--no-token"),
+        ("--listen", "unix://relative", "--no-token"),
+    ],
+)
+def test_what_must_not_be_listened_at_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
+    argv = command("--state", str(tmp_path / "s"), *options)
+    done = subprocess.run(argv, env=ENV, capture_output=True, text=True, timeout=30)
+
+    assert (done.returncode != 0, done.stdout, "Traceback" in done.stderr) == (True, "", False)
+
+
+async def test_it_listens_at_a_unix_socket(tmp_path: Path) -> None:
+    place = f"unix://{tmp_path}/exec.sock"
+    async with served(tmp_path / "s", listen=place) as server, introduced(server.url) as talk:
+        ran = await talk.run("p", "echo", "hi")
+
+    assert (server.url, ran) == (place, (0, b"hi\n"))
+
+
+def test_on_standard_input_it_serves_one_connection_and_leaves_nothing() -> None:
+    argv = ["sleep", f"61.{os.getpid()}"]
+    start = {"processId": "p", "argv": argv, "cwd": "file:///tmp", "env": PATH, "tty": False}
+    messages: list[dict[str, object]] = [
+        {"id": 1, "method": "initialize", "params": {"clientName": "x"}},
+        {"method": "initialized"},
+        {"id": 2, "method": "process/start", "params": start},
+    ]
+    server = subprocess.Popen(
+        command("--listen", "stdio"), env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(b"".join(json.dumps(each).encode() + b"\n" for each in messages))
+        server.stdin.flush()
+        welcome, started = (json.loads(server.stdout.readline()) for _ in range(2))
+        is_running = subprocess.run(["pgrep", "-f", argv[1]], capture_output=True).returncode == 0
+        server.stdin.close()
+        code = server.wait(timeout=20)
+
+    assert welcome["result"]["environmentInfo"]["platformOs"] == "linux"
+    assert started == {"id": 2, "result": {"processId": "p", "sandboxType": "none"}}
+    assert (is_running, code) == (True, 0)
+    assert subprocess.run(["pgrep", "-f", argv[1]], capture_output=True).returncode == 1
+
+
+async def test_told_to_end_it_leaves_its_processes_to_the_next(tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    async with served(state, leave=True) as server, introduced(server.url) as first:
+        await first.start("p", "sh", "-c", "echo one; read x; echo two", pipeStdin=True)
+        await first.until(lambda: bool(first.output("p")))
+        server.process.send_signal(signal.SIGTERM)
+        with anyio.fail_after(10):
+            code = await server.process.wait()
+    async with served(state) as server, introduced(server.url, first.session) as second:
+        await second.call("process/read", processId="p", afterSeq=1)
+        await second.call("process/write", processId="p", chunk="Cg==", writeId="1")
+        await second.closed("p")
+
+    assert code == 0
+    assert second.output("p") == b"two\n"
+
+
+async def test_told_to_end_them_too_it_leaves_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    async with served(state, "--end-processes") as server, introduced(server.url) as talk:
+        await talk.start("p", "sleep", "60")
+        (listed,) = (await talk.call("process/list"))["processes"]
+        server.process.send_signal(signal.SIGTERM)
+        with anyio.fail_after(10):
+            code = await server.process.wait()
+
+    assert code == 0
+    assert not Path(f"/proc/{listed['pid']}").exists()
+    assert list((state / "sessions").iterdir()) == []
+
+
+async def test_one_state_has_one_server(tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    async with served(state):
+        argv = command("--state", str(state), "--no-token")
+        done = subprocess.run(argv, env=ENV, capture_output=True, text=True, timeout=30)
+
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+
+
+async def test_a_keeper_that_dies_is_replaced(tmp_path: Path) -> None:
+    async with served(tmp_path / "s") as server, introduced(server.url) as talk:
+        await talk.start("p", "sleep", "60")
+        (listed,) = (await talk.call("process/list"))["processes"]
+        stat = Path(f"/proc/{listed['pid']}/stat").read_text()
+        os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        await talk.closed("p")
+        found = await talk.call("process/read", processId="p")
+        with anyio.fail_after(20):
+            while True:
+                try:
+                    ran = await talk.run("q", "echo", "again")
+                    break
+                except Refused as refused:
+                    assert refused.failure == "EXEC_KEEPER_LOST"
+                    await anyio.sleep(0.05)
+
+    assert "keeper" in found["failure"]
+    assert ran == (0, b"again\n")
+
+
+@pytest.mark.promise("X11")
+async def test_output_that_nobody_reads_costs_no_memory(tmp_path: Path) -> None:
+    size = 300_000_000
+    async with served(tmp_path / "s") as server:
+        transport = await connect_websocket(server.url)
+        talk = Talk(transport)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(talk.listen)
+            await talk.introduce()
+            tasks.cancel_scope.cancel()
+        argv = ["head", "-c", str(size), "/dev/zero"]
+        start = {"processId": "p", "argv": argv, "cwd": "file:///tmp", "env": PATH, "tty": False}
+        await talk.tell({"id": 9, "method": "process/start", "params": start})
+        files = tmp_path / "s" / "processes"
+        held, most = -1, 0.0
+        while (now := sum(f.stat().st_blocks for f in files.glob("*/stdout"))) != held or not now:
+            held, most = now, max(most, server.rss_mb)
+            await anyio.sleep(0.3)
+        told = 0
+        with anyio.fail_after(50):
+            while told < size * 4 // 3:
+                told += sum(map(len, await transport.receive()))
+                most = max(most, server.rss_mb)
+        await transport.aclose()
+
+    assert held * 512 < 80 * 2**20
+    assert most < 150
+
+
+async def test_without_takeover_a_second_connection_is_refused(tmp_path: Path) -> None:
+    async with served(tmp_path / "s", "--no-takeover") as server, introduced(server.url) as talk:
+        async with talking(server.url) as second:
+            with pytest.raises(Refused) as refused:
+                await second.introduce(talk.session)
+
+    assert refused.value.code == -32010
