@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,24 +77,20 @@ def summon(state: Path, *, versions: Sequence[int] = VERSIONS) -> Summoned:
     connection = _dialled(state)
     was_there = connection is not None
     for _ in range(2):
-        if connection is None:
-            connection = _started(state)
-        try:
+        with ExitStack() as undone:
+            connection = undone.enter_context(connection or _started(state))
             hello = _asked(state, connection, {"ask": "hello", "versions": list(versions)})
             theirs = numbers(hello, "versions")
             version = agreed(versions, theirs)
             if version is not None:
                 connection.setblocking(False)
                 pid = number(hello, "pid")
+                undone.pop_all()
                 return Summoned(
                     connection=connection, pid=pid, version=version, was_there=was_there
                 )
             if not _asked(state, connection, {"ask": "end"}).get("is_ending"):
                 raise KeeperMismatched(state=str(state), ours=tuple(versions), theirs=tuple(theirs))
-        except BaseException:
-            connection.close()
-            raise
-        connection.close()
         connection, was_there = None, False
         _await_death(state)
     raise KeeperUnavailable(state=str(state), reason="the new one speaks another version")

@@ -1,4 +1,4 @@
-"""Speak with the keeper: start processes, adopt those that a former server left, signal them."""
+"""Speak with the keeper: start processes, signal them, adopt what a former server left."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import struct
 import termios
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -91,7 +92,7 @@ class Kept:
         return (Stream.PTY,) if self.is_terminal else (Stream.STDOUT, Stream.STDERR)
 
     def take(self, name: str) -> int | None:
-        """One descriptor, which the caller must close: `stdin`, `stdout`, `stderr`, `pty` …"""
+        """One descriptor by its name in the protocol (`stdin`, …), for the caller to close."""
         return self._holds.pop(name, None)
 
     def copy(self, name: str) -> int | None:
@@ -165,12 +166,12 @@ class Keeping:
         Raises `StateTaken`, `KeeperMismatched` or `KeeperUnavailable`. Waits, without giving way to
         anything else, for as long as a keeper needs to answer.
         """
-        lock = lock_state(state)
-        try:
-            return cls(lock, summon(state))
-        except BaseException:
-            os.close(lock)
-            raise
+        with ExitStack() as undone:
+            lock = lock_state(state)
+            undone.callback(os.close, lock)
+            keeping = cls(lock, summon(state))
+            undone.pop_all()
+        return keeping
 
     @property
     def lost(self) -> KeeperLost | None:

@@ -1,4 +1,4 @@
-"""Find processes anywhere on the machine by the mark that their keeper gave them, and end them.
+"""Find processes anywhere on the machine by the mark of their keeper, and end them.
 
 The mark is in the environment, which all descendants inherit, and says whose process it is and
 which keeper held it. Only Linux shows the environments of others; elsewhere nobody is found.

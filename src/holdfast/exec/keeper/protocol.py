@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -35,6 +36,7 @@ MARK = "HOLDFAST_PROCESS"  # in the environment of a child: its key, "@" and the
 PACKET_BYTES_MAX = 96 * 2**10
 _DESCRIPTORS_MAX = 8
 _BIG = b"big"
+_INT = struct.Struct("i")
 
 Message = dict[str, object]
 
@@ -107,13 +109,19 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
     Raises `BlockingIOError` if there is none yet, and `Malformed` for anything else.
     """
     try:
-        body, descriptors, _, _ = socket.recv_fds(
-            connection, PACKET_BYTES_MAX + 1, _DESCRIPTORS_MAX, socket.MSG_CMSG_CLOEXEC
+        # `socket.recv_fds` forgets its flags, and these must not be inherited by any child.
+        body, beside, _, _ = connection.recvmsg(
+            PACKET_BYTES_MAX + 1,
+            socket.CMSG_SPACE(_DESCRIPTORS_MAX * _INT.size),
+            socket.MSG_CMSG_CLOEXEC,
         )
     except ConnectionResetError:
         return None
     if not body:
         return None
+    descriptors: list[int] = [
+        descriptor for _, _, data in beside for (descriptor,) in _INT.iter_unpack(data)
+    ]
     try:
         if body == _BIG and descriptors:
             body = _unpacked(descriptors.pop(0))

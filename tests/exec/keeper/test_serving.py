@@ -1,0 +1,135 @@
+"""The keeper serves the last server that came, holds on, and does not die of what it is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.exec.keeper.protocol import LOCK_NAME, SOCKET_NAME, Message, receive, send
+from holdfast.exec.keeping import Summoned, lock_state, summon
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no keeper here")
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Iterator[Summoned]:
+    lock = lock_state(tmp_path)
+    summoned = summon(tmp_path)
+    summoned.connection.settimeout(10)
+    yield summoned
+    summoned.connection.close()
+    os.kill(summoned.pid, signal.SIGKILL)
+    os.close(lock)
+
+
+def asked(connection: socket.socket, message: Message) -> Message:
+    send(connection, {"id": 1, **message})
+    while (received := receive(connection)) is not None:
+        answer, descriptors = received
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if "id" in answer:
+            return answer
+    raise ConnectionResetError
+
+
+def dialled(state: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.settimeout(10)
+    connection.connect(str(state / SOCKET_NAME))
+    return connection
+
+
+def start(key: str, script: str) -> Message:
+    order: Message = {"ask": "start", "key": key, "argv": ["/bin/sh", "-c", script], "cwd": "/"}
+    return order | {"env": {}}
+
+
+@pytest.mark.parametrize(
+    "packet",
+    [
+        b"nonsense",
+        b'{"id": 1}',
+        b'{"id": 1, "ask": "dance"}',
+        b'{"id": "1", "ask": "hello"}',
+        b'{"id": 1, "ask": "start", "key": "k", "argv": [], "cwd": "/", "env": {}}',
+        b'{"id": 1, "ask": "start", "key": "k", "argv": ["true"], "cwd": "/", "env": {"A": 1}}',
+        b'{"id": 1, "ask": "start", "key": "k", "argv": ["true"], "cwd": "/", "env": {},'
+        b' "terminal": {"rows": -1, "cols": 1}}',
+        b'{"id": 1, "ask": "signal", "key": "k", "signal": 900}',
+    ],
+)
+def test_a_server_that_speaks_nonsense_is_dismissed(
+    keeper: Summoned, tmp_path: Path, packet: bytes
+) -> None:
+    keeper.connection.send(packet)
+    assert receive(keeper.connection) is None
+
+    with dialled(tmp_path) as again:
+        assert asked(again, {"ask": "hello", "versions": [1]}) == {
+            "id": 1,
+            "version": 1,
+            "versions": [1],
+            "pid": keeper.pid,
+        }
+
+
+def test_a_new_server_takes_the_place_of_the_old(keeper: Summoned, tmp_path: Path) -> None:
+    held = asked(keeper.connection, start("k", "exec sleep 60"))["held"]
+    with dialled(tmp_path) as again:
+        assert asked(again, {"ask": "list"})["held"] == held
+        assert receive(keeper.connection) is None
+        assert receive(again) == ({"id": 1, "more": False}, [])
+        assert asked(again, {"ask": "forget", "key": "k"}) == {"id": 1}
+
+
+def test_a_key_is_held_once(keeper: Summoned) -> None:
+    asked(keeper.connection, start("k", "exec sleep 60"))
+
+    again = asked(keeper.connection, start("k", "exit"))
+
+    assert again == {"id": 1, "errno": 17, "is_about_cwd": False}
+    asked(keeper.connection, {"ask": "forget", "key": "k"})
+
+
+def test_who_is_not_held_cannot_be_signalled(keeper: Summoned) -> None:
+    signalled: Message = {"ask": "signal", "key": "k", "signal": 9, "group": True}
+
+    assert asked(keeper.connection, signalled) == {"id": 1, "is_sent": False}
+    assert asked(keeper.connection, {"ask": "close_stdin", "key": "k"}) == {"id": 1}
+    assert asked(keeper.connection, {"ask": "forget", "key": "k"}) == {"id": 1}
+
+
+def test_the_end_comes_only_when_nothing_is_held(keeper: Summoned, tmp_path: Path) -> None:
+    asked(keeper.connection, start("k", "exit"))
+    while (received := receive(keeper.connection)) and received[0].get("news") != "exited":
+        pass
+    assert asked(keeper.connection, {"ask": "end"})["is_ending"] is False
+    asked(keeper.connection, {"ask": "forget", "key": "k"})
+
+    assert asked(keeper.connection, {"ask": "end"})["is_ending"] is True
+    assert receive(keeper.connection) is None
+
+
+def test_nobody_else_can_reach_it(keeper: Summoned, tmp_path: Path) -> None:
+    assert {oct((tmp_path / name).stat().st_mode & 0o777) for name in (SOCKET_NAME, LOCK_NAME)} == {
+        "0o600"
+    }
+
+
+def test_a_server_that_takes_no_answers_is_not_listened_to_and_blocks_nobody(
+    keeper: Summoned, tmp_path: Path
+) -> None:
+    keeper.connection.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            send(keeper.connection, {"id": 1, "ask": "hello", "padding": "x" * 1000})
+
+    with dialled(tmp_path) as again:
+        assert asked(again, {"ask": "hello"})["pid"] == keeper.pid

@@ -1,0 +1,117 @@
+"""A keeping in a directory of its own, whose keeper and processes end with the test."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+
+from holdfast.exec.keeping_loop import Keeping, Kept, Order, Terminal
+from holdfast.exec.model import Output
+from holdfast.exec.retention_loop import BYTES_MAX, Retention
+
+PATH = "/usr/bin:/bin"
+
+_LOOKS, _LOOK_AGAIN = 4000, 0.005
+
+
+@asynccontextmanager
+async def keeping_in(state: Path) -> AsyncIterator[Keeping]:
+    """A keeping whose keeper is killed at the end, by its own number."""
+    keeping = await Keeping.open(state)
+    try:
+        yield keeping
+    finally:
+        with anyio.CancelScope(shield=True):
+            if keeping.lost is None:
+                for kept in await keeping.adopt():
+                    await kept.forget()
+                await keeping.close()
+            with suppress(ProcessLookupError):
+                os.kill(keeping.pid, signal.SIGKILL)
+            await keeping.close()
+
+
+def shell(
+    key: str,
+    script: str,
+    *,
+    terminal: Terminal | None = None,
+    pipe_stdin: bool = False,
+    env: Mapping[str, str] | None = None,
+) -> Order:
+    return Order(
+        key=key,
+        argv=("sh", "-c", script),
+        cwd="/",
+        env=env or {"PATH": PATH},
+        terminal=terminal,
+        pipe_stdin=pipe_stdin,
+    )
+
+
+def retained(state: Path, kept: Kept, *, bytes_max: int = BYTES_MAX) -> Retention:
+    return Retention.open(state / "processes" / kept.key, kept, bytes_max=bytes_max)
+
+
+async def closed(retention: Retention) -> Retention:
+    """The same retention, once its process has ended and said all."""
+    while not retention.is_closed:
+        await news(retention)
+    return retention
+
+
+async def said(retention: Retention, wanted: bytes) -> None:
+    """Wait until these bytes are in its output."""
+    while wanted not in output(retention):
+        await news(retention)
+
+
+async def news(retention: Retention) -> None:
+    told = anyio.Event()
+    retention.listen(told.set)
+    with anyio.fail_after(20):
+        await told.wait()
+    retention.silence(told.set)
+
+
+def output(retention: Retention, stream: str = "") -> bytes:
+    return b"".join(
+        event.data
+        for event in retention.events(0, None)
+        if isinstance(event, Output) and stream in ("", event.stream)
+    )
+
+
+async def until(claim: Callable[[], bool]) -> None:
+    """Wait for what only looking can tell."""
+    for _ in range(_LOOKS):
+        if claim():
+            return
+        await anyio.sleep(_LOOK_AGAIN)
+    raise TimeoutError
+
+
+def status_of(pid: int) -> dict[str, str]:
+    """What the system says about a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def append(path: Path, data: bytes) -> None:
+    with open(path, "ab") as file:
+        file.write(data)
+
+
+async def ended(kept: Kept) -> int:
+    """How a process ended, once it has."""
+    told = anyio.Event()
+    kept.on_exit(lambda _: told.set())
+    with anyio.fail_after(20):
+        await told.wait()
+    assert kept.exit_status is not None
+    return kept.exit_status

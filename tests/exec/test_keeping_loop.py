@@ -1,0 +1,171 @@
+"""Processes are started, signalled, adopted and forgotten through their keeper."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec.failures import KeeperLost, StartFailed, StateTaken
+from holdfast.exec.keeper.protocol import read_start
+from holdfast.exec.keeping_loop import Keeping, Order, Terminal
+from tests.exec.planes import (
+    PATH,
+    closed,
+    ended,
+    keeping_in,
+    output,
+    retained,
+    said,
+    shell,
+    status_of,
+    until,
+)
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="there is no keeper here"),
+]
+
+
+async def gone(pid: int) -> None:
+    await until(lambda: read_start(pid) is None)
+
+
+async def test_a_directory_has_one_server(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path):
+        with pytest.raises(StateTaken):
+            await Keeping.open(tmp_path)
+
+
+@pytest.mark.promise("X13")
+@pytest.mark.parametrize("terminal", [None, Terminal()], ids=["pipes", "terminal"])
+async def test_the_next_server_adopts_what_runs_and_what_has_ended(
+    tmp_path: Path, terminal: Terminal | None
+) -> None:
+    async with keeping_in(tmp_path) as first:
+        script = "echo before; read word; echo after $word; exit 5"
+        runs = await first.start(shell("runs", script, terminal=terminal, pipe_stdin=True))
+        over = await first.start(shell("over", "echo short; exit 6", terminal=terminal))
+        await ended(over)
+        runs.release()
+        over.release()
+        await first.close()
+        async with keeping_in(tmp_path) as second:
+            adopted = {kept.key: kept for kept in await second.adopt()}
+            runs, over = adopted["runs"], adopted["over"]
+            stdin = runs.copy("pty") if terminal else runs.copy("stdin")
+            assert stdin is not None
+            os.write(stdin, b"word\n")
+            os.close(stdin)
+
+            assert (second.pid, second.was_there) == (first.pid, True)
+            assert over.exit_status == 6
+            assert b"short" in output(await closed(retained(tmp_path, over)))
+            said_by_it = output(await closed(retained(tmp_path, runs))).split()
+            assert said_by_it[:1] + said_by_it[-2:] == [b"before", b"after", b"word"]
+            assert runs.exit_status == 5
+
+
+async def test_a_signal_reaches_the_group_or_the_one(tmp_path: Path) -> None:
+    loop = "while :; do sleep 0.02; done"
+    inner = f"trap 'echo inner' USR1; echo up; {loop}"
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", f'trap : USR1; sh -c "{inner}" & {loop}'))
+        retention = retained(tmp_path, kept)
+        await said(retention, b"up")
+        assert await kept.signal(signal.SIGUSR1)
+        await said(retention, b"inner")
+
+        assert await kept.signal(signal.SIGKILL, group=False)
+        assert await ended(kept) == 137
+        assert not retention.is_closed  # the other still has the pipes open
+        assert await kept.signal(signal.SIGKILL)
+        await closed(retention)
+        assert [await kept.signal(signal.SIGKILL, group=False), retention.exit_status] == [
+            False,
+            137,
+        ]
+
+
+async def test_input_ends_when_it_is_closed(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "cat; echo end", pipe_stdin=True))
+        stdin = kept.take("stdin")
+        assert stdin is not None
+        os.write(stdin, b"text\n")
+        os.close(stdin)
+        await kept.close_stdin()
+
+        assert output(await closed(retained(tmp_path, kept))) == b"text\nend\n"
+
+
+async def test_what_is_forgotten_is_killed_and_its_key_is_free(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "exec sleep 60"))
+        await kept.forget()
+        await gone(kept.pid)
+
+        assert await keeping.adopt() == []
+        assert await ended(await keeping.start(shell("k", "exit 2"))) == 2
+
+
+async def test_a_start_that_nobody_waits_for_is_undone(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(keeping.start, shell("k", "exec sleep 60"))
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        # Answers come in the order of the questions: with the next, the start has its own.
+        for kept in await keeping.adopt():
+            kept.release()
+            await gone(kept.pid)
+        assert await keeping.adopt() == []
+
+
+@pytest.mark.promise("X13")
+async def test_when_the_keeper_dies_its_processes_end_and_everyone_is_told(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        script = "(setsid sleep 60 & echo $!; wait) & echo $$; wait"
+        kept = await keeping.start(shell("k", f"trap '' HUP TERM; {script}"))
+        retention = retained(tmp_path, kept)
+        await until(lambda: len(output(retention).split()) == 2)
+        pids = output(retention).split()
+        os.kill(keeping.pid, signal.SIGKILL)
+
+        assert await keeping.wait_lost() == KeeperLost(reason="it ended or was killed")
+        for pid in pids:
+            await gone(int(pid))
+        assert (await closed(retention)).exit_status == 137
+        with pytest.raises(KeeperLost):
+            await keeping.start(shell("next", "exit"))
+
+
+async def test_five_hundred_run_at_once(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        async with anyio.create_task_group() as tasks:
+            for number in range(500):
+                order = Order(key=f"k{number}", argv=("sleep", "60"), cwd="/", env={"PATH": PATH})
+                tasks.start_soon(keeping.start, order)
+        await keeping.close()
+        async with keeping_in(tmp_path) as again:
+            adopted = await again.adopt()
+            resident = int(status_of(again.pid)["VmRSS"].split()[0])
+
+            assert len({kept.pid for kept in adopted if read_start(kept.pid)}) == 500
+            assert resident < 20_000
+
+
+async def test_an_order_may_be_as_long_as_the_system_allows(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        words = ("x" * 100_000,) * 10
+        order = Order(key="k", argv=("sh", "-c", "echo $#", "sh", *words), cwd="/", env={})
+        kept = await keeping.start(order)
+        assert output(await closed(retained(tmp_path, kept))) == b"10\n"
+
+        with pytest.raises(StartFailed, match="too long"):
+            await keeping.start(Order(key="l", argv=("true", "x" * 2**18), cwd="/", env={}))

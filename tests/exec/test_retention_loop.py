@@ -1,0 +1,180 @@
+"""Output, exit and close are kept in one order, told after they are kept, and bounded."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec import retention_loop
+from holdfast.exec.keeping_loop import Terminal
+from holdfast.exec.model import Closed, Exited, Output
+from holdfast.exec.retention_loop import Retention
+from holdfast.exec.wire import Stream
+from holdfast.world.failures import DiskFull
+from tests.exec.planes import append, closed, keeping_in, news, output, retained, said, shell
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(sys.platform != "linux", reason="there is no splice here"),
+]
+
+
+async def test_one_sequence_holds_all_that_happened(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "echo out; sleep 0.1; echo err >&2; exit 3"))
+        retention = await closed(retained(tmp_path, kept))
+
+        events = [
+            Output(1, Stream.STDOUT, b"out\n"),
+            Output(2, Stream.STDERR, b"err\n"),
+            Exited(3, 3),
+            Closed(4),
+        ]
+        assert retention.events(0, None) == events
+        assert retention.events(2, None) == events[2:]
+        assert retention.events(0, 5) == events[:1]
+        assert retention.events(0, None, count_max=1) == events[:1]
+        assert retention.chunks(0, None) == events[:2]
+        assert (retention.exit_seq, retention.exit_status, retention.closed_seq) == (3, 3, 4)
+
+        retention.close()
+        again = Retention.open(tmp_path / "processes" / "k", None)
+        assert again.events(0, None) == events
+        assert (again.exit_seq, again.exit_status, again.closed_seq) == (3, 3, 4)
+        again.remove()
+        assert not (tmp_path / "processes" / "k").exists()
+
+
+async def test_a_descendant_that_still_prints_delays_the_close_only(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("l", "{ sleep 0.3; echo late; } & exit 0"))
+        retention = await closed(retained(tmp_path, kept))
+
+        assert retention.events(0, None) == [
+            Exited(1, 0),
+            Output(2, Stream.STDOUT, b"late\n"),
+            Closed(3),
+        ]
+
+
+@pytest.mark.parametrize("terminal", [None, Terminal()], ids=["pipes", "terminal"])
+async def test_output_beyond_the_index_is_taken_up(
+    tmp_path: Path, terminal: Terminal | None
+) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        script = "echo one; read word; echo two"
+        kept = await keeping.start(shell("k", script, terminal=terminal, pipe_stdin=True))
+        first = retained(tmp_path, kept)
+        await said(first, b"one")
+        before = first.events(0, None)
+        first.close()
+        # As if a server had died between moving this and writing its record, and one torn record.
+        name = "pty" if terminal else "stdout"
+        append(tmp_path / "processes" / "k" / name, b"moved\n")
+        append(tmp_path / "processes" / "k" / "index", b"torn record")
+        kept.release()
+        await keeping.close()
+        async with keeping_in(tmp_path) as again:
+            (kept,) = await again.adopt()
+            pipe = kept.copy("pipe_in")
+            if pipe is not None:  # as if it had died between terminal and file
+                os.write(pipe, b"between\n")
+                os.close(pipe)
+            second = retained(tmp_path, kept)
+
+            expected = b"moved\n" + (b"between\n" if terminal else b"")
+            assert second.events(0, None)[: len(before)] == before
+            assert b"".join(chunk.data for chunk in second.chunks(before[-1].seq, None)) == expected
+
+
+async def test_the_oldest_is_dropped_when_nobody_waits_for_it(tmp_path: Path) -> None:
+    limit = 2**20
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "head -c 8000000 /dev/zero | tr '\\0' x"))
+        retention = await closed(retained(tmp_path, kept, bytes_max=limit))
+
+        kept_bytes = len(output(retention))
+        assert limit * 0.8 <= kept_bytes <= limit * 1.2
+        assert set(output(retention)) == set(b"x")
+        assert retention.events(0, None)[0].seq == retention.first_retained > 1
+        file = os.stat(tmp_path / "processes" / "k" / "stdout")
+        assert file.st_size == 8_000_000
+        assert file.st_blocks * 512 <= limit * 1.3
+
+        retention.close()
+        again = Retention.open(tmp_path / "processes" / "k", None, bytes_max=limit)
+        assert again.first_retained == retention.first_retained
+        assert len(output(again)) == kept_bytes
+        again.close()
+
+
+@pytest.mark.promise("X11")
+async def test_a_process_waits_while_somebody_has_still_to_be_told(tmp_path: Path) -> None:
+    limit = 2**20
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "head -c 8000000 /dev/zero"))
+        retention = retained(tmp_path, kept, bytes_max=limit)
+        retention.keep_from(1)
+        told = size = 0
+        while not retention.is_closed or told < retention.next_seq - 1:
+            for event in retention.events(told, 2**18):
+                assert event.seq == told + 1
+                told = event.seq
+                size += len(event.data) if isinstance(event, Output) else 0
+            retention.keep_from(told + 1)
+            assert retention.next_seq == told + 1 or len(output(retention)) < 3 * limit
+            if not retention.is_closed and told == retention.next_seq - 1:
+                await news(retention)
+        assert size == 8_000_000
+
+        kept = await keeping.start(shell("l", "head -c 8000000 /dev/zero"))
+        retention = retained(tmp_path, kept, bytes_max=limit)
+        retention.keep_from(1)
+        with anyio.move_on_after(0.3):
+            await closed(retention)
+        assert not retention.is_closed
+        assert retention.first_retained == 1
+        retention.keep_from(None)
+        assert (await closed(retention)).first_retained > 1
+
+
+async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = [OSError(errno.ENOSPC, "full")] * 2
+
+    def full(source: int, file: int, offset: int) -> int | None:
+        if refusals:
+            raise refusals.pop()
+        return working(source, file, offset)
+
+    working = retention_loop.move
+    monkeypatch.setattr(retention_loop, "move", full)
+    monkeypatch.setattr(retention_loop, "_TRY_AGAIN", 0.05)
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "echo word; exit 1"))
+        retention = retained(tmp_path, kept)
+
+        assert retention.stalled == DiskFull(path=str(tmp_path / "processes" / "k"))
+        assert output(await closed(retention)) == b"word\n"
+        assert retention.stalled is None
+
+
+async def test_what_a_lost_keeper_held_is_closed(tmp_path: Path) -> None:
+    directory = tmp_path / "k"
+    directory.mkdir()
+    (directory / "stdout").write_bytes(b"left")
+    retention = Retention.open(directory, None)
+    retention.lose(137)
+
+    assert retention.events(0, None) == [
+        Output(1, Stream.STDOUT, b"left"),
+        Exited(2, 137),
+        Closed(3),
+    ]
+    retention.close()

@@ -1,0 +1,171 @@
+"""A program that stands in for the server: it keeps processes, tells a log of it, and is killed.
+
+    python -m tests.faults.stand_in STATE PROCESSES LINES [read-then-append]
+
+Each process prints numbered lines to both its streams, every third one on a terminal. The program
+starts those that do not run yet and adopts the others, appends every event to a log of its own as
+if it told a client, and ends with status 0 once all are closed. Tests kill it and run it again.
+The last word plants a bug: output is read into memory and written to its file from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from holdfast.exec import retention_loop
+from holdfast.exec.keeping_loop import Keeping, Kept, Order, Terminal
+from holdfast.exec.model import Closed, Event, Exited, Output
+from holdfast.exec.retention import MOVE_BYTES_MAX, Retained
+from holdfast.exec.retention_loop import Retention
+
+PRINTER = (
+    "i=0; while [ $i -lt {lines} ]; do i=$((i+1)); echo out $i of {key}; echo err $i >&2; done; "
+    "exit 7"
+)
+
+
+def order(number: int, lines: int) -> Order:
+    key = f"printer-{number}"
+    return Order(
+        key=key,
+        argv=("sh", "-c", PRINTER.format(lines=lines, key=key)),
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin"},
+        terminal=Terminal() if number % 3 == 2 else None,
+    )
+
+
+def place(state: Path, key: str) -> Path:
+    return state / "processes" / key
+
+
+def as_line(event: Event) -> str:
+    match event:
+        case Output(seq, stream, data):
+            return f"{seq} {stream} {data.hex()}"
+        case Exited(seq, status):
+            return f"{seq} exited {status}"
+        case Closed(seq):
+            return f"{seq} closed"
+
+
+def is_over(state: Path, key: str) -> bool:
+    """Whether a former server has seen the end of it, told it and let the process go."""
+    if not place(state, key).exists():
+        return False
+    retained = Retained.found(place(state, key))
+    retained.close()
+    return retained.position.is_closed
+
+
+class Teller:
+    """Tells the log of one process what its retention has, from where the log ends."""
+
+    def __init__(self, state: Path, kept: Kept, retention: Retention) -> None:
+        self.kept, self.retention = kept, retention
+        self.closed = asyncio.Event()
+        self._log = os.open(
+            place(state, kept.key) / "told", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600
+        )
+        self._last = os.pread(self._log, 2**30, 0).count(b"\n")
+        retention.listen(self.tell)
+        self.tell()
+
+    def tell(self) -> None:
+        while events := self.retention.events(self._last, 2**20):
+            lines = "".join(as_line(event) + "\n" for event in events)
+            assert os.write(self._log, lines.encode()) == len(lines)
+            self._last = events[-1].seq
+        if self.retention.is_closed:
+            self.closed.set()
+
+
+def read_then_append(source: int, file: int, offset: int) -> int | None:
+    """The bug: for a moment the bytes are in a process that can die, and nowhere else."""
+    try:
+        data = os.read(source, MOVE_BYTES_MAX)
+    except BlockingIOError:
+        return None
+    return os.pwrite(file, data, offset) if data else 0
+
+
+async def keep(state: Path, processes: int, lines: int) -> None:
+    keeping = await Keeping.open(state)
+    held = {kept.key: kept for kept in await keeping.adopt()}
+    os.write(1, b"ready\n")
+    tellers: list[Teller] = []
+    for number in range(processes):
+        wanted = order(number, lines)
+        kept = held.get(wanted.key)
+        if kept is None and is_over(state, wanted.key):
+            continue
+        kept = kept or await keeping.start(wanted)
+        retention = Retention.open(place(state, kept.key), kept)
+        tellers.append(Teller(state, kept, retention))
+    for teller in tellers:
+        await teller.closed.wait()
+    for teller in tellers:
+        teller.retention.close()
+        await teller.kept.forget()
+    await keeping.close(end_keeper=True)
+
+
+def complaints(state: Path, processes: int, lines: int) -> list[str]:
+    """What a client could complain about after all has ended."""
+    found: list[str] = []
+    for number in range(processes):
+        key = order(number, lines).key
+        retained = Retained.found(place(state, key))
+        events = list(retained.events(0, None, retained.position.next_seq))
+        retained.close()
+        told = (place(state, key) / "told").read_text().splitlines()
+        if told != [as_line(event) for event in events]:
+            found.append(f"{key}: what was told is not what is kept")
+        if [event.seq for event in events] != list(range(1, len(events) + 1)):
+            found.append(f"{key}: the numbers have holes")
+        if [event.status for event in events if isinstance(event, Exited)] != [7]:
+            found.append(f"{key}: it did not exit once")
+        if not isinstance(events[-1], Closed):
+            found.append(f"{key}: it is not closed")
+        found += [f"{key}: {word}" for word in _torn(events, key, lines)]
+    return found
+
+
+def _torn(events: list[Event], key: str, lines: int) -> list[str]:
+    data = {
+        name: b"".join(e.data for e in events if isinstance(e, Output) and e.stream in streams)
+        for name, streams in {"out": ("stdout", "pty"), "err": ("stderr", "pty")}.items()
+    }
+    wanted = {
+        "out": [f"out {number} of {key}" for number in range(1, lines + 1)],
+        "err": [f"err {number}" for number in range(1, lines + 1)],
+    }
+    return [
+        f"the lines of {name} are not each there once and in order"
+        for name in wanted
+        if [line for line in data[name].decode().splitlines() if line.startswith(name)]
+        != wanted[name]
+    ]
+
+
+def main(state: Path, processes: int, lines: int, habits: list[str]) -> None:
+    if "read-then-append" in habits:
+        setattr(retention_loop, "move", read_then_append)  # noqa: B010  # mypy: it is a plant
+    asyncio.run(keep(state, processes, lines))
+
+
+def main_when_told(
+    state: Path, processes: int, lines: int, habits: list[str], told: Connection
+) -> None:
+    """Be ready to begin, but let a tracer attach first: a message says that it has."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    told.recv_bytes()
+    main(state, processes, lines, habits)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4:])
