@@ -116,13 +116,16 @@ def test_what_finds_no_room_is_known_to_be_missing_and_can_be_read_again() -> No
     assert (sequence.is_behind, sequence.has_room) == (False, True)
 
 
-def test_holding_is_bounded_in_bytes() -> None:
+def test_what_came_early_is_bounded_in_bytes_and_leaves_room_for_what_is_due() -> None:
     sequence = Sequence("p", held_bytes_max=100)
-    sequence.live(out(2, size=100))
+    sequence.live(out(3, size=100))
+    sequence.live(out(2))
+    assert sequence.has_room
+
     sequence.live(out(1))
 
-    assert sequence.take() == []
-    assert sequence.is_behind
+    assert sequence.take() == [out(1)]
+    assert (sequence.is_behind, sequence.has_forgotten) == (True, True)
 
 
 def test_the_status_is_known_however_far_behind_the_reader_is() -> None:

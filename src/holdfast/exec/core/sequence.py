@@ -10,12 +10,35 @@ from holdfast.exec.model import Closed, Event, Exited, Output, Page
 _HOLES_MAX = 2  # an exit and a close: what a page does not show in its place
 
 
+class _Held:
+    """Events by number, and how much they weigh."""
+
+    def __init__(self, *, items_max: int, bytes_max: int) -> None:
+        self._items_max, self._bytes_max = items_max, bytes_max
+        self._bytes = 0
+        self.events: dict[int, Event] = {}
+
+    @property
+    def has_room(self) -> bool:
+        return len(self.events) < self._items_max and self._bytes < self._bytes_max
+
+    def put(self, event: Event) -> None:
+        self.events[event.seq] = event
+        self._bytes += _size(event)
+
+    def pop(self, seq: int) -> Event:
+        event = self.events.pop(seq)
+        self._bytes -= _size(event)
+        return event
+
+
 class Sequence:
     """The events of one process, handed on exactly once and in order, in bounded memory.
 
     They arrive from two sources that overlap: news, in any order, and pages, in which exit and
     close have no place and get it here. Whatever finds no room is forgotten, because it can be
-    read again: whoever feeds it reads on while it `is_behind` and `has_room`.
+    read again: whoever feeds it reads on while it `is_behind` and `has_room`. What came early has
+    room of its own, so that it never keeps out what it waits for.
 
         taken ≤ known ≤ told: handed on · known without a hole · heard of at all
     """
@@ -23,10 +46,9 @@ class Sequence:
     def __init__(
         self, process: str, *, held_max: int = 4096, held_bytes_max: int = 1024 * 1024
     ) -> None:
-        self._process = process
-        self._held_max, self._held_bytes_max = held_max, held_bytes_max
-        self._held: dict[int, Event] = {}
-        self._held_bytes = 0
+        self.process = process
+        self._ready = _Held(items_max=held_max, bytes_max=held_bytes_max)
+        self._early = _Held(items_max=held_max, bytes_max=held_bytes_max)
         self._exit: Exited | None = None
         self._closed_seq: int | None = None
         self._may_have_more = False  # the last page was not the last that there is
@@ -37,12 +59,12 @@ class Sequence:
     @property
     def is_behind(self) -> bool:
         """Whether something was told, or may be kept, that is not known in order."""
-        return self.told > self.known or self._may_have_more
+        return not self.is_complete and (self.told > self.known or self._may_have_more)
 
     @property
     def has_room(self) -> bool:
         """Whether more may be held for the reader."""
-        return len(self._held) < self._held_max and self._held_bytes < self._held_bytes_max
+        return self._ready.has_room
 
     @property
     def is_complete(self) -> bool:
@@ -57,7 +79,8 @@ class Sequence:
     def live(self, event: Event) -> None:
         """Take one notification."""
         self.told = max(self.told, event.seq)
-        if not isinstance(event, Output) or self.has_room:
+        place = self._ready if event.seq == self.known + 1 else self._early
+        if not isinstance(event, Output) or place.has_room:
             self._hold(event)
         elif event.seq > self.known:
             self.has_forgotten = True
@@ -78,33 +101,32 @@ class Sequence:
 
     def take(self) -> list[Event]:
         """Hand on all that is known in order."""
-        ready = [self._held.pop(seq) for seq in range(self.taken + 1, self.known + 1)]
+        ready = [self._ready.pop(seq) for seq in range(self.taken + 1, self.known + 1)]
         self.taken = self.known
-        self._held_bytes -= sum(map(_size, ready))
         return ready
 
     def _hold(self, event: Event) -> None:
-        if event.seq <= self.known or event.seq in self._held:
+        if event.seq <= self.known or event.seq in self._early.events:
             return
-        self._held[event.seq] = event
-        self._held_bytes += _size(event)
+        self._early.put(event)
         if isinstance(event, Exited):
             self._exit, self.status = event, event.status
         elif isinstance(event, Closed):
             self._closed_seq = event.seq
 
     def _advance(self) -> None:
-        while self.known + 1 in self._held:
+        while self.known + 1 in self._early.events:
             self.known += 1
+            self._ready.put(self._early.pop(self.known))
         self.has_forgotten = self.has_forgotten and self.is_behind
 
     def _holes(self, page: Page, chunks: Mapping[int, Event]) -> list[int]:
         """The numbers that a page should explain and does not show."""
         after = range(self.known + 1, page.next_seq)
-        present = sum(seq in after for seq in chunks.keys() | self._held.keys())
+        present = sum(seq in after for seq in chunks.keys() | self._early.events.keys())
         if len(after) - present > _HOLES_MAX:  # before counting what a liar may make endless
             raise self._gap(self.known + 1, chunks)
-        return [seq for seq in after if seq not in chunks and seq not in self._held]
+        return [seq for seq in after if seq not in chunks and seq not in self._early.events]
 
     def _ends(self, page: Page, holes: list[int]) -> list[Event]:
         """Give exit and close the places that nothing else has; what then is missing is lost."""
@@ -120,9 +142,9 @@ class Sequence:
         return ends
 
     def _gap(self, expected: int, chunks: Mapping[int, Event]) -> ReplayGap:
-        later = [seq for seq in chunks.keys() | self._held.keys() if seq > expected]
+        later = [seq for seq in chunks.keys() | self._early.events.keys() if seq > expected]
         oldest = min(later, default=self.told + 1)
-        return ReplayGap(process=self._process, expected=expected, oldest=oldest)
+        return ReplayGap(process=self.process, expected=expected, oldest=oldest)
 
 
 def _size(event: Event) -> int:

@@ -1,0 +1,179 @@
+"""One logical connection with a server, over physical ones that come and go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from copy import copy
+from typing import TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectSendStream
+
+from holdfast.exec.core import recovery
+from holdfast.exec.core.recovery import Connected, Dial, Dropped, Failed, Recovering, Resumed
+from holdfast.exec.failures import OutcomeUnknown
+from holdfast.exec.model import State
+from holdfast.failures import Failure, Kind
+from holdfast.rpc import Connection, Rhythm, Terms, Transport, heartbeat
+from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut
+
+Result = TypeVar("Result")
+Dialer = Callable[[], Awaitable[Transport]]
+Greet = Callable[[Connection], Awaitable[None]]
+
+CALL_LONGEST = 60.0
+_STATUS = "environment/status"
+
+
+class Line:
+    """Carries calls to one session, whichever connection it has at the moment.
+
+    One task attends each connection, and all news reaches `run` through one inbox: the state has
+    a single writer and needs no lock. A connection is used for calls only once `greet` is done
+    with it, and the next is dialled only when the last is closed.
+    """
+
+    def __init__(
+        self,
+        dial: Dialer,
+        greet: Greet,
+        *,
+        policy: recovery.Policy,
+        terms: Terms,
+        rhythm: Rhythm | None,
+    ) -> None:
+        self._dial, self._greet = dial, greet
+        self._policy, self._terms, self._rhythm = policy, terms, rhythm
+        self._state: recovery.State = Recovering(0, math.inf, 0)
+        self._connection: Connection | None = None
+        self._changed = anyio.Event()
+        self._tasks: TaskGroup = anyio.create_task_group()
+
+    @property
+    def state(self) -> State:
+        """Where the line stands."""
+        match self._state:
+            case Connected():
+                return State.CONNECTED
+            case Recovering():
+                return State.RECOVERING
+            case Failed():
+                return State.FAILED
+
+    @property
+    def failure(self) -> Failure | None:
+        """What ended it for good; None while it may go on."""
+        return self._state.failure if isinstance(self._state, Failed) else None
+
+    async def run(self, tasks: TaskGroup) -> None:
+        """Keep the line up until it fails for good, and let `tasks` do what is left to do."""
+        self._tasks = tasks
+        report, news = anyio.create_memory_object_stream[recovery.Event](1)
+        step = recovery.begin(anyio.current_time(), self._policy)
+        async with report, news, anyio.create_task_group() as attendants:
+            while not isinstance(self._enter(step[0]), Failed):
+                for dial in step[1]:
+                    attendants.start_soon(self._attend, dial, report)
+                step = recovery.step(self._state, await news.receive(), self._policy)
+            attendants.cancel_scope.cancel()
+
+    def close(self) -> None:
+        """Fail for good: nobody wants it any more; may be called again."""
+        if self.failure is None:
+            self._enter(Failed(ConnectionClosed(reason="closed by this side")))
+
+    def start_soon(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Do something that nobody waits for, for as long as the line is held open."""
+        if self.failure is None:
+            self._tasks.start_soon(work)
+
+    async def wait_connected(self) -> Connection:
+        """Wait for a connection that is ready for calls; raise what ended the line."""
+        while True:
+            if self.failure is not None:
+                raise copy(self.failure)
+            connection = self._connection
+            if self.state is State.CONNECTED and connection and connection.failure is None:
+                return connection
+            await self._changed.wait()
+
+    async def wait_failed(self) -> Failure:
+        """Wait until the line has failed for good, and say why."""
+        while self.failure is None:
+            await self._changed.wait()
+        return self.failure
+
+    async def call(
+        self,
+        method: str,
+        params: object,
+        result: type[Result],
+        *,
+        repeats: bool = False,
+        timeout: float = CALL_LONGEST,
+    ) -> Result:
+        """Ask, waiting while the line recovers; what `repeats` is asked until it is answered.
+
+        Anything else that is under way at a cut may or may not be done, and that is raised.
+        """
+        while True:
+            connection = await self.wait_connected()
+            try:
+                return await connection.request(method, params, timeout=timeout, result=result)
+            except RequestTimedOut:
+                if not repeats:
+                    raise
+            except Failure as failure:
+                if connection.failure is None or failure != connection.failure:
+                    raise
+                if not repeats:
+                    raise OutcomeUnknown(method=method) from failure
+
+    def _enter(self, state: recovery.State) -> recovery.State:
+        if self.failure is None:
+            self._state = state
+        self._changed.set()
+        self._changed = anyio.Event()
+        return self._state
+
+    async def _attend(self, dial: Dial, report: MemoryObjectSendStream[recovery.Event]) -> None:
+        """Live through one generation, from dialling to its end."""
+        await anyio.sleep(dial.wait)
+        failure: Failure = ConnectionLost(reason="no answer in time")
+        with anyio.CancelScope(deadline=dial.deadline) as patience:
+            try:
+                transport = await self._dialled()
+                async with Connection(transport, self._terms) as connection:
+                    await self._greet(connection)
+                    patience.deadline = math.inf
+                    self._connection = connection
+                    await report.send(Resumed(dial.generation, at=anyio.current_time()))
+                    failure = await self._watched(connection)
+            except RequestTimedOut:
+                pass  # a server that does not answer is as good as none
+            except Failure as end:
+                failure = end
+        await report.send(Dropped(dial.generation, failure, at=anyio.current_time()))
+
+    async def _dialled(self) -> Transport:
+        """Dial; an address that was right before is not wrong because something else answers."""
+        with anyio.move_on_after(self._policy.answer_longest):
+            try:
+                return await self._dial()
+            except Failure as failure:
+                if failure.kind is Kind.MISCONFIGURED and self._connection is not None:
+                    raise ConnectionLost(reason=failure.title) from failure
+                raise
+        raise ConnectionLost(reason="nobody answered in time")
+
+    async def _watched(self, connection: Connection) -> Failure:
+        """Wait for the end of a connection; where there is a rhythm, also for its silence."""
+        if self._rhythm is not None:
+            async with aclosing(heartbeat(connection, self._rhythm, method=_STATUS)) as beats:
+                async for beat in beats:
+                    if not beat.responsive:
+                        return ConnectionLost(reason="it does not answer any more")
+        return await connection.wait_ended()

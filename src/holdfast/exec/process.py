@@ -1,0 +1,96 @@
+"""A process on a server, held in a way that a lost connection does not take away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+from holdfast.exec.core.answers import refused
+from holdfast.exec.failures import CapabilityMissing
+from holdfast.exec.feed import Feed
+from holdfast.exec.line import Line
+from holdfast.exec.model import Command, Event
+from holdfast.exec.session import Session
+from holdfast.exec.stdin import Stdin
+from holdfast.exec.wire import ProcessParams, ResizeParams, SignalParams, TerminateResult, Wire
+from holdfast.rpc.failures import ErrorResponse
+
+Result = TypeVar("Result")
+
+
+class Process:
+    """One process, from its start to its close, whichever connection carries it.
+
+    What it says has one reader. What changes it is asked once: after a cut in the middle of that,
+    its outcome is unknown, and said to be.
+    """
+
+    def __init__(self, command: Command, feed: Feed, line: Line, session: Session) -> None:
+        self.command = command
+        self.was_continued = False  # its start was found to have happened after a cut
+        self.stdin = Stdin(feed.process, line, mark=f"{session.id}-{feed.process}")
+        self._feed, self._line, self._session = feed, line, session
+
+    @property
+    def id(self) -> str:
+        """Its id in the session."""
+        return self._feed.process
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status; None while none is known."""
+        return self._feed.status
+
+    @property
+    def can_close_stdin(self) -> bool:
+        """Whether the server can show it the end of its input."""
+        return self._session.capabilities.close_stdin
+
+    async def receive(self) -> list[Event]:
+        """Wait for what happened since the last call, in order; nothing after the close."""
+        return await self._feed.receive()
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield all that happens, in order and each exactly once, to the close."""
+        while batch := await self._feed.receive():
+            for event in batch:
+                yield event
+
+    async def wait(self) -> int:
+        """Wait until it has ended, whether or not anyone reads its output; return its status."""
+        return await self._feed.wait_status()
+
+    async def write(self, data: bytes) -> None:
+        """Write to its input: once, whole and after all that was written before."""
+        await self.stdin.write(data)
+
+    async def close_stdin(self) -> None:
+        """Let it see the end of its input, where the server can do that."""
+        self._demand("closeStdin", self.can_close_stdin)
+        await self.stdin.close()
+
+    async def resize(self, *, rows: int, cols: int) -> None:
+        """Give its terminal another size, where the server can do that."""
+        self._demand("resize", self._session.capabilities.resize)
+        await self._call("process/resize", ResizeParams(self.id, rows, cols), dict[str, object])
+
+    async def signal(self, name: str = "interrupt") -> None:
+        """Signal its group; any other than an interrupt only where the server can do that."""
+        if name != "interrupt":
+            self._demand("kill", self._session.capabilities.kill)
+        await self._call("process/signal", SignalParams(self.id, name), dict[str, object])
+
+    async def terminate(self) -> bool:
+        """Kill it and its group; say whether it was still running."""
+        params = ProcessParams(self.id)
+        return (await self._call("process/terminate", params, TerminateResult)).running
+
+    def _demand(self, capability: str, is_there: bool) -> None:
+        if not is_there:
+            raise CapabilityMissing(capability=capability)
+
+    async def _call(self, method: str, params: Wire, result: type[Result]) -> Result:
+        try:
+            return await self._line.call(method, params, result)
+        except ErrorResponse as error:
+            raise refused(error, subject=self.id) from error

@@ -1,0 +1,82 @@
+"""Start a process so that nobody has to guess, later, whether it runs."""
+
+from __future__ import annotations
+
+import os
+from copy import copy
+
+import anyio
+
+from holdfast.exec.core.answers import refused
+from holdfast.exec.core.file_uri import uri_of
+from holdfast.exec.failures import OutcomeUnknown, ProcessExists, StartFailed
+from holdfast.exec.feed import Feed
+from holdfast.exec.line import Line
+from holdfast.exec.model import Command
+from holdfast.exec.wire import StartParams, StartResult, WriteParams, WriteResult
+from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
+
+_LOOK_AGAIN = 0.05
+_COMMAND_CHARS_MAX = 200
+
+
+async def start(feed: Feed, command: Command, line: Line, *, continue_if_started: bool) -> bool:
+    """Start a process; say whether it was found running after its start had been cut off.
+
+    A start that nobody knows the outcome of is looked up if that was asked for; else, and if the
+    caller no longer waits, whatever came of it is ended. Until then nobody gets its id.
+    """
+    try:
+        try:
+            await line.call("process/start", _params(feed.process, command), StartResult)
+        except (OutcomeUnknown, RequestTimedOut):
+            if not (continue_if_started and await _is_there(feed.process, line)):
+                await feed.put_down()
+                raise
+            await feed.catch_up(feed.ask)
+            return True
+        finally:
+            feed.is_started = True
+    except ErrorResponse as error:
+        raise _refused(error, feed.process, command) from error
+    except OutcomeUnknown as unknown:
+        if line.failure is not None:
+            raise copy(line.failure) from unknown
+        raise
+    except anyio.get_cancelled_exc_class():
+        line.start_soon(feed.put_down)
+        raise
+    return False
+
+
+async def _is_there(process: str, line: Line) -> bool:
+    """Whether the server has a process; one that is being started is waited for.
+
+    Only the answer to a write tells the three apart by more than words; it writes nothing.
+    """
+    params = WriteParams(process, "", "look")
+    while True:
+        answer = await line.call("process/write", params, WriteResult, repeats=True)
+        if answer.status != "starting":
+            return answer.status != "unknownProcess"
+        await anyio.sleep(_LOOK_AGAIN)
+
+
+def _params(process: str, command: Command) -> StartParams:
+    return StartParams(
+        process_id=process,
+        argv=command.argv,
+        cwd=uri_of(os.fsencode(command.cwd)),
+        env=dict(command.env),
+        tty=command.tty,
+        pipe_stdin=command.has_stdin,
+    )
+
+
+def _refused(error: ErrorResponse, process: str, command: Command) -> Exception:
+    failure = refused(error, subject=process)
+    if isinstance(failure, ProcessExists):
+        return failure
+    return StartFailed(
+        command=" ".join(command.argv)[:_COMMAND_CHARS_MAX], reason=error.error_message
+    )
