@@ -35,6 +35,7 @@ def _parser() -> argparse.ArgumentParser:
     token = parser.add_mutually_exclusive_group()
     token.add_argument("--token-file", type=Path)
     token.add_argument("--no-token", action="store_true")
+    parser.add_argument("--name", action="append", default=[])
     parser.add_argument("--state", type=Path)
     parser.add_argument("--detached-ttl", type=float, default=Policy().detached_ttl)
     parser.add_argument("--no-takeover", action="store_true")
@@ -52,6 +53,7 @@ def _settings(parsed: argparse.Namespace) -> Settings:
     return Settings(
         listen=parsed.listen,
         token=token,
+        names=tuple(parsed.name),
         state=parsed.state,
         policy=Policy(detached_ttl=parsed.detached_ttl, takeover=not parsed.no_takeover),
         retention_bytes_max=parsed.retention_bytes,

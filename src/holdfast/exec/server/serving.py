@@ -47,6 +47,7 @@ class Settings:
 
     listen: str = "ws://127.0.0.1:0"
     token: str | None = None
+    names: tuple[str, ...] = ()  # by which clients may call us, besides our address
     state: Path | None = None
     policy: Policy = field(default_factory=Policy)
     retention_bytes_max: int = BYTES_MAX
@@ -112,7 +113,9 @@ async def _attend(settings: Settings, house: House, announce: Callable[[str], No
             guests.cancel_scope.cancel()
             return
         limits = ServerLimits(connections_max=_CONNECTIONS_MAX)
-        server = await listen_websocket(settings.listen, token=settings.token, limits=limits)
+        server = await listen_websocket(
+            settings.listen, token=settings.token, names=settings.names, limits=limits
+        )
         try:
             guests.start_soon(_accept, server, house, guests)
             announce(server.url)
