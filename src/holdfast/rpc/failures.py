@@ -280,3 +280,100 @@ class SocketTaken(
     """A living process listens at the socket that we were to open."""
 
     path: str
+
+
+class ListenerUnprotected(
+    Failure,
+    code="RPC_LISTENER_UNPROTECTED",
+    kind=Kind.MISCONFIGURED,
+    title="Open to everyone",
+    user_message="{url} can be reached from other machines, so it needs a token. "
+    "Give one, or listen on 127.0.0.1.",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """Strangers could reach a listener that asks for no token."""
+
+    url: str
+
+
+class ListenRefused(
+    Failure,
+    code="RPC_LISTEN_REFUSED",
+    kind=Kind.MISCONFIGURED,
+    title="Cannot listen there",
+    user_message="{url} cannot be listened at: {reason}. Choose another address or port.",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """The system does not let us listen at an address."""
+
+    url: str
+    reason: str
+
+
+class AddressInvalid(
+    Failure,
+    code="RPC_ADDRESS_INVALID",
+    kind=Kind.INVALID,
+    title="Not an address",
+    user_message="{url} is no address for a WebSocket: {reason}. "
+    "Use ws://HOST:PORT or unix:///PATH.",
+):
+    """A URL does not say where to listen or whom to call."""
+
+    url: str
+    reason: str
+
+
+class TokenRefused(
+    Failure,
+    code="RPC_TOKEN_REFUSED",
+    kind=Kind.CREDENTIALS,
+    title="Token refused",
+    user_message="{url} did not accept our token. Check the token file on both sides.",
+    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
+):
+    """A server wants another token than ours."""
+
+    url: str
+
+
+class UpgradeRefused(
+    Failure,
+    code="RPC_UPGRADE_REFUSED",
+    kind=Kind.MISCONFIGURED,
+    title="The server does not talk to us",
+    user_message="{url} answered with HTTP status {status} instead of a WebSocket. "
+    "Check the address, and by which names the server may be called.",
+    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
+):
+    """A server understands us but lets nobody in by this way."""
+
+    url: str
+    status: int
+
+
+class ServerFull(
+    Failure,
+    code="RPC_SERVER_FULL",
+    kind=Kind.BUSY,
+    title="The server is full",
+    user_message="{url} has as many connections as it allows; try again shortly.",
+    actions=(Action.RETRY, Action.CANCEL),
+):
+    """A server has no room for one more connection."""
+
+    url: str
+
+
+class NotWebSocket(
+    Failure,
+    code="RPC_NOT_WEBSOCKET",
+    kind=Kind.MISCONFIGURED,
+    title="Not a WebSocket",
+    user_message="What listens at {url} does not speak WebSocket ({reason}). Check the address.",
+    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
+):
+    """Something else than a WebSocket server answers at an address."""
+
+    url: str
+    reason: str

@@ -113,7 +113,7 @@ async def listen(
     message_bytes_max: int = MESSAGE_BYTES_MAX,
 ) -> UnixServer:
     """Listen at a path that nobody but our own user and root can reach."""
-    listener = await _patiently(listening, path)
+    listener = await patiently(listening, path)
     return UnixServer(
         listener, path, connections_max=connections_max, message_bytes_max=message_bytes_max
     )
@@ -121,11 +121,11 @@ async def listen(
 
 async def connect(path: Path, *, message_bytes_max: int = MESSAGE_BYTES_MAX) -> UnixTransport:
     """Connect to a socket where our own user or root listens."""
-    connection = await _patiently(dialled, path)
+    connection = await patiently(dialled, path)
     return UnixTransport(connection, message_bytes_max=message_bytes_max)
 
 
-async def _patiently(attempt: Callable[[Path], socket.socket], path: Path) -> socket.socket:
+async def patiently(attempt: Callable[[Path], socket.socket], path: Path) -> socket.socket:
     """Try until nobody else is in the way."""
     with anyio.move_on_after(_PATIENCE):
         while True:

@@ -1,0 +1,58 @@
+"""Listen for WebSockets, on TCP or on a Unix socket, open to no one by mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from holdfast.rpc.core.websocket_address import TcpAddress, UnixAddress, read_address
+from holdfast.rpc.core.websocket_admission import Policy, host_names
+from holdfast.rpc.socket_place import listening, remove
+from holdfast.rpc.unix import patiently
+from holdfast.rpc.websocket import WebSocketTransport
+from holdfast.rpc.websocket_dial_loop import listening_tcp
+from holdfast.rpc.websocket_server_loop import Door, ServerLimits
+
+
+class WebSocketServer:
+    """Accepts connections at one address, up to a number; answers all others by HTTP."""
+
+    def __init__(self, door: Door, url: str, path: Path | None = None) -> None:
+        self.url = url
+        self._door, self._path = door, path
+        self._inode = 0 if path is None else path.lstat().st_ino
+
+    async def accept(self) -> WebSocketTransport:
+        """Wait for the next connection; raises `ConnectionClosed` once the server is closed."""
+        return WebSocketTransport(await self._door.fetch())
+
+    async def aclose(self) -> None:
+        """Listen no more and remove the socket; connections already accepted live on."""
+        if self._door.is_open and self._path is not None:
+            remove(self._path, inode=self._inode)
+        self._door.close()
+
+
+async def listen_websocket(
+    url: str,
+    *,
+    token: str | None,
+    names: Iterable[str] = (),
+    limits: ServerLimits | None = None,
+) -> WebSocketServer:
+    """Listen at `ws://HOST:PORT` or `unix:///PATH`; port 0 takes one that is free.
+
+    Whoever connects must show the token, and call us by a loopback name, our address or one of
+    `names`. Without a token only addresses are allowed that no other machine can reach. At a Unix
+    socket only our own user and root are heard, whatever name they call us by.
+    """
+    address = read_address(url)
+    limits = limits or ServerLimits()
+    if isinstance(address, UnixAddress):
+        listener = await patiently(listening, address.path)
+        door = Door(listener, policy=Policy(hosts=None, token=token), limits=limits)
+        return WebSocketServer(door, str(address), address.path)
+    listener = await listening_tcp(address, has_token=bool(token))
+    bound = TcpAddress(*listener.getsockname()[:2])
+    policy = Policy(hosts=host_names(bound.host, bound.port, names), token=token)
+    return WebSocketServer(Door(listener, policy=policy, limits=limits), str(bound))
