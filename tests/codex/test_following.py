@@ -100,11 +100,11 @@ async def test_a_thread_is_known_by_one_record_however_often_it_is_asked_for() -
 async def test_everyone_who_reads_gets_everything_from_then_on() -> None:
     followed = Followed("a")
     with followed.reading() as first:
-        followed.take(delta("1"), 10)
+        followed.take([delta("1")], 10)
         with followed.reading() as second:
-            followed.take(delta("2"), 10)
+            followed.take([delta("2")], 10)
             assert await second.receive() == [delta("2")]
-        followed.take(delta("3"), 10)
+        followed.take([delta("3")], 10)
 
         assert await first.receive() == [delta("1"), delta("2"), delta("3")]
     assert followed.readers == []
@@ -119,7 +119,7 @@ async def test_a_slow_reader_is_bounded_and_others_never_notice(
     got: list[Message] = []
     with followed.reading() as slow, followed.reading() as quick:
         for number in range(100):
-            followed.take(delta(str(number)), 10)
+            followed.take([delta(str(number))], 10)
             got += await quick.receive()
 
         kept = await slow.receive()
@@ -133,7 +133,7 @@ async def test_a_slow_reader_is_bounded_and_others_never_notice(
 async def test_a_reader_that_cannot_be_served_whole_is_told_and_stays_told() -> None:
     slow = reader(items_max=4)
     for number in range(20):
-        slow.put(WarningNotification(str(number)), 10)
+        slow.put([WarningNotification(str(number))], 10)
 
     for _ in range(2):
         with pytest.raises(EventsLost) as raised:
@@ -147,7 +147,7 @@ async def test_a_reader_that_cannot_be_served_whole_is_told_and_stays_told() -> 
 @pytest.mark.promise("F2")
 async def test_what_came_before_the_end_is_read_before_the_end_is() -> None:
     one = reader()
-    one.put(delta("last words"), 10)
+    one.put([delta("last words")], 10)
     one.end(LOST)
 
     assert await one.receive() == [delta("last words")]
@@ -159,7 +159,7 @@ async def test_what_came_before_the_end_is_read_before_the_end_is() -> None:
 @pytest.mark.parametrize(
     ("happens", "outcome"),
     [
-        (lambda one: one.put(delta("x"), 1), [delta("x")]),
+        (lambda one: one.put([delta("x")], 1), [delta("x")]),
         (lambda one: one.end(LOST), ConnectionLost),
     ],
 )
@@ -190,11 +190,11 @@ async def test_one_turn_is_started_at_a_time_and_none_while_one_runs() -> None:
     with followed.starting(), pytest.raises(TurnInProgress):
         with followed.starting():
             pass
-    followed.take(began("u"), 10)
+    followed.take([began("u")], 10)
     with pytest.raises(TurnInProgress) as refused:
         with followed.starting():
             pass
-    followed.take(ended("u"), 10)
+    followed.take([ended("u")], 10)
     with followed.starting():
         pass
 
@@ -211,13 +211,13 @@ async def test_a_start_that_fails_makes_room_for_the_next() -> None:
 
 @pytest.mark.parametrize(
     "happens",
-    [lambda followed: followed.take(ended("u"), 10), lambda followed: followed.end(LOST)],
+    [lambda followed: followed.take([ended("u")], 10), lambda followed: followed.end(LOST)],
 )
 async def test_all_who_wait_for_the_end_of_a_turn_are_woken_by_it(
     happens: Callable[[Followed], None],
 ) -> None:
     followed = Followed("a")
-    followed.take(began("u"), 10)
+    followed.take([began("u")], 10)
     woken: list[int] = []
 
     async def wait(number: int) -> None:
@@ -228,7 +228,7 @@ async def test_all_who_wait_for_the_end_of_a_turn_are_woken_by_it(
         for number in range(3):
             tasks.start_soon(wait, number)
         await anyio.sleep(1)
-        followed.take(delta("x"), 10)
+        followed.take([delta("x")], 10)
         await anyio.sleep(1)
         assert woken == []
         happens(followed)

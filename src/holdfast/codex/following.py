@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from itertools import groupby
 
 import anyio
 
-from holdfast.codex.core.events import is_known, read_event, thread_of
+from holdfast.codex.core.events import DELTAS, KNOWN, read_event, thread_of
 from holdfast.codex.core.feed import Feed
 from holdfast.codex.core.turns import Turns
 from holdfast.codex.failures import EventsLost, TurnInProgress
-from holdfast.codex.model import UnknownEvent
-from holdfast.codex.wire.generated import TurnCompletedNotification, TurnStartedNotification
 from holdfast.codex.wire.message import Message
 from holdfast.failures import Failure
 from holdfast.rpc.model import Notification
@@ -22,7 +21,6 @@ from holdfast.telemetry.model import NotificationUnknown
 
 ITEMS_MAX = 100_000
 BYTES_MAX = 64 * 2**20
-_TURN_NEWS = (TurnStartedNotification, TurnCompletedNotification, UnknownEvent)
 
 
 class Reader:
@@ -42,11 +40,11 @@ class Reader:
             await self._stirred.wait()
         return events
 
-    def put(self, event: Message, size: int) -> None:
-        """Add an event."""
+    def put(self, events: Sequence[Message], size: int) -> None:
+        """Add events of so many bytes each."""
         if self._end is None:
             try:
-                self._feed.put(event, size)
+                self._feed.put(events, size)
             except EventsLost as lost:
                 self._end = lost
         self._stirred.set()
@@ -89,12 +87,14 @@ class Followed:
             self.is_starting = False
             self._stir()
 
-    def take(self, event: Message, size: int) -> None:
-        """Learn from one event, and hand it to every reader."""
-        self.turns.take(event)
+    def take(self, events: Sequence[Message], size: int) -> None:
+        """Learn from events of so many bytes each, and hand them to every reader."""
+        telling = [event for event in events if type(event) not in DELTAS]
+        for event in telling:
+            self.turns.take(event)
         for reader in self.readers:
-            reader.put(event, size)
-        if isinstance(event, _TURN_NEWS):
+            reader.put(events, size)
+        if telling:
             self._stir()
 
     async def wait_until(self, holds: Callable[[], bool]) -> None:
@@ -127,18 +127,19 @@ class Router:
 
     def put(self, batch: Sequence[Notification], size: int) -> None:
         """Take what one read yielded: so many bytes."""
+        if {notification.method for notification in batch} - KNOWN:
+            self._count_unknown(batch)
         share = size // len(batch) + 1
-        for notification in batch:
-            if not is_known(notification.method):
-                self._telemetry.emit(NotificationUnknown(method=notification.method))
-            event = read_event(notification)
-            thread = thread_of(event)
-            if thread is not None:
-                followed = self._followed.get(thread)
-                if followed is not None:
-                    followed.take(event, share)
+        for thread, events in groupby(map(read_event, batch), key=thread_of):
+            if thread is not None and thread in self._followed:
+                self._followed[thread].take(list(events), share)
 
     def end(self, failure: Failure) -> None:
         """Tell everyone that nothing will follow."""
         for followed in self._followed.values():
             followed.end(failure)
+
+    def _count_unknown(self, batch: Sequence[Notification]) -> None:
+        for notification in batch:
+            if notification.method not in KNOWN:
+                self._telemetry.emit(NotificationUnknown(method=notification.method))

@@ -8,7 +8,7 @@ from contextlib import aclosing, suppress
 import anyio
 
 from holdfast.codex.calls import Calls
-from holdfast.codex.core.events import TURN_COMPLETED, is_end, turn_of
+from holdfast.codex.core.events import DELTAS, TURN_COMPLETED, is_end, turn_of
 from holdfast.codex.core.turns import Gathered
 from holdfast.codex.following import Followed
 from holdfast.codex.model import Answer, Event
@@ -114,10 +114,9 @@ class Thread:
                     if turn_of(event) not in (None, turn):
                         continue  # what is left of a turn that was given up before it began
                     yield event
-                    if isinstance(event, TurnCompletedNotification):
+                    if type(event) not in DELTAS and is_end(event):
+                        _check_readable(event)
                         return
-                    if is_end(event):
-                        raise AnswerInvalid(method=TURN_COMPLETED, reason="its end is unreadable")
 
     async def _running(self) -> str | None:
         return self.active_turn
@@ -155,6 +154,11 @@ class Thread:
                 ThreadBackgroundTerminalsCleanResponse,
                 timeout=INTERRUPT_LIMIT,
             )
+
+
+def _check_readable(end: Event) -> None:
+    if not isinstance(end, TurnCompletedNotification):
+        raise AnswerInvalid(method=TURN_COMPLETED, reason="how the turn ended cannot be read")
 
 
 def _input(prompt: Prompt) -> tuple[UserInput, ...]:

@@ -21,8 +21,8 @@ def whole(number: int) -> UnknownEvent:
 def test_what_fits_is_handed_over_once_and_in_order() -> None:
     feed = Feed("t", items_max=10, bytes_max=1000)
     events = [whole(1), delta(2), whole(3)]
-    for event in events:
-        feed.put(event, 10)
+    feed.put(events[:2], 10)
+    feed.put(events[2:], 10)
 
     assert (feed.take(), feed.take()) == (events, [])
 
@@ -31,10 +31,10 @@ def test_what_fits_is_handed_over_once_and_in_order() -> None:
 @pytest.mark.parametrize(("items_max", "bytes_max"), [(10, 10**9), (10**9, 100)])
 def test_deltas_nobody_read_are_dropped_and_counted(items_max: int, bytes_max: int) -> None:
     feed = Feed("t", items_max=items_max, bytes_max=bytes_max)
-    feed.put(whole(0), 1)
+    feed.put([whole(0)], 1)
     for number in range(1000):
-        feed.put(delta(number), 10)
-    feed.put(whole(1), 1)
+        feed.put([delta(number)], 10)
+    feed.put([whole(1)], 1)
     first, *rest = feed.take()
 
     assert isinstance(first, EventsDropped)
@@ -50,7 +50,7 @@ def test_a_feed_ends_rather_than_leave_out_what_cannot_be_had_again() -> None:
 
     with pytest.raises(EventsLost) as raised:
         for number in range(100):
-            feed.put(whole(number), 10)
+            feed.put([whole(number)], 10)
 
     assert raised.value == EventsLost(thread="t")
     assert feed.take() == []

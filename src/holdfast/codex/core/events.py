@@ -23,13 +23,15 @@ from holdfast.codex.wire.reading import read_params
 from holdfast.rpc.failures import ParamsInvalid
 from holdfast.rpc.model import Notification
 
-DELTAS = (
-    AgentMessageDeltaNotification,
-    CommandExecutionOutputDeltaNotification,
-    FileChangeOutputDeltaNotification,
-    PlanDeltaNotification,
-    ReasoningSummaryTextDeltaNotification,
-    ReasoningTextDeltaNotification,
+DELTAS: frozenset[type[Message]] = frozenset(
+    {
+        AgentMessageDeltaNotification,
+        CommandExecutionOutputDeltaNotification,
+        FileChangeOutputDeltaNotification,
+        PlanDeltaNotification,
+        ReasoningSummaryTextDeltaNotification,
+        ReasoningTextDeltaNotification,
+    }
 )
 """What only repeats, bit by bit, what a completed item says as a whole."""
 
@@ -38,11 +40,8 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _READ: dict[str, Callable[[msgspec.Raw], Message]] = {
     method: msgspec.json.Decoder(kind).decode for method, kind in NOTIFICATIONS.items()
 }
-
-
-def is_known(method: str) -> bool:
-    """Whether this version has a type for such news."""
-    return method in _READ
+KNOWN = frozenset(_READ)
+"""The news that this version has a type for, by method."""
 
 
 def read_event(notification: Notification) -> Message:
@@ -65,21 +64,21 @@ def read_event(notification: Notification) -> Message:
 def thread_of(event: Message) -> str | None:
     """The thread that an event is about, if it is about one."""
     found: object = getattr(event, "thread_id", None)
-    if isinstance(event, UnknownEvent):
-        match event.params:
-            case {"threadId": str(thread)}:
-                return thread
-            case _:
-                return None
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    match event:
+        case UnknownEvent(params={"threadId": str(thread)}):
+            return thread
+        case _:
+            return None
 
 
 def turn_of(event: Message) -> str | None:
     """The turn that an event is about, if it is about one."""
     found: object = getattr(event, "turn_id", None)
+    if isinstance(found, str):
+        return found
     match event:
-        case _ if isinstance(found, str):
-            return found
         case TurnStartedNotification(turn=turn) | TurnCompletedNotification(turn=turn):
             return turn.id
         case UnknownEvent(params={"turnId": str(id_)} | {"turn": {"id": str(id_)}}):
