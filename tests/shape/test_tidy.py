@@ -38,6 +38,10 @@ EXEMPT: dict[tuple[Rule, str], str] = {
 }
 # What only one module uses is tested through it.
 TESTED_THROUGH = {
+    "exec/feed.py": "exec/test_client.py",
+    "exec/line.py": "exec/test_client.py",
+    "exec/session.py": "exec/test_client.py",
+    "exec/table.py": "exec/test_client.py",
     "rpc/child_loop.py": "rpc/test_child.py",
     "rpc/dispatch.py": "rpc/test_connection.py",
     "rpc/outbox.py": "rpc/test_connection.py",

@@ -13,12 +13,15 @@ from anyio.abc import TaskGroup
 from holdfast.exec import wire
 from holdfast.exec.core.codes import exec_error
 from holdfast.exec.failures import (
+    FileMissing,
     ProcessExists,
     ProcessUnknown,
     SessionAttached,
     SessionExpired,
+    StartCancelled,
 )
 from holdfast.exec.model import Closed, Event, Exited, Output
+from holdfast.exec.server.model import FileData, ReadFileParams, WriteFileParams
 from holdfast.rpc import Connection, Handler, Service, Terms
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
 from holdfast.rpc.memory import MemoryTransport, pair
@@ -81,6 +84,7 @@ class SimSession:
 
     id: str
     processes: dict[str, SimProcess] = field(default_factory=dict[str, SimProcess])
+    starting: dict[str, anyio.CancelScope] = field(default_factory=dict[str, anyio.CancelScope])
     owner: Attendance | None = None
     detached_at: float = 0.0
 
@@ -104,6 +108,8 @@ class SimServer:
         self.tasks = tasks
         self.sessions: dict[str, SimSession] = {}
         self.all_processes: list[SimProcess] = []
+        self.files: dict[str, bytes] = {}
+        self.file_writes = 0
         self.refuses = False
         self.hangs = False
         self.links: list[tuple[MemoryTransport, MemoryTransport]] = []
@@ -180,6 +186,8 @@ class Attendance:
         handlers = {
             "initialize": Handler(wire.InitializeParams, self._initialize),
             "environment/status": Handler(dict[str, object], self._status),
+            "fs/readFile": Handler(ReadFileParams, self._read_file),
+            "fs/writeFile": Handler(WriteFileParams, self._write_file),
             "process/start": Handler(wire.StartParams, self._start),
             "process/read": Handler(wire.ReadParams, self._read),
             "process/write": Handler(wire.WriteParams, self._write),
@@ -231,11 +239,28 @@ class Attendance:
     async def _status(self, _: dict[str, object]) -> dict[str, object]:
         return {"status": "ready"}
 
+    async def _read_file(self, asked: ReadFileParams) -> FileData:
+        if asked.path not in self.server.files:
+            raise FileMissing(path=asked.path, reason="nothing is there")
+        return FileData(_base64(self.server.files[asked.path]))
+
+    async def _write_file(self, asked: WriteFileParams) -> dict[str, object]:
+        self.server.file_writes += 1
+        self.server.files[asked.path] = pybase64.b64decode(asked.data_base64)
+        return {}
+
     async def _start(self, asked: wire.StartParams) -> wire.StartResult:
         session = self._attached()
-        if asked.process_id in session.processes:
+        if asked.process_id in session.processes.keys() | session.starting.keys():
             raise ProcessExists(process=asked.process_id)
-        await anyio.sleep(self.server.traits.start_delay)
+        with anyio.CancelScope() as reservation:
+            session.starting[asked.process_id] = reservation
+            try:
+                await anyio.sleep(self.server.traits.start_delay)
+            finally:
+                del session.starting[asked.process_id]
+        if reservation.cancel_called:
+            raise StartCancelled(process=asked.process_id)
         process = SimProcess(asked.process_id, asked.argv, self.server.traits.retained_max)
         session.processes[process.id] = process
         self.server.all_processes.append(process)
@@ -248,6 +273,8 @@ class Attendance:
         return process.read(asked, is_ours=self.server.traits.is_ours)
 
     async def _write(self, asked: wire.WriteParams) -> wire.WriteResult:
+        if asked.process_id in self._attached().starting:
+            return wire.WriteResult("starting")
         process = self._attached().processes.get(asked.process_id)
         if process is None:
             return wire.WriteResult("unknownProcess")
@@ -270,6 +297,9 @@ class Attendance:
         return {}
 
     async def _terminate(self, asked: wire.ProcessParams) -> wire.TerminateResult:
+        if (reservation := self._attached().starting.get(asked.process_id)) is not None:
+            reservation.cancel()
+            return wire.TerminateResult(running=True)
         process = self._attached().processes.get(asked.process_id)
         if process is None or process.status is not None:
             return wire.TerminateResult(running=False)

@@ -1,1 +1,33 @@
-"""Processes on a server whose handles survive lost connections."""
+"""Processes on a server whose handles survive lost connections.
+
+What it offers is loaded when it is first asked for: the keeper lives in this room too, and must
+stay small.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.exec.client import Client
+    from holdfast.exec.core.recovery import Policy
+    from holdfast.exec.files import Files
+    from holdfast.exec.process import Process
+    from holdfast.exec.transport import ProcessTransport
+
+__all__ = ["Client", "Files", "Policy", "Process", "ProcessTransport"]
+
+_HOME = {
+    "Client": "client",
+    "Files": "files",
+    "Policy": "core.recovery",
+    "Process": "process",
+    "ProcessTransport": "transport",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

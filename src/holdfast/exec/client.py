@@ -131,13 +131,15 @@ class Client:
         await self._tasks.__aenter__()
         self._tasks.start_soon(self._line.run, self._tasks)
         self._tasks.start_soon(self._mourn)
+        is_connected = False
         try:
             await self._line.wait_connected()
-        except BaseException:
-            self._end()
-            with ungrouped():
-                await self._tasks.__aexit__(None, None, None)
-            raise
+            is_connected = True
+        finally:
+            if not is_connected:
+                self._end()
+                with ungrouped():
+                    await self._tasks.__aexit__(None, None, None)
         return self
 
     async def __aexit__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pybase64
 
-from holdfast.exec import wire
+import holdfast.exec.wire as wire
 from holdfast.exec.failures import (
     FileFailed,
     FileMissing,
