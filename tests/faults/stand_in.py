@@ -163,6 +163,7 @@ def main_when_told(
 ) -> None:
     """Be ready to begin, but let a tracer attach first: a message says that it has."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    told.send_bytes(b"all is loaded")
     told.recv_bytes()
     main(state, processes, lines, habits)
 

@@ -33,10 +33,11 @@ Point = tuple[str, int]
 
 def run(state: Path, *habits: str, strace: list[str] | None = None) -> int | None:
     """Run the stand-in, under a tracer that is attached once all its modules are loaded."""
-    waits, tells = FORKS.Pipe(duplex=False)
+    tells, waits = FORKS.Pipe()
     args = (state, PROCESSES, LINES, list(habits), waits)
     server = FORKS.Process(target=main_when_told, args=args)
     server.start()
+    tells.recv_bytes()
     if strace is None:
         tells.send_bytes(b"go")
         server.join(timeout=60)
@@ -56,7 +57,9 @@ def points(base: Path) -> list[Point]:
     """Every system call of an undisturbed run."""
     assert run(base / "plain", strace=["-o", str(base / "trace")]) == 0
     calls = Counter(re.findall(r"^(\w+)\(", (base / "trace").read_text(), re.MULTILINE))
-    return [(call, number) for call, count in sorted(calls.items()) for number in range(1, count)]
+    return [
+        (call, number) for call, count in sorted(calls.items()) for number in range(1, count + 1)
+    ]
 
 
 def interrupted(base: Path, point: Point, *habits: str) -> list[str]:
