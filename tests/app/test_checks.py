@@ -31,6 +31,7 @@ IDS = (
     "sandbox.overlay",
     "sandbox.openat2",
     "sandbox.cgroup",
+    "sandbox.setpriv",
     "network.loopback",
     "network.socket",
     "program.codex",

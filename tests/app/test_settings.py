@@ -72,6 +72,14 @@ def test_how_much_is_said_and_in_which_colours(
 
 
 @pytest.mark.parametrize(
+    ("environ", "codex"),
+    [({}, "codex"), ({"HOLDFAST_CODEX": ""}, "codex"), ({"HOLDFAST_CODEX": "/opt/c"}, "/opt/c")],
+)
+def test_which_program_is_codex(environ: dict[str, str], codex: str) -> None:
+    assert parse(environ, person=PERSON).codex == codex
+
+
+@pytest.mark.parametrize(
     ("variable", "value", "allowed"),
     [
         ("HOLDFAST_HOME", "here/below", "an absolute path"),

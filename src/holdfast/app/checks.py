@@ -12,6 +12,7 @@ from holdfast.app.doctor import Check, Look
 from holdfast.app.model import Finding, Machine
 from holdfast.app.settings import KNOWN, Settings
 
+_DEATHS = ("--pdeathsig", "KILL", "--", "true")
 _BUBBLEWRAP = ("--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true")
 
 
@@ -22,7 +23,7 @@ def checks(settings: Settings, machine: Machine) -> tuple[Check, ...]:
         *_storage(settings),
         *_confinement(settings, machine),
         *_network(settings, machine),
-        *_programs(machine),
+        *_programs(settings, machine),
     )
 
 
@@ -100,6 +101,9 @@ def _confinement(settings: Settings, machine: Machine) -> tuple[Check, ...]:
             await ask("confinement.cgroup", state, confinement.Cgroup), machine
         )
 
+    async def deaths() -> Finding:
+        return confinement.judge_deaths(await try_program("setpriv", *_DEATHS), machine)
+
     def check(word: str, title: str, look: Look) -> Check:
         return Check(f"sandbox.{word}", "Sandbox", title, look, only_on="Linux")
 
@@ -110,6 +114,7 @@ def _confinement(settings: Settings, machine: Machine) -> tuple[Check, ...]:
         check("overlay", "overlay mounts", overlay),
         check("openat2", "safe paths", open_beneath),
         check("cgroup", "process groups", cgroup),
+        check("setpriv", "orphans", deaths),
     )
 
 
@@ -129,10 +134,12 @@ def _network(settings: Settings, machine: Machine) -> tuple[Check, ...]:
     )
 
 
-def _programs(machine: Machine) -> tuple[Check, ...]:
+def _programs(settings: Settings, machine: Machine) -> tuple[Check, ...]:
+    places = {"codex": settings.codex}
+
     def check(name: str) -> Check:
         async def program() -> Finding:
-            facts = await try_program(name, "--version")
+            facts = await try_program(places.get(name, name), "--version")
             return surroundings.judge_program(facts, machine, name=name)
 
         return Check(f"program.{name}", "Programs (optional)", name, program)

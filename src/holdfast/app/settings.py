@@ -19,12 +19,13 @@ _CLAIMS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Where things are kept and how much is said."""
+    """Where things are kept, which programs are used and how much is said."""
 
     state: Path
     config: Path
     cache: Path
     runtime: Path
+    codex: str = "codex"
     debug: bool = False
     colourless: bool = False
     preload: str = ""
@@ -45,6 +46,7 @@ def parse(environ: Mapping[str, str], *, person: Path) -> Settings:
         config=home / "config" if home else _xdg(environ, "XDG_CONFIG_HOME", person / ".config"),
         cache=home / "cache" if home else _xdg(environ, "XDG_CACHE_HOME", person / ".cache"),
         runtime=home / "run" if home else _runtime(environ, state),
+        codex=environ.get("HOLDFAST_CODEX") or "codex",
         debug=_claim(environ, "HOLDFAST_DEBUG"),
         colourless=bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb",
         preload=environ.get("LD_PRELOAD", ""),
@@ -52,7 +54,7 @@ def parse(environ: Mapping[str, str], *, person: Path) -> Settings:
     )
 
 
-KNOWN = ("HOLDFAST_HOME", "HOLDFAST_DEBUG")
+KNOWN = ("HOLDFAST_HOME", "HOLDFAST_CODEX", "HOLDFAST_DEBUG")
 
 
 def _is_unknown(name: str) -> bool:

@@ -13,6 +13,7 @@ from holdfast.app.core.confinement import (
     Ran,
     judge_bubblewrap,
     judge_cgroup,
+    judge_deaths,
     judge_landlock,
     judge_namespaces,
     judge_open_beneath,
@@ -39,6 +40,32 @@ def test_bubblewrap(facts: Ran | Refused, status: Status, remedy: str | None) ->
     finding = judge_bubblewrap(facts, PERSON)
 
     assert (finding.status, finding.remedy) == (status, remedy)
+
+
+@pytest.mark.parametrize(
+    ("facts", "finding"),
+    [
+        (Ran(0, ""), Finding(OK, "what we start dies with us (setpriv)")),
+        (
+            Ran(1, "unrecognized option"),
+            Finding(
+                WARNING,
+                "setpriv cannot bind a child to us (unrecognized option)",
+                "sudo apt install util-linux",
+            ),
+        ),
+        (
+            Refused("not found", "ENOENT"),
+            Finding(
+                WARNING,
+                "setpriv was not found; what we start may outlive us when we are killed",
+                "sudo apt install util-linux",
+            ),
+        ),
+    ],
+)
+def test_deaths(facts: Ran | Refused, finding: Finding) -> None:
+    assert judge_deaths(facts, PERSON) == finding
 
 
 def refused_by(switch: str) -> Namespaces:

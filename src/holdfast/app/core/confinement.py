@@ -82,6 +82,18 @@ def judge_bubblewrap(facts: Ran | Refused, machine: Machine) -> Finding:
     return Finding(Status.OK, "bwrap ran a command in a sandbox")
 
 
+def judge_deaths(facts: Ran | Refused, machine: Machine) -> Finding:
+    """What we start dies with us, even when we are killed."""
+    remedy = install("util-linux", machine)
+    if isinstance(facts, Refused) and facts.errno == "ENOENT":
+        text = "setpriv was not found; what we start may outlive us when we are killed"
+        return Finding(Status.WARNING, text, remedy)
+    if isinstance(facts, Refused) or facts.status != 0:
+        reason = facts.reason if isinstance(facts, Refused) else facts.line
+        return Finding(Status.WARNING, f"setpriv cannot bind a child to us ({reason})", remedy)
+    return Finding(Status.OK, "what we start dies with us (setpriv)")
+
+
 def judge_namespaces(facts: Namespaces | Refused, machine: Machine) -> Finding:
     """A process may have users, mounts and process ids of its own."""
     if isinstance(facts, Refused):
