@@ -22,6 +22,10 @@ def test_every_command_teaches_by_example() -> None:
     assert [command.name for command in COMMANDS if f"holdfast {command.name}" not in GUIDE] == []
 
 
+def test_help_can_be_written_anywhere() -> None:
+    assert f"{GUIDE}{COMMANDS}".isascii()
+
+
 def test_every_exit_status_is_explained() -> None:
     used = {kind.exit_status for kind in Kind} | {0, 130, 141, 143}
 

@@ -32,3 +32,15 @@ def test_what_does_not_arrive_raises_and_can_be_given_up(redirection: str, error
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, error)
+
+
+def test_what_the_encoding_lacks_is_shown_as_an_escape() -> None:
+    script = "from holdfast.cli.output import write; write('zw\\xf6lf \\ud800')"
+    done = subprocess.run(
+        [sys.executable, "-X", "utf8=0", "-c", script],
+        env={"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert done.stdout == b"zw\\xf6lf \\ud800"

@@ -19,6 +19,20 @@ from holdfast.cli.parser import parse
         (["doctor", "--color=always", "-v"], Request("doctor", is_verbose=True, colour="always")),
         (["--version"], Request(page=VERSION_LINE)),
         (["doctor", "--version"], Request("doctor", page=VERSION_LINE)),
+        (["codex", "ask", "Fix it"], Request("codex ask", argument="Fix it")),
+        (["codex", "ask", "-"], Request("codex ask", argument="-")),
+        (["codex", "ask", "--json"], Request("codex ask", is_json=True)),
+        (["codex", "ask", "--", "-v"], Request("codex ask", argument="-v")),
+        (
+            ["--color", "never", "codex", "ask", "--timeout", "1.5", "Fix it", "--cwd=."],
+            Request(
+                "codex ask",
+                colour="never",
+                argument="Fix it",
+                given=(("--cwd", "."), ("--timeout", "1.5")),
+            ),
+        ),
+        (["codex", "threads", "--limit", "3"], Request("codex threads", given=(("--limit", "3"),))),
     ],
 )
 def test_meaning(words: list[str], expected: Request) -> None:
@@ -26,29 +40,58 @@ def test_meaning(words: list[str], expected: Request) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "problem", "read_on"),
+    ("words", "problem", "read_on", "command"),
     [
-        (["docto"], "unknown command 'docto'. Did you mean 'doctor'?", "holdfast --help"),
-        (["zzz"], "unknown command 'zzz'", "holdfast --help"),
-        (["--verison"], "unknown option '--verison'. Did you mean '--version'?", "holdfast --help"),
+        (["docto"], "unknown command 'docto'. Did you mean 'doctor'?", "holdfast", "docto"),
+        (["zzz"], "unknown command 'zzz'", "holdfast", "zzz"),
+        (["--verison"], "unknown option '--verison'. Did you mean '--version'?", "holdfast", ""),
         (
             ["doctor", "--jsn"],
             "unknown option '--jsn'. Did you mean '--json'?",
-            "holdfast doctor --help",
+            "holdfast doctor",
+            "doctor",
         ),
-        (["doctor", "now"], "unknown argument 'now'", "holdfast doctor --help"),
+        (["doctor", "now"], "unknown argument 'now'", "holdfast doctor", "doctor"),
+        (
+            ["codex", "aks", "Fix it"],
+            "unknown command 'codex aks'. Did you mean 'codex ask'?",
+            "holdfast codex",
+            "codex aks",
+        ),
+        (
+            ["codex", "ask", "Fix", "it"],
+            "PROMPT is one argument: put it in quotes",
+            "holdfast codex ask",
+            "codex ask",
+        ),
     ],
 )
-def test_words_without_meaning(words: list[str], problem: str, read_on: str) -> None:
-    assert parse(words) == Misuse(problem, read_on, is_json=False)
+def test_words_without_meaning(words: list[str], problem: str, read_on: str, command: str) -> None:
+    assert parse(words) == Misuse(problem, f"{read_on} --help", is_json=False, command=command)
 
 
-@pytest.mark.parametrize("words", [["--color"], ["--color", "pink"], ["doctor", "--color"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--color"],
+        ["--color", "pink"],
+        ["doctor", "--color"],
+        ["codex", "ask", "--sandbox", "pink"],
+        ["codex", "ask", "--timeout", "soon"],
+        ["codex", "ask", "--timeout", "0"],
+        ["codex", "ask", "--timeout", "inf"],
+        ["codex", "ask", "--timeout", "nan"],
+        ["codex", "ask", "--resume", ""],
+        ["codex", "threads", "--limit", "0"],
+        ["codex", "threads", "--limit", "1.5"],
+    ],
+)
 def test_an_option_with_a_wrong_value_is_misuse(words: list[str]) -> None:
     found = parse(words)
+    option = next(word for word in words if word.startswith("--"))
 
     assert isinstance(found, Misuse)
-    assert "--color" in found.problem
+    assert option in found.problem
 
 
 def test_a_program_that_asks_wrongly_is_answered_as_a_program() -> None:
@@ -59,23 +102,29 @@ def test_a_program_that_asks_wrongly_is_answered_as_a_program() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "begin"),
+    ("words", "begin", "example"),
     [
-        ([], "usage: holdfast [options] <command>"),
-        (["-h"], "usage: holdfast [options] <command>"),
-        (["doctor", "--help"], "usage: holdfast doctor [options]"),
-        (["--help", "doctor"], "usage: holdfast doctor [options]"),
+        ([], "holdfast [options] <command>", "holdfast doctor --json"),
+        (["-h"], "holdfast [options] <command>", "holdfast codex ask"),
+        (["doctor", "--help"], "holdfast doctor [options]", "holdfast doctor --json"),
+        (["--help", "doctor"], "holdfast doctor [options]", "holdfast doctor --json"),
+        (["codex"], "holdfast codex <command>", "holdfast codex threads"),
+        (["codex", "-h"], "holdfast codex <command>", "holdfast codex ask"),
+        (["codex", "ask", "-h"], "holdfast codex ask [options] PROMPT", "codex ask --resume"),
     ],
 )
-def test_help_teaches(words: list[str], begin: str) -> None:
+def test_help_teaches(words: list[str], begin: str, example: str) -> None:
     found = parse(words)
 
     assert isinstance(found, Request)
     assert found.page is not None
-    assert found.page.startswith(begin)
-    assert "holdfast doctor --json" in found.page
+    assert found.page.startswith(f"usage: {begin}\n")
+    assert example in found.page
 
 
-@given(st.lists(st.sampled_from(["doctor", "--json", "-v", "--color", "x", "", "-", "--", "-h"])))
+WORDS = ["doctor", "codex", "ask", "--json", "--cwd", "-v", "--color", "x", "", "-", "--", "-h"]
+
+
+@given(st.lists(st.sampled_from(WORDS)))
 def test_any_words_are_understood_or_refused(words: list[str]) -> None:
     assert isinstance(parse(words), (Request, Misuse))

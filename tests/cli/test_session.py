@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.failures import to_wire
+from holdfast.telemetry import read_failures
 from tests.cli.running import COMMAND, environment, holdfast
 
 STUBBORN = """\
@@ -185,6 +187,58 @@ def test_signs_that_cannot_be_written_are_replaced(tmp_path: Path) -> None:
 
     assert done.stdout.isascii()
     assert "  + Python" in done.stdout
+
+
+KEY = "sk-proj-" + "a1B2c3D4" * 8
+
+
+@pytest.mark.promise("T6", "T7")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["docto"], "CLI_USAGE_WRONG"),
+        (["codex", "threads", "--json", "--codex", f"/nowhere/{KEY}"], "CODEX_NOT_FOUND"),
+        (["codex", "ask", "--json", "--codex", f"/nowhere/{KEY}", "go"], "CODEX_NOT_FOUND"),
+        (["codex", "ask", "-v", "--codex", f"/nowhere/{KEY}", "go"], "CODEX_NOT_FOUND"),
+    ],
+)
+def test_every_failure_is_kept_once_and_no_secret_of_it_is_seen(
+    words: list[str], code: str, tmp_path: Path
+) -> None:
+    done = holdfast(*words, home=tmp_path)
+    file = tmp_path / "state" / "failures" / "failures.jsonl"
+    (kept,) = read_failures(file.parent)
+
+    assert to_wire(kept)["code"] == code
+    assert kept.timestamp is not None
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert KEY not in file.read_text() + done.stdout + done.stderr
+
+
+@pytest.mark.promise("T7")
+def test_a_failure_is_told_where_it_cannot_be_kept(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    done = holdfast("docto", home=file)
+
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "Try: holdfast --help")
+
+
+def test_success_leaves_nothing_behind(tmp_path: Path) -> None:
+    holdfast("doctor", home=tmp_path)
+    holdfast("doctor", "--help", home=tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("redirection", ["> /dev/full", ">&-"])
+def test_a_failure_that_no_program_can_be_told_is_told_to_the_person(
+    redirection: str, tmp_path: Path
+) -> None:
+    done = _shell(f"doctr --json {redirection}", tmp_path)
+
+    assert done.returncode == 2
+    assert "unknown command 'doctr'" in done.stderr
 
 
 def _shell(words: str, home: Path) -> subprocess.CompletedProcess[str]:

@@ -15,24 +15,27 @@ from holdfast.app.doctor import Check, examine
 from holdfast.app.machine import this_machine
 from holdfast.app.model import Machine, Report, Result
 from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.doctor_page import page, progress
-from holdfast.cli.core.look import Look
+from holdfast.cli.model import Outcome
+from holdfast.cli.output import is_terminal
 
 _QUIET_FIRST = 1.0  # seconds
 _CLEAR = "\r\x1b[K"
 
 
-def doctor(request: Request, settings: Settings, look: Look) -> tuple[int, str]:
-    """Examine this machine; the exit status, and the answer as asked for."""
+def doctor(request: Request, settings: Settings) -> Outcome:
+    """Examine this machine, and answer as asked."""
+    look = look_for(sys.stdout, request, settings)
     machine = this_machine()
     wanted = checks(settings, machine)
-    shows_progress = _is_terminal() and not settings.colourless
+    shows_progress = is_terminal(sys.stderr) and not settings.colourless
     results = anyio.run(_visit, wanted, machine, look.width if shows_progress else None)
     report = Report(__version__, machine, results)
     if request.is_json:
-        return report.exit_status, json.dumps(report.to_wire()) + "\n"
-    return report.exit_status, page(report, look)
+        return Outcome(status=report.exit_status, answer=json.dumps(report.to_wire()) + "\n")
+    return Outcome(status=report.exit_status, answer=page(report, look))
 
 
 async def _visit(
@@ -69,7 +72,3 @@ async def _show_progress(wanted: Sequence[Check], found: dict[str, Result], widt
     finally:
         sys.stderr.write(_CLEAR)
         sys.stderr.flush()
-
-
-def _is_terminal() -> bool:
-    return sys.stderr is not None and sys.stderr.isatty()  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us

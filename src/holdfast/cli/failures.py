@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.failures import Action, Failure, Kind
+from holdfast.failures import Action, Failure, Kind, Recovery
 
 
 class UsageWrong(
@@ -30,4 +30,35 @@ class OutputLost(
 ):
     """Standard output is closed or full."""
 
+    reason: str
+
+
+class TurnTooLong(
+    Failure,
+    code="CLI_TURN_TOO_LONG",
+    kind=Kind.LATE,
+    title="The turn took too long",
+    user_message="The turn was interrupted after {limit:g} seconds, as asked. What it did until "
+    "then is done; continue it, or allow it more time.",
+    phase="codex.turn",
+    recovery=Recovery.FIX_INPUT,
+    actions=(Action.RESUME,),
+):
+    """A turn took longer than the person allowed."""
+
+    limit: float
+
+
+class ThreadRefused(
+    Failure,
+    code="CLI_THREAD_REFUSED",
+    kind=Kind.MISSING,
+    title="The thread cannot be resumed",
+    user_message="Codex does not resume {thread}: {reason}. The command holdfast codex threads "
+    "lists those that it keeps.",
+    phase="codex.resume",
+):
+    """Codex refused to resume the thread that was named."""
+
+    thread: str
     reason: str

@@ -21,10 +21,21 @@ def complain(text: str) -> None:
         abandon(2)
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person sees what is written there; a stream may have been closed before us."""
+    return stream is not None and stream.isatty()
+
+
+def encoded(text: str, stream: TextIO | None) -> bytes:
+    """Text as a stream wants it; what its encoding lacks is shown as an escape."""
+    encoding = "utf-8" if stream is None else stream.encoding
+    return text.encode(encoding, errors="backslashreplace")
+
+
 def _write(text: str, stream: TextIO | None) -> None:
     if stream is None:  # it was closed before we began
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    stream.write(text)
+    stream.write(encoded(text, stream).decode(stream.encoding))
     stream.flush()
 
 

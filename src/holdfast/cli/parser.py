@@ -22,14 +22,16 @@ from holdfast.cli.commands import (
 
 _WIDTH_MOST = 88
 _BY_NAME = {command.name: command for command in COMMANDS}
+_TAKING = {flag for option in (*TOP, *COMMON) if option.values for flag in option.flags}
 
 
 def parse(words: Sequence[str]) -> Request | Misuse:
     """What is asked, or what is wrong with it."""
+    name, rest = _split(words)
     try:
-        return _parse(words)
+        return _parse(name, rest)
     except _Misunderstood as error:
-        return Misuse(error.problem, error.read_on, is_json="--json" in words)
+        return Misuse(error.problem, error.read_on, "--json" in words, name)
 
 
 def command_guide(command: Command) -> str:
@@ -38,26 +40,74 @@ def command_guide(command: Command) -> str:
     return f"{command.description}\n\nexamples:\n{examples}"
 
 
-def _parse(words: Sequence[str]) -> Request:
-    options: tuple[Option, ...] = (*TOP, *COMMON)
-    parser = top = _parser("holdfast", "[options] <command>", options, GUIDE)
-    top.add_argument("command", nargs="?", default="", help=argparse.SUPPRESS)
-    found, rest = top.parse_known_args(list(words))
-    if found.command:
-        command = _BY_NAME.get(found.command) or _refuse("command", found.command, _BY_NAME, top)
-        options = (*command.options, *COMMON)
-        parser = _parser(f"holdfast {command.name}", "[options]", options, command_guide(command))
-        found, rest = parser.parse_known_args(rest, found)
+def is_group(command: Command) -> bool:
+    """Whether it is but the common name of others."""
+    return any(name.startswith(f"{command.name} ") for name in _BY_NAME)
+
+
+def command_form(command: Command) -> str:
+    """How to write what follows the name of a command."""
+    if is_group(command):
+        return "<command>"
+    return f"[options] {command.argument[0]}" if command.argument else "[options]"
+
+
+def _split(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The name of the command, of one word or two, and all other words in their order."""
+    rest = list(words)
+    position = 0
+    while position < len(rest) and rest[position].startswith("-"):
+        position += 2 if rest[position] in _TAKING else 1
+    if position >= len(rest):
+        return "", rest
+    name = rest.pop(position)
+    if name in _BY_NAME and is_group(_BY_NAME[name]):
+        following = rest[position : position + 1]
+        if following and not following[0].startswith("-"):
+            name = f"{name} {rest.pop(position)}"
+    return name, rest
+
+
+def _parse(name: str, words: list[str]) -> Request:
+    command = _BY_NAME.get(name)
+    if command is None:
+        parser = _parser("holdfast", "[options] <command>", (*TOP, *COMMON), GUIDE)
+        if name:
+            group = _BY_NAME.get(name.partition(" ")[0])
+            _refuse("command", name, _BY_NAME, _command_parser(group) if group else parser)
+    else:
+        parser = _command_parser(command)
+    own = () if command is None else command.options
+    found, rest = parser.parse_known_args(words)
     if rest:
-        flags = [flag for option in options for flag in option.flags]
-        _refuse("option" if rest[0].startswith("-") else "argument", rest[0], flags, parser)
+        _refuse_rest(rest[0], command, (*own, *TOP, *COMMON), parser)
     page = None
     if found.version:
         page = VERSION_LINE
-    elif found.help or not found.command:
+    elif found.help or command is None or is_group(command):
         page = parser.format_help()
-    is_json = getattr(found, "json", False)
-    return Request(found.command, page, is_json, found.verbose, found.color)
+    values = {option.flags[-1]: getattr(found, _key(option)) for option in own if _takes(option)}
+    return Request(
+        name,
+        page,
+        is_json=getattr(found, "json", False),
+        is_verbose=found.verbose,
+        colour=found.color,
+        argument=getattr(found, "argument", None),
+        given=tuple((flag, value) for flag, value in values.items() if value is not None),
+    )
+
+
+def _command_parser(command: Command) -> _Parser:
+    options = (*command.options, *COMMON)
+    form, guide = command_form(command), command_guide(command)
+    parser = _parser(f"holdfast {command.name}", form, options, guide)
+    for option in TOP:  # understood everywhere, taught once
+        parser.add_argument(*option.flags, action="store_true", help=argparse.SUPPRESS)
+    if command.argument:
+        metavar, meaning = command.argument
+        parser.add_argument("argument", nargs="?", metavar=metavar, help=meaning)
+    return parser
 
 
 class _Misunderstood(Exception):
@@ -87,14 +137,57 @@ def _parser(name: str, form: str, options: Iterable[Option], guide: str) -> _Par
         allow_abbrev=False,
     )
     for option in options:
-        if option.values:
-            default = option.values[0]
+        if not _takes(option):
+            parser.add_argument(*option.flags, action="store_true", help=option.meaning)
+        elif option.values:
             parser.add_argument(
-                *option.flags, choices=option.values, default=default, help=option.meaning
+                *option.flags, choices=option.values, default=option.default, help=option.meaning
             )
         else:
-            parser.add_argument(*option.flags, action="store_true", help=option.meaning)
+            fits = _FORMS.get(option.form, _filled)
+            parser.add_argument(*option.flags, metavar=option.form, type=fits, help=option.meaning)
     return parser
+
+
+def _takes(option: Option) -> bool:
+    return bool(option.values or option.form)
+
+
+def _key(option: Option) -> str:
+    return option.flags[-1].lstrip("-").replace("-", "_")
+
+
+def _seconds(word: str) -> str:
+    try:
+        is_one = 0 < float(word) < float("inf")
+    except ValueError:
+        is_one = False
+    return word if is_one else _unfit("a number of seconds above 0")
+
+
+def _count(word: str) -> str:
+    return word if word.isascii() and word.isdigit() and int(word) else _unfit("a number above 0")
+
+
+def _filled(word: str) -> str:
+    return word or _unfit("more than nothing")
+
+
+def _unfit(wanted: str) -> NoReturn:
+    raise argparse.ArgumentTypeError(f"must be {wanted}")
+
+
+_FORMS = {"SECONDS": _seconds, "N": _count}
+
+
+def _refuse_rest(
+    word: str, command: Command | None, options: Iterable[Option], parser: _Parser
+) -> NoReturn:
+    if command is not None and command.argument and not word.startswith("-"):
+        problem = f"{command.argument[0]} is one argument: put it in quotes"
+        raise _Misunderstood(problem, f"{parser.prog} --help")
+    flags = [flag for option in options for flag in option.flags]
+    _refuse("option" if word.startswith("-") else "argument", word, flags, parser)
 
 
 def _refuse(what: str, word: str, known: Iterable[str], parser: _Parser) -> NoReturn:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.cli.commands import COMMANDS, COMMON, GUIDE, TOP, Command, Option
+from holdfast.cli.parser import command_form
 
 _HEAD = """\
 # The command line
@@ -27,8 +28,11 @@ def page() -> str:
 
 def _command(command: Command) -> str:
     examples = "\n".join(f"# {meaning}\n{line}" for line, meaning in command.examples)
-    text = f"{command.description}\n\n```sh\n{examples}\n```"
-    return _section(f"holdfast {command.name}", text, (*command.options, *COMMON))
+    usage = f"holdfast {command.name} {command_form(command)}"
+    text = f"`{usage}`\n\n{command.description}\n\n```sh\n{examples}\n```"
+    argument = [Option((command.argument[0],), command.argument[1])] if command.argument else []
+    options = (*argument, *command.options, *COMMON)
+    return _section(f"holdfast {command.name}", text, options)
 
 
 def _section(title: str, text: str, options: tuple[Option, ...]) -> str:
@@ -39,7 +43,7 @@ def _table(options: tuple[Option, ...]) -> Iterator[str]:
     yield from ("| option | meaning |", "| --- | --- |")
     for option in options:
         flags = ", ".join(f"`{flag}`" for flag in option.flags)
-        values = f" {', '.join(option.values)}" if option.values else ""
+        values = f" {', '.join(option.values) or option.form}".rstrip()
         yield f"| {flags}{values} | {option.meaning} |"
 
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-import shutil
+import logging
 import signal
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TextIO
 
 from holdfast.app.settings import Settings, load
+from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Misuse, Request
 from holdfast.cli.core.error_page import error_page
-from holdfast.cli.core.look import Look, look
 from holdfast.cli.core.printable import printable
+from holdfast.cli.core.turn_record import Result, result_record
 from holdfast.cli.failures import OutputLost, UsageWrong
+from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, write
-from holdfast.failures import Failure, boundary, to_wire
+from holdfast.failures import Failure, boundary
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
 
@@ -31,60 +32,109 @@ def run(request: Request | Misuse) -> int:
             if isinstance(request, Misuse):
                 raise UsageWrong(problem=request.problem, read_on=request.read_on)
             settings = load()
-            return _carry_out(request, settings)
+            outcome = _carry_out(request, settings)
+            _emit(outcome.answer)
+            is_told = request.is_json
     except Failure as failure:
-        _report(failure.stamped(time.time()), request, settings)
-        return failure.kind.exit_status
-
-
-def _carry_out(request: Request, settings: Settings) -> int:
-    status, answer = 0, request.page
-    if answer is None:
-        from holdfast.cli.doctor import doctor  # the only command so far
-
-        status, answer = doctor(request, settings, _look(sys.stdout, request, settings))
-    _emit(answer)
+        outcome, is_told = Outcome(failure=failure), False
+    status = outcome.status
+    if outcome.failure is not None:
+        status = _fail(outcome.failure, request, settings, is_told=is_told)
+    if outcome.hint:
+        complain(f"{outcome.hint}\n")
     return status
+
+
+def _carry_out(request: Request, settings: Settings) -> Outcome:
+    if request.page is not None:
+        return Outcome(answer=request.page)
+    if not settings.debug:
+        # What the event loop grumbles about, such as a child that somebody else has seen end, is
+        # no word of ours to a person.
+        logging.getLogger("asyncio").addHandler(logging.NullHandler())
+    return _command(request.command)(request, settings)
+
+
+def _command(name: str) -> Callable[[Request, Settings], Outcome]:
+    """What carries a command out, imported only now."""
+    match name:
+        case "codex ask":
+            from holdfast.cli.codex_ask import ask
+
+            return ask
+        case "codex threads":
+            from holdfast.cli.codex_threads import threads
+
+            return threads
+        case _:
+            from holdfast.cli.doctor import doctor
+
+            return doctor
 
 
 def _emit(answer: str) -> None:
     """Write all of it to standard output, or raise."""
     try:
         write(answer)
-    except BrokenPipeError:
-        abandon(1)
-        raise SystemExit(READER_GONE) from None
     except OSError as error:
         abandon(1)
         raise OutputLost(reason=error.strerror or str(error)) from error
 
 
-def _report(failure: Failure, request: Request | Misuse, settings: Settings | None) -> None:
-    """Say what went wrong, once: to a program on standard output, to a person on the other."""
+def _fail(
+    failure: Failure, request: Request | Misuse, settings: Settings | None, *, is_told: bool
+) -> int:
+    """Tell a failure, once, and keep it; a reader that has left is neither told nor blamed."""
+    if _is_reader_gone(failure):
+        return READER_GONE
+    from holdfast.cli.reporting import keep
+
+    failure.stamped(time.time())
+    try:
+        if not is_told:
+            _tell(failure, request, settings)
+    except OutputLost as lost:
+        if _is_reader_gone(lost):
+            return READER_GONE
+        complain(_page(failure, request, settings))
+    finally:
+        keep(failure, settings)
+    return failure.kind.exit_status
+
+
+def _is_reader_gone(failure: Failure) -> bool:
+    return isinstance(failure, OutputLost) and isinstance(failure.__cause__, BrokenPipeError)
+
+
+def _tell(failure: Failure, request: Request | Misuse, settings: Settings | None) -> None:
+    """Say what went wrong: to a program on standard output, to a person on the other."""
     if request.is_json and not isinstance(failure, OutputLost):
-        _emit(json.dumps(to_wire(failure)) + "\n")
-        return
+        _emit(json.dumps(_record(failure, request.command)) + "\n")
+    else:
+        complain(_page(failure, request, settings))
+
+
+def _record(failure: Failure, command: str) -> dict[str, object]:
+    from holdfast.cli.reporting import reported
+
+    wire = reported(failure)
+    return result_record(Result(), error=wire) if command == "codex ask" else wire
+
+
+def _page(failure: Failure, request: Request | Misuse, settings: Settings | None) -> str:
+    from holdfast.cli.reporting import readable
+
     if isinstance(failure, UsageWrong):
-        text = f"holdfast: {printable(failure.problem)}\nTry: {failure.read_on}\n"
+        page = f"holdfast: {printable(failure.problem)}\nTry: {failure.read_on}\n"
     else:
         is_verbose = _wants_details(request, settings)
-        text = error_page(failure, _look(sys.stderr, request, settings), is_verbose=is_verbose)
-    complain(text)
+        page = error_page(failure, look_for(sys.stderr, request, settings), is_verbose=is_verbose)
+    return readable(page)
 
 
 def _wants_details(request: Request | Misuse, settings: Settings | None) -> bool:
     is_asked = isinstance(request, Request) and request.is_verbose
     return is_asked or (settings is not None and settings.debug)
-
-
-def _look(stream: TextIO | None, request: Request | Misuse, settings: Settings | None) -> Look:
-    return look(
-        wanted="auto" if isinstance(request, Misuse) else request.colour,
-        is_terminal=stream is not None and stream.isatty(),
-        colourless=settings is None or settings.colourless,
-        encoding=getattr(stream, "encoding", "ascii"),
-        columns=shutil.get_terminal_size().columns,
-    )
 
 
 @contextmanager

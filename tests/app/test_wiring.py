@@ -1,0 +1,32 @@
+"""The parts, put together as the settings say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.app.failures import SettingInvalid
+from holdfast.app.settings import parse
+from holdfast.app.wiring import failures_kept, telemetry
+from holdfast.telemetry import read_failures
+
+WRONG = SettingInvalid(variable="HOLDFAST_DEBUG", value="perhaps", allowed="a claim")
+
+
+@pytest.mark.promise("T7")
+def test_a_failure_is_kept_in_the_state_directory(tmp_path: Path) -> None:
+    settings = parse({"HOLDFAST_HOME": str(tmp_path)}, person=tmp_path)
+    telemetry(settings).record(WRONG)
+    (kept,) = read_failures(failures_kept(settings))
+
+    assert failures_kept(settings) == tmp_path / "state" / "failures"
+    assert (kept.code, kept.facts) == (WRONG.code, WRONG.facts)
+
+
+def test_a_state_directory_that_is_none_fails_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    settings = parse({"HOLDFAST_HOME": str(file)}, person=tmp_path)
+
+    telemetry(settings).record(WRONG)
