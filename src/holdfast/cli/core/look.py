@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import Enum
 
 WIDTH_LEAST, WIDTH_MOST = 30, 100
@@ -28,10 +28,11 @@ class Signs:
     bad: str
     none: str
     leads_to: str
+    more: str  # stands for what is left out
 
 
-FINE = Signs(good="✓", careful="!", bad="✗", none="–", leads_to="→")  # noqa: RUF001  # a dash is meant
-PLAIN = Signs(good="+", careful="!", bad="x", none="-", leads_to=">")
+FINE = Signs(good="✓", careful="!", bad="✗", none="–", leads_to="→", more="…")  # noqa: RUF001  # a dash is meant
+PLAIN = Signs(good="+", careful="!", bad="x", none="-", leads_to=">", more="...")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def look(*, wanted: str, is_terminal: bool, colourless: bool, encoding: str, col
 
 def _can_encode(signs: Signs, encoding: str) -> bool:
     try:
-        (signs.good + signs.bad + signs.none + signs.leads_to).encode(encoding)
+        "".join(astuple(signs)).encode(encoding)
     except (UnicodeEncodeError, LookupError):
         return False
     return True
