@@ -1,5 +1,8 @@
 """JSON-RPC peers over transports that may fail in every way."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from holdfast.rpc.child import ChildTransport, spawn
 from holdfast.rpc.connection import Connection, Terms
 from holdfast.rpc.core.backlog import Overflow
@@ -15,6 +18,13 @@ from holdfast.rpc.launch import Command
 from holdfast.rpc.ports import Follower, Transport
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.unix import UnixServer, UnixTransport, connect, listen
+
+if TYPE_CHECKING:
+    from holdfast.rpc.stdio import StdioTransport
+    from holdfast.rpc.websocket import WebSocketTransport, connect_websocket
+    from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket
+    from holdfast.rpc.websocket_server_loop import ServerLimits
+    from holdfast.rpc.websocket_stream_loop import WebSocketLimits
 
 __all__ = [
     "HELLO",
@@ -33,23 +43,46 @@ __all__ = [
     "Overflow",
     "Remains",
     "Rhythm",
+    "ServerLimits",
     "Service",
+    "StdioTransport",
     "Subscription",
     "Tail",
     "Terms",
     "Transport",
     "UnixServer",
     "UnixTransport",
+    "WebSocketLimits",
+    "WebSocketServer",
+    "WebSocketTransport",
     "Welcome",
     "connect",
+    "connect_websocket",
     "excerpt",
     "foreign_error",
     "heartbeat",
     "introduce",
     "join",
     "listen",
+    "listen_websocket",
     "of_child",
     "own_error",
     "spawn",
     "welcoming",
 ]
+
+_LOADED_WHEN_ASKED = {
+    "ServerLimits": "websocket_server_loop",
+    "StdioTransport": "stdio",
+    "WebSocketLimits": "websocket_stream_loop",
+    "WebSocketServer": "websocket_server",
+    "WebSocketTransport": "websocket",
+    "connect_websocket": "websocket",
+    "listen_websocket": "websocket_server",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_WHEN_ASKED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LOADED_WHEN_ASKED[name]}"), name)

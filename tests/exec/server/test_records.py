@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.exec.server.records import ProcessRecord, Records, SessionRecord
 from holdfast.world import SystemDisk
-from holdfast.world.failures import DiskOccupied
+from holdfast.world.failures import DiskOccupied, StoreTooNew
 
 
 def process(key: str, started: int) -> ProcessRecord:
@@ -60,3 +60,13 @@ def test_a_disk_that_refuses_is_named(records: Records) -> None:
     records.keep_process(process("a", 1))
     with pytest.raises(DiskOccupied), records.naming("a"):
         records.keep_process(process("a", 1))
+
+
+def test_what_a_newer_server_wrote_is_not_touched(tmp_path: Path, records: Records) -> None:
+    records.keep_process(process("a", 1))
+    (tmp_path / "state/processes/a/meta.json").write_bytes(b'{"version":2,"other":"form"}')
+    (tmp_path / "state/sessions/s").write_bytes(b'{"version":2}')
+
+    for read in (records.processes, records.sessions):
+        with pytest.raises(StoreTooNew):
+            list(read())

@@ -1,4 +1,4 @@
-"""All sessions of a server: begun, resumed, taken over, forgotten, and adopted from the last."""
+"""All sessions of a server: begun, resumed, taken over, adopted and forgotten."""
 
 from __future__ import annotations
 

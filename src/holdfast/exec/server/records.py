@@ -16,9 +16,17 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.world import Disk, disk_failure, replace_file
+from holdfast.world.failures import StoreTooNew
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 _META = "meta.json"
+_VERSION = 1
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    """What every record says first."""
+
+    version: int = 0
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
@@ -26,7 +34,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
 
     id: str
     place: str
-    version: int = 1
+    version: int = _VERSION
 
 
 class ProcessRecord(msgspec.Struct, frozen=True):
@@ -38,7 +46,7 @@ class ProcessRecord(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     tty: bool
     started_at_ms: int
-    version: int = 1
+    version: int = _VERSION
 
 
 class Records:
@@ -109,6 +117,12 @@ class Records:
 
 
 def _read(path: Path, kind: type[_Record]) -> _Record | None:
+    """Read a record; None if it is none. What a newer server wrote is not ours to misread."""
     with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return msgspec.json.decode(path.read_bytes(), type=kind)
+        raw = path.read_bytes()
+        found = msgspec.json.decode(raw, type=_Versioned).version
+        if found > _VERSION:
+            schema = "exec-server records"
+            raise StoreTooNew(path=str(path), schema=schema, found=found, newest=_VERSION)
+        return msgspec.json.decode(raw, type=kind)
     return None

@@ -24,11 +24,8 @@ from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
 from holdfast.exec.server.records import Records
 from holdfast.failures import Failure, boundary, ungrouped
-from holdfast.rpc import Transport
+from holdfast.rpc import ServerLimits, StdioTransport, Transport, WebSocketServer, listen_websocket
 from holdfast.rpc.failures import ConnectionClosed
-from holdfast.rpc.stdio import StdioTransport
-from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket
-from holdfast.rpc.websocket_server_loop import ServerLimits
 from holdfast.telemetry import Telemetry
 from holdfast.world import Clock, SystemClock, SystemDisk
 

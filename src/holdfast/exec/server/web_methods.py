@@ -1,4 +1,4 @@
-"""The web method: requests that the server makes for a client, answered whole or as they come."""
+"""The web method: requests made for a client, answered whole or as the answer comes."""
 
 from __future__ import annotations
 
