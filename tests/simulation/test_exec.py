@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -45,12 +46,8 @@ class User:
     async def work(self, name: str) -> None:
         chance = self.trial.chance
         await anyio.sleep(chance.uniform(0.0, TROUBLE))
-        is_cat = chance.random() < 0.4
-        argv = (
-            ("cat", str(chance.choice([2, 20])))
-            if is_cat
-            else ("print", str(chance.choice([3, 30, 80])))
-        )
+        is_cat = chance.random() < 0.5
+        argv = ("cat", "10000") if is_cat else ("print", str(chance.choice([3, 30, 80])))
         command = Command(argv=argv, cwd="/", env={}, has_stdin=is_cat)
         try:
             process = await self.client.start(
@@ -68,12 +65,17 @@ class User:
             await self._follow(process)
 
     async def _write(self, process: Process) -> None:
+        """Write ten lines, then end the process; that its end is unknown once is no excuse."""
         sent = self.accepted.setdefault(process.id, [])
         try:
             for number in range(10):
                 await process.write(b"%s says %d\n" % (process.id.encode(), number))
                 sent.append(b"%s says %d\n" % (process.id.encode(), number))
                 await anyio.sleep(self.trial.chance.choice([0.0, 0.1, 2.0]))
+            while process.status is None:
+                with suppress(OutcomeUnknown):
+                    await process.terminate()
+                    await process.wait()
         except Failure as failure:
             self.trial.note(process.id, "write", failure.code)
 
@@ -128,7 +130,8 @@ class Trouble:
     def _stall(self) -> None:
         """Half open, or a black hole: nothing arrives any more, and nobody is told."""
         if self._server.links:
-            for end in self._chance.choice([self._server.links[-1], self._server.links[-1][:1]]):
+            ends = self._server.links[-1]
+            for end in self._chance.choice([ends, ends[:1], ends[1:]]):
                 end.outgoing.delay = 10_000.0
 
     def _jitter(self) -> None:
@@ -192,10 +195,13 @@ async def live(trial: Trial, traits: Traits, *, loses_state: bool = False) -> No
 async def some_world(trial: Trial) -> None:
     """Our server or Codex's: with pages, takeover and state, or without; forgetful or not."""
     chance = trial.chance
+    delay = chance.choice([0.01, 1.0])
     if trial.seed % 2:
-        await live(trial, Traits(retained_max=chance.choice([1000, 1000, 10])))
+        retained = chance.choice([1000, 1000, 10])
+        await live(trial, Traits(retained_max=retained, start_delay=delay))
     else:
-        traits = Traits(is_ours=False, takeover=False, retained_max=chance.choice([1000, 20]))
+        retained = chance.choice([1000, 20])
+        traits = Traits(is_ours=False, takeover=False, retained_max=retained, start_delay=delay)
         await live(trial, traits, loses_state=chance.random() < 0.2)
 
 
