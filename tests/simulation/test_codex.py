@@ -20,7 +20,7 @@ from holdfast.codex.failures import CodexInitRejected, CodexInitTimeout, CodexSt
 from holdfast.codex.following import Followed, Reader, Router
 from holdfast.rpc import Connection, Subscription
 from holdfast.rpc.memory import MemoryTransport, pair
-from holdfast.rpc.waiting import Waiter
+from holdfast.rpc.waiter_loop import Waiter
 from holdfast.telemetry import Telemetry
 from holdfast.world.testing import ManualClock, SeededChance
 from tests.plugins.seeds import Sweep

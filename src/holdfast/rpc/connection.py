@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+import math
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -111,10 +111,7 @@ class Connection:
             self._observer.request(method, len(message)),
             self._waiting.expect(id_, method, limit=timeout) as waiter,
         ):
-            with self._noticing_the_end():
-                if not self._transport.offer([message]):
-                    with anyio.CancelScope(deadline=deadline):
-                        await self._transport.send([message])
+            await self._send(message, deadline=deadline)
             answer = await waiter.answer()
         return _read(answer, method, result)
 
@@ -122,9 +119,7 @@ class Connection:
         """Tell, asking for no answer; waits while the other side is slow to read."""
         self._check(method)
         message = self._peer.notification(method, params)
-        with self._noticing_the_end():
-            if not self._transport.offer([message]):
-                await self._transport.send([message])
+        await self._send(message)
 
     def subscribe(
         self,
@@ -176,11 +171,13 @@ class Connection:
             return False
 
     async def _listen(self) -> None:
-        with suppress(Failure), self._noticing_the_end():
+        try:
             while True:
                 batch = await self._transport.receive()
                 self._take(self._peer.receive(batch), sum(map(len, batch)))
                 await self._outbox.has_room()
+        except Failure as failure:
+            self._end(failure)
 
     def _take(self, received: Received, size: int) -> None:
         if received.notifications:
@@ -228,8 +225,10 @@ class Connection:
                 message = self._peer.answer(request.id, outcome)
         except Failure as failure:
             message = self._refused(request, failure)
-        with suppress(Failure), self._noticing_the_end():
+        try:
             await self._transport.send([message])
+        except Failure as failure:
+            self._end(failure)
 
     def _refused(self, request: Request, failure: Failure) -> bytes:
         return self._peer.refuse(request.id, self._terms.service.error_form(failure))
@@ -248,11 +247,12 @@ class Connection:
         if follower in self._followers:
             self._followers.remove(follower)
 
-    @contextmanager
-    def _noticing_the_end(self) -> Generator[None]:
-        """Use the transport in this block: what it raises ended the conversation."""
+    async def _send(self, message: bytes, *, deadline: float = math.inf) -> None:
+        """Hand a message over; what the transport raises ended the conversation."""
         try:
-            yield
+            if not self._transport.offer([message]):
+                with anyio.CancelScope(deadline=deadline):
+                    await self._transport.send([message])
         except Failure as failure:
             self._end(failure)
             raise

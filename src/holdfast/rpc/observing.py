@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import anyio
 
@@ -24,6 +24,8 @@ from holdfast.telemetry.model import (
     StopReason,
 )
 from holdfast.telemetry.model import RequestTimedOut as TimeoutEvent
+
+_UNREPORTED = nullcontext()
 
 
 class Observer:
@@ -50,31 +52,11 @@ class Observer:
         reason = _stop_reason(failure)
         self._telemetry.emit(ConnectionStopped(peer=self._peer, reason=reason, duration=lasted))
 
-    @contextmanager
-    def request(self, method: str, size: int) -> Generator[None]:
+    def request(self, method: str, size: int) -> AbstractContextManager[None]:
         """Report one request of ours, however it ends."""
         if self._telemetry is None or not self._telemetry.wants(Level.WARNING):
-            yield
-            return
-        began = anyio.current_time()
-        result = ResultKind.CANCELLED
-        self._telemetry.emit(RequestStarted(method=method, size=size))
-        try:
-            yield
-            result = ResultKind.OK
-        except RequestTimedOut as failure:
-            result = ResultKind.LOST
-            self._telemetry.emit(TimeoutEvent(method=method, limit=failure.limit))
-            raise
-        except (ConnectionLost, ConnectionClosed):
-            result = ResultKind.LOST
-            raise
-        except Failure:
-            result = ResultKind.ERROR
-            raise
-        finally:
-            lasted = anyio.current_time() - began
-            self._telemetry.emit(RequestStopped(method=method, duration=lasted, result=result))
+            return _UNREPORTED
+        return _reported(self._telemetry, method, size)
 
     def received(self, notifications: Sequence[Notification]) -> None:
         """Report what one read yielded, by method."""
@@ -88,6 +70,29 @@ class Observer:
         if self._telemetry is not None:
             what = "malformed" if isinstance(oddity, Malformed) else "unmatched"
             self._telemetry.emit(ConnectionFaulted(peer=self._peer, error_code=what))
+
+
+@contextmanager
+def _reported(telemetry: Telemetry, method: str, size: int) -> Generator[None]:
+    began = anyio.current_time()
+    result = ResultKind.CANCELLED
+    telemetry.emit(RequestStarted(method=method, size=size))
+    try:
+        yield
+        result = ResultKind.OK
+    except RequestTimedOut as failure:
+        result = ResultKind.LOST
+        telemetry.emit(TimeoutEvent(method=method, limit=failure.limit))
+        raise
+    except (ConnectionLost, ConnectionClosed):
+        result = ResultKind.LOST
+        raise
+    except Failure:
+        result = ResultKind.ERROR
+        raise
+    finally:
+        lasted = anyio.current_time() - began
+        telemetry.emit(RequestStopped(method=method, duration=lasted, result=result))
 
 
 def _stop_reason(failure: Failure) -> StopReason:

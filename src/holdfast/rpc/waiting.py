@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from copy import copy
+from collections.abc import Callable
 
 import anyio
 
@@ -13,37 +11,7 @@ from holdfast.failures import Failure, from_rpc_data
 from holdfast.rpc.core.peer import Peer
 from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 from holdfast.rpc.model import Answer, Refusal, RequestId
-
-
-class Waiter:
-    """One request of ours on its way to an answer or a failure."""
-
-    __slots__ = ("_outcome", "_settled", "limit", "method")
-
-    def __init__(self, method: str, limit: float) -> None:
-        self.method = method
-        self.limit = limit
-        self._settled = anyio.Event()
-        self._outcome: Answer | Failure | None = None
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether it has ended."""
-        return self._outcome is not None
-
-    def settle(self, outcome: Answer | Failure) -> None:
-        """End it; the first outcome stays."""
-        if self._outcome is None:
-            self._outcome = outcome
-            self._settled.set()
-
-    async def answer(self) -> Answer:
-        """Wait for the answer; raise what came instead."""
-        await self._settled.wait()
-        assert self._outcome is not None
-        if isinstance(self._outcome, Failure):
-            raise copy(self._outcome)  # one failure may end many requests: each gets its own
-        return self._outcome
+from holdfast.rpc.waiter_loop import Waiter
 
 
 class Waiting:
@@ -59,18 +27,13 @@ class Waiting:
         self._watched = math.inf  # the deadline that the task waits for
         self._earlier = anyio.Event()
 
-    @contextmanager
-    def expect(self, id_: RequestId, method: str, *, limit: float) -> Generator[Waiter]:
-        """Wait in this block for one answer; leaving it without one gives the request up."""
-        waiter = self._waiters[id_] = Waiter(method, limit)
+    def expect(self, id_: RequestId, method: str, *, limit: float) -> Waiter:
+        """Wait for one answer in the block that the waiter opens."""
+        waiter = Waiter(id_, method, limit=limit, forget=self._forget)
+        self._waiters[id_] = waiter
         if self._peer.in_flight[id_].deadline < self._watched:
             self._earlier.set()
-        try:
-            yield waiter
-        finally:
-            del self._waiters[id_]
-            if not waiter.is_settled:
-                self._give_up(id_)
+        return waiter
 
     def settle(self, answer: Answer | Refusal) -> None:
         """Hand an answer to whoever waits for it."""
@@ -96,6 +59,11 @@ class Waiting:
         self._give_up(id_)
         if (waiter := self._waiters.get(id_)) is not None:
             waiter.settle(RequestTimedOut(method=waiter.method, limit=waiter.limit))
+
+    def _forget(self, waiter: Waiter) -> None:
+        del self._waiters[waiter.id]
+        if not waiter.is_settled:
+            self._give_up(waiter.id)
 
     def _give_up(self, id_: RequestId) -> None:
         if (farewell := self._peer.give_up(id_)) is not None:

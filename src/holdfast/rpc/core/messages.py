@@ -26,6 +26,7 @@ Message = Notification | Request | Answer | Refusal | Malformed
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _TEXT_MAX = 2000
 _ID_BITS_MAX = 64  # an id is echoed in answers: bound what a stranger makes us repeat
+_HAS_ID = b'{"id"'  # what most answers begin with, and no notification does
 _JSONRPC = b'{"jsonrpc":"2.0",'
 
 
@@ -53,10 +54,11 @@ _write = msgspec.json.Encoder().encode
 
 def read(message: bytes) -> Message:
     """Sort out one message; never raises, whatever the bytes are."""
-    try:
-        return _read_notification(message)  # by far the most frequent: worth a path of its own
-    except UNREADABLE:
-        pass
+    if not message.startswith(_HAS_ID):
+        try:
+            return _read_notification(message)  # by far the most frequent: worth a path of its own
+        except UNREADABLE:
+            pass
     try:
         envelope = _read_envelope(message)
     except UNREADABLE as error:

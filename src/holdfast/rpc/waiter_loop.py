@@ -1,0 +1,60 @@
+"""Wait for the outcome of one request at the least cost that an event loop allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from copy import copy
+from types import TracebackType
+from typing import Self
+
+from holdfast.failures import Failure
+from holdfast.rpc.model import Answer, RequestId
+
+
+class Waiter:
+    """One request of ours on its way to an answer or a failure.
+
+    Its block is where that is waited for: leaving it without an outcome gives the request up.
+    """
+
+    __slots__ = ("_arrival", "_forget", "_outcome", "id", "limit", "method")
+
+    def __init__(
+        self, id_: RequestId, method: str, *, limit: float, forget: Callable[[Waiter], None]
+    ) -> None:
+        self.id, self.method, self.limit = id_, method, limit
+        self._forget = forget
+        self._arrival: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._outcome: Answer | Failure | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it has ended."""
+        return self._outcome is not None
+
+    def settle(self, outcome: Answer | Failure) -> None:
+        """End it; the first outcome stays."""
+        if self._outcome is None:
+            self._outcome = outcome
+            if not self._arrival.done():  # it is cancelled with whoever waited
+                self._arrival.set_result(None)
+
+    async def answer(self) -> Answer:
+        """Wait for the answer; raise what came instead."""
+        await self._arrival
+        assert self._outcome is not None
+        if isinstance(self._outcome, Failure):
+            raise copy(self._outcome)  # one failure may end many requests: each gets its own
+        return self._outcome
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._forget(self)
