@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.exec.keeper.protocol import MARK, KeeperName
-from holdfast.exec.orphans import kill, kill_marked, orphans
+from holdfast.exec.orphans import kill, kill_held, orphans
 from tests.exec.planes import keeping_in, shell
 
 pytestmark = [
@@ -42,7 +42,7 @@ def test_who_is_an_orphan(keeper: KeeperName, is_orphan: bool) -> None:
 
         assert kill(found) == len(expected)
         if not is_orphan:
-            assert kill_marked([key]) == 1
+            assert kill_held(keeper) == 1
         assert process.wait(timeout=20) == -signal.SIGKILL
         assert kill(found) == 0
 

@@ -16,6 +16,7 @@ from typing import Self
 
 from holdfast.exec.failures import KeeperLost, StartFailed
 from holdfast.exec.keeper.protocol import (
+    KeeperName,
     Malformed,
     Message,
     close_all,
@@ -27,7 +28,7 @@ from holdfast.exec.keeper.protocol import (
     texts,
 )
 from holdfast.exec.keeping import Summoned, lock_state, summon
-from holdfast.exec.orphans import kill_marked
+from holdfast.exec.orphans import kill_held
 from holdfast.exec.wire import Stream
 
 KILLED_STATUS = 137  # what a process ends with when SIGKILL ends it
@@ -150,6 +151,7 @@ class Keeping:
         self._lock, self._connection = lock, summoned.connection
         self.pid, self.version = summoned.pid, summoned.version
         self.was_there = summoned.was_there
+        self._keeper = KeeperName.of(summoned.pid)
         self._kept: dict[str, Kept] = {}
         self._asked: deque[_Question] = deque()
         self._outgoing: deque[Message] = deque()
@@ -304,7 +306,7 @@ class Keeping:
         """The keeper is gone: end what it held, and say so to everyone who waits."""
         if not self._lost.done():
             self._hang_up(KeeperLost(reason=reason))
-            kill_marked(self._kept)
+            kill_held(self._keeper)
             for kept in list(self._kept.values()):
                 kept.exited(KILLED_STATUS)
 

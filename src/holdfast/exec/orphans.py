@@ -48,11 +48,11 @@ def kill(found: Collection[Marked]) -> int:
     return sum(_killed(process) for process in found)
 
 
-def kill_marked(keys: Collection[str]) -> int:
-    """Kill all that carry one of these keys, until nobody who does is left to be found."""
+def kill_held(keeper: KeeperName) -> int:
+    """Kill all that this keeper held, with their descendants, until nobody is left to be found."""
     count = 0
     for _ in range(_ROUNDS_MAX):  # somebody may fork while we look
-        killed = kill([process for process in _marked() if process.key in keys])
+        killed = kill([process for process in _marked() if process.keeper == keeper])
         if not killed:
             break
         count += killed
