@@ -93,6 +93,7 @@ HARMLESS: list[tuple[Rule, str, str]] = [
         "rpc/peer.py",
         "class A:\n" + METHODS.replace("    def", "    @property\n    def"),
     ),
+    (sizes.few_methods, "rpc/peer.py", "class A:\n" + METHODS.replace("def ", "def test_")),
     (words.telling_name, "runs/manager.py", ""),
     (words.public_promise, "rpc/peer.py", "def _f(): ...\nclass _A:\n    def f(self): ..."),
     (words.public_promise, "rpc/peer.py", 'class A(B):\n    """A."""\n    def f(self): ...'),
