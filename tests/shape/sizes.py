@@ -36,7 +36,7 @@ def small_function(source: Source) -> Iterator[str]:
 
 
 def few_methods(source: Source) -> Iterator[str]:
-    """At most 12 public methods in a class; properties are read and tests run, nobody calls them."""
+    """At most 12 public methods in a class; properties are read, and tests run by themselves."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ClassDef):
             public = {m.name for m in node.body if isinstance(m, Function) and _is_method(m)}
