@@ -26,6 +26,23 @@ Json = dict[str, Any]  # Any: JSON, as the protocol defines it
 PATH = {"PATH": os.environ.get("PATH", os.defpath)}
 
 
+async def until(holds: Callable[[], bool], *, within: float = 10.0) -> None:
+    """Wait until something is so that has no event of its own."""
+    with anyio.fail_after(within):
+        while not holds():  # noqa: ASYNC110  # see above
+            await anyio.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether there is such a process."""
+    return Path(f"/proc/{pid}").exists()
+
+
+def names(directory: Path) -> list[str]:
+    """What is in a directory."""
+    return sorted(path.name for path in directory.iterdir())
+
+
 class Refused(Exception):
     """The server answered with an error."""
 

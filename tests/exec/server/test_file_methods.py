@@ -6,12 +6,11 @@ import base64
 import os
 from pathlib import Path
 
-import anyio
 import pytest
 
 from holdfast.exec.core.file_uri import uri_of
 from tests.exec.server.housing import housed
-from tests.exec.server.talking import Json, Refused, Talk
+from tests.exec.server.talking import Json, Refused, Talk, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -270,8 +269,6 @@ async def test_open_files_go_with_their_connection(tmp_path: Path, place: Path) 
             ] == -32600
         async with server.talk(session=talk.session) as again:
             code, _ = await refusal(again, "fs/readBlock", handleId="1", offset=0, len=1)
-        with anyio.fail_after(5):
-            while len(os.listdir("/proc/self/fd")) > before:
-                await anyio.sleep(0.01)
+        await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
     assert code == -32004

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.exec.core.sessions import Policy
 from tests.exec.server.housing import housed
-from tests.exec.server.talking import Refused, Talk
+from tests.exec.server.talking import Refused, Talk, is_alive, names, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -25,11 +25,11 @@ async def page(talk: Talk, name: str, after: int) -> tuple[bytes, int]:
     return b"".join(base64.b64decode(c["chunk"]) for c in found["chunks"]), found["nextSeq"]
 
 
-async def gone(pid: int) -> None:
-    """Wait until a process has ended."""
+async def forgotten(talk: Talk) -> None:
+    """Wait until the session has no process any more."""
     with anyio.fail_after(5):
-        while Path(f"/proc/{pid}").exists():
-            await anyio.sleep(0.01)
+        while (await talk.call("process/list"))["processes"]:  # noqa: ASYNC110  # it must be asked
+            await anyio.sleep(0.05)
 
 
 async def test_a_session_outlives_its_connection(tmp_path: Path) -> None:
@@ -94,12 +94,12 @@ async def test_a_session_that_nobody_comes_back_for_ends_with_its_processes(
             await first.start("p", "sleep", "60")
             (listed,) = (await first.call("process/list"))["processes"]
             await anyio.sleep(0.8)  # attached, it is kept for ever
-            assert Path(f"/proc/{listed['pid']}").exists()
-        await gone(listed["pid"])
+            assert is_alive(listed["pid"])
+        await until(lambda: not is_alive(listed["pid"]))
         async with server.talk(introduced=False) as second:
             with pytest.raises(Refused) as refused:
                 await second.introduce(first.session)
-        left = list((tmp_path / "sessions").iterdir()), list((tmp_path / "processes").iterdir())
+        left = names(tmp_path / "sessions"), names(tmp_path / "processes")
 
     assert (refused.value.code, refused.value.failure) == (-32600, "EXEC_SESSION_EXPIRED")
     assert left == ([], [])
@@ -111,9 +111,7 @@ async def test_a_closed_process_stays_readable_for_a_while_then_its_name_is_free
     async with housed(tmp_path, Policy(detached_ttl=0.5)) as server, server.talk() as talk:
         await talk.run("p", "echo", "hi")
         assert (await page(talk, "p", 0))[0] == b"hi\n"
-        with anyio.fail_after(5):
-            while (await talk.call("process/list"))["processes"]:
-                await anyio.sleep(0.05)
+        await forgotten(talk)
         await talk.start("p", "true")
 
 
@@ -121,10 +119,8 @@ async def test_what_a_process_left_running_behind_it_lives_on(tmp_path: Path) ->
     async with housed(tmp_path, Policy(detached_ttl=0.3)) as server, server.talk() as talk:
         await talk.run("p", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!")
         pid = int(talk.output("p"))
-        with anyio.fail_after(5):
-            while (await talk.call("process/list"))["processes"]:
-                await anyio.sleep(0.05)
-        alive = Path(f"/proc/{pid}").exists()
+        await forgotten(talk)
+        alive = is_alive(pid)
         os.kill(pid, 9)
 
     assert alive
@@ -157,7 +153,7 @@ async def test_a_lost_keeper_is_told_to_every_process(tmp_path: Path) -> None:
         server.house.plane.lose(await server.workshop.keeping.wait_lost())
         await talk.closed("p")
         found = await talk.call("process/read", processId="p")
-        await gone(listed["pid"])
+        await until(lambda: not is_alive(listed["pid"]))
         with pytest.raises(Refused) as refused:
             await talk.start("q", "true")
 

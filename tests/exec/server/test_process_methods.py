@@ -7,11 +7,10 @@ import os
 import signal
 from pathlib import Path
 
-import anyio
 import pytest
 
 from tests.exec.server.housing import housed
-from tests.exec.server.talking import PATH, Json, Refused, Talk
+from tests.exec.server.talking import PATH, Json, Refused, Talk, names, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -74,7 +73,7 @@ async def test_what_cannot_be_started_is_refused_in_order_and_frees_its_name(
         ]
         await talk.start("p", "true")
         taken = await refusal(talk, "process/start", **start("p", "true"))
-        left = list((tmp_path / "processes").iterdir())
+        left = names(tmp_path / "processes")
 
     assert [(code, failure) for code, _, failure in refused] == [
         (-32602, "EXEC_REQUEST_INVALID"),
@@ -221,9 +220,7 @@ async def test_a_start_that_is_terminated_gives_its_name_to_a_newer_one(tmp_path
         await talk.until(lambda: set(asked) <= talk.answers.keys())
         said = [talk.answers[number] for number in asked]
         await talk.closed("p")
-        with anyio.fail_after(5):
-            while len(list((tmp_path / "processes").iterdir())) > 1:
-                await anyio.sleep(0.01)
+        await until(lambda: len(names(tmp_path / "processes")) == 1)
 
     assert said[0]["error"]["message"] == "process p start was cancelled"
     assert said[1]["error"]["message"] == "process id p is starting"

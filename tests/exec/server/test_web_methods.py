@@ -17,7 +17,10 @@ from tests.exec.server.talking import Json, Refused, Talk
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\n\r\nhello"
-CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n"
+)
 TO_THE_END = b"HTTP/1.0 200 OK\r\n\r\nuntil the end"
 BROKEN = b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"
 
