@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.exec.core.file_uri import uri_of
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import PATH, Json, Refused, Talk, names, until
 
@@ -106,6 +107,15 @@ async def test_a_process_runs_where_and_with_what_it_was_told(tmp_path: Path) ->
 
     assert ran == (0, f"{place}\nme\n/home/x 1 .\n".encode())
     assert named == (0, b"other\n")
+
+
+async def test_a_process_runs_in_a_directory_of_any_name(tmp_path: Path) -> None:
+    place = os.fsencode(tmp_path) + b"/\xff%"
+    os.mkdir(place)
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        ran = await talk.run("p", "pwd", cwd=uri_of(place))
+
+    assert ran == (0, place + b"\n")
 
 
 async def test_reads_are_paged_and_waited_for(tmp_path: Path) -> None:
