@@ -15,16 +15,16 @@ ENDED = Progress(next_seq=9, exit_seq=4, closed_seq=8)
 @pytest.mark.parametrize(
     ("progress", "last", "bytes_max", "expected"),
     [
-        (RUNNING, None, None, Reach(7, False, False, is_complete=True)),
-        (RUNNING, 6, None, Reach(7, False, False, is_complete=True)),
-        (RUNNING, 6, 100, Reach(7, False, False, is_complete=True)),
-        (RUNNING, 3, 100, Reach(4, False, False, is_complete=False)),
-        (ENDED, None, 100, Reach(9, True, True, is_complete=True)),
-        (ENDED, 7, None, Reach(9, True, True, is_complete=True)),
-        (ENDED, 7, 100, Reach(8, True, True, is_complete=True)),
+        (RUNNING, None, None, Reach(7, False, False, is_last=True)),
+        (RUNNING, 6, None, Reach(7, False, False, is_last=True)),
+        (RUNNING, 6, 100, Reach(7, False, False, is_last=True)),
+        (RUNNING, 3, 100, Reach(4, False, False, is_last=False)),
+        (ENDED, None, 100, Reach(9, True, True, is_last=True)),
+        (ENDED, 7, None, Reach(9, True, True, is_last=True)),
+        (ENDED, 7, 100, Reach(8, True, True, is_last=True)),
         # An unbounded read that had to stop early speaks of that moment.
-        (ENDED, 3, None, Reach(4, False, False, is_complete=False)),
-        (ENDED, 5, None, Reach(6, True, False, is_complete=False)),
+        (ENDED, 3, None, Reach(4, False, False, is_last=True)),
+        (ENDED, 5, None, Reach(6, True, False, is_last=True)),
     ],
 )
 def test_an_answer_reports(

@@ -9,10 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX
 from holdfast.exec.server.attendant import Attendant
 from holdfast.rpc.memory import pair
 from tests.exec.server.housing import housed
-from tests.exec.server.talking import PATH, Json, Talk
+from tests.exec.server.talking import PATH, Json, Talk, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -91,6 +92,35 @@ async def test_who_came_back_is_told_nothing_before_it_has_caught_up(tmp_path: P
     told = [base64.b64decode(chunk["chunk"]) for chunk in page["chunks"]]
     assert told == [b"two\n"]
     assert second.output("p") == b"three\n"
+
+
+async def test_more_than_an_answer_may_carry_follows_as_news(tmp_path: Path) -> None:
+    size = UNBOUNDED_BYTES_MAX + 2**20
+    async with housed(tmp_path) as server:
+        async with server.talk() as first:
+            await first.start("p", "sh", "-c", f"read x; head -c {size} /dev/zero", pipeStdin=True)
+        async with server.talk(session=first.session) as second:
+            await second.call("process/write", processId="p", chunk="Cg==", writeId="1")
+            await until(lambda: _kept(tmp_path) >= size)
+            page = await second.call("process/read", processId="p")
+            await second.closed("p")
+
+    carried = sum(len(base64.b64decode(chunk["chunk"])) for chunk in page["chunks"])
+    assert (page["exited"], page["closed"]) == (False, False)
+    assert second.of("p")[0]["seq"] == page["nextSeq"]
+    assert carried + len(second.output("p")) == size
+
+
+async def test_who_does_not_ask_is_told_from_where_it_came_back(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server:
+        async with server.talk() as first:
+            await first.start("p", "sh", "-c", "echo one; read x; echo two", pipeStdin=True)
+            await first.until(lambda: bool(first.output("p")))
+        async with server.talk(session=first.session) as second:
+            await second.call("process/write", processId="p", chunk="Cg==", writeId="1")
+            await second.closed("p")
+
+    assert second.output("p") == b"two\n"
 
 
 async def test_who_pages_is_told_the_rest_only_after_the_last_page(tmp_path: Path) -> None:

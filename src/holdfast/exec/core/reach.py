@@ -28,7 +28,7 @@ class Reach:
     next_seq: int
     exited: bool
     closed: bool
-    is_complete: bool  # whether no output stands behind what it carries
+    is_last: bool  # whether the client will not ask for more: what follows is told as news
 
 
 def reach_of(progress: Progress, *, last_seq: int | None, bytes_max: int | None) -> Reach:
@@ -39,14 +39,14 @@ def reach_of(progress: Progress, *, last_seq: int | None, bytes_max: int | None)
     """
     exited, closed = progress.exit_seq is not None, progress.closed_seq is not None
     if last_seq is None:
-        return Reach(progress.next_seq, exited, closed, is_complete=True)
+        return Reach(progress.next_seq, exited, closed, is_last=True)
     has_more = has_output(progress, after_seq=last_seq)
     if bytes_max is not None:
-        return Reach(last_seq + 1, exited, closed, is_complete=not has_more)
+        return Reach(last_seq + 1, exited, closed, is_last=not has_more)
     if has_more:
         seen_exit = progress.exit_seq is not None and progress.exit_seq <= last_seq
-        return Reach(last_seq + 1, seen_exit, closed=False, is_complete=False)
-    return Reach(progress.next_seq, exited, closed, is_complete=True)
+        return Reach(last_seq + 1, seen_exit, closed=False, is_last=True)
+    return Reach(progress.next_seq, exited, closed, is_last=True)
 
 
 def has_output(progress: Progress, *, after_seq: int) -> bool:

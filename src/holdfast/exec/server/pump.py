@@ -30,11 +30,16 @@ _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for 
 
 @dataclass(eq=False)
 class _Watch:
-    """How far the connection has been told about one process; None until it has caught up."""
+    """How far the connection has been told about one process.
+
+    While the client still has to catch up there is no cursor: news will begin at `begin_seq`, by
+    `begin_by` at the latest.
+    """
 
     process: Process
     cursor: int | None
-    begin_at: float
+    begin_seq: int
+    begin_by: float
     stir: Callable[[], None] = field(init=False)
     head: bytes = field(init=False)
 
@@ -71,15 +76,16 @@ class Pump:
         if watch is None or watch.process is not process or watch.cursor is not None:
             return
         process.retention.keep_from(reach.next_seq)
-        watch.begin_at = anyio.current_time() + _CATCH_UP_LONGEST
-        if reach.is_complete or reach.next_seq >= process.retention.next_seq:
-            self._start(watch, reach.next_seq)
+        watch.begin_seq = reach.next_seq
+        watch.begin_by = anyio.current_time() + _CATCH_UP_LONGEST
+        if reach.is_last:
+            self._start(watch)
 
     def catch_up_late(self, now: float) -> None:
         """Begin with the news where the client has not asked for what it missed in time."""
         for watch in self._watches.values():
-            if watch.cursor is None and watch.begin_at <= now:
-                self._start(watch, watch.process.retention.next_seq)
+            if watch.cursor is None and watch.begin_by <= now:
+                self._start(watch)
 
     def stop(self) -> None:
         """Tell nothing more: the connection has lost its session, or is gone."""
@@ -131,8 +137,8 @@ class Pump:
         return [_message(watch, event) for event in events]
 
     def _watch(self, process: Process, *, cursor: int | None) -> None:
-        begin_at = anyio.current_time() + _CATCH_UP_LONGEST
-        watch = _Watch(process, cursor, begin_at)
+        begin_by = anyio.current_time() + _CATCH_UP_LONGEST
+        watch = _Watch(process, cursor, process.retention.next_seq, begin_by)
         watch.stir = partial(self._stir, watch)
         name = process.record.process
         if (before := self._watches.get(name)) is not None:
@@ -143,9 +149,9 @@ class Pump:
         process.retention.listen(watch.stir)
         self._stir(watch)
 
-    def _start(self, watch: _Watch, cursor: int) -> None:
-        watch.cursor = cursor
-        watch.process.retention.keep_from(cursor)
+    def _start(self, watch: _Watch) -> None:
+        watch.cursor = watch.begin_seq
+        watch.process.retention.keep_from(watch.cursor)
         self._stir(watch)
 
     def _stir(self, watch: _Watch) -> None:
