@@ -75,10 +75,14 @@ class ChaosProxy:
     async def handle(self, near: SocketStream) -> None:
         """Carry one connection."""
         self.dials += 1
-        if self.refuses:
+        try:
+            if self.refuses:
+                raise ConnectionRefusedError
+            far = await anyio.connect_tcp("127.0.0.1", self.port)
+        except OSError:  # or there is no server at the moment
             await _reset(near)
             return
-        async with near, await anyio.connect_tcp("127.0.0.1", self.port) as far:
+        async with near, far:
             link = Link(near, far)
             self.links.append(link)
             async with anyio.create_task_group() as tasks:

@@ -1,0 +1,316 @@
+"""The process plane against the exec-server of Codex: one client, one core for everything.
+
+    python bench/exec.py [--json]
+
+Both servers are started in one run and measured in turn, by our own client. Client, servers and
+their processes share one core, so what a server costs is what the others lack. The keeper is
+counted as a part of our server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median, quantiles
+from time import perf_counter, time
+
+import anyio
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from holdfast.exec import Client, Policy, Process
+from holdfast.exec.failures import ReplayGap
+from holdfast.exec.model import Command, Output
+from holdfast.rpc import Transport
+from holdfast.rpc.core.websocket_address import TcpAddress, read_address
+from holdfast.rpc.websocket import upgrade
+from holdfast.rpc.websocket_dial_loop import dial_tcp
+from holdfast.rpc.websocket_stream_loop import WebSocketLimits
+from tests.parts.codex_binary import install
+
+ENV = {"PATH": "/usr/bin:/bin"}
+POLICY = Policy(window=20.0, wait_first=0.005, wait_longest=0.02, settled=0.001)
+STARTS, WAVE, AT_ONCE = 60, 192, 32
+BULK, STREAMS = 200_000_000, 8
+TICKERS, TICK, TICKS = (200, 500), 1.0, 4
+MISSED, OUTAGES, OUTAGE = (1_000_000, 10_000_000), 5, 0.4
+# A shell that waits without forking: the tickers must cost less than what they measure.
+TICKER = (
+    f"exec 3<><(:); read -t $1 -u 3; "
+    f"for ((n = 0; n < {TICKS}; n++)); do read -t {TICK} -u 3; echo $EPOCHREALTIME; done"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: where it listens, and the processes that it consists of."""
+
+    url: str
+    pids: tuple[int, ...]
+
+    def cpu_seconds(self) -> float:
+        """What it alone has used; the processes that it runs are not counted."""
+        used = 0
+        for pid in self.pids:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used += int(fields[11]) + int(fields[12])
+        return used / os.sysconf("SC_CLK_TCK")
+
+    def rss_mb(self) -> float:
+        """What it has in memory now."""
+        pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in self.pids)
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+@dataclass
+class Figures:
+    """What was measured of one server."""
+
+    numbers: dict[str, float] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Cable:
+    """Dials a server, and can be pulled and plugged in again."""
+
+    url: str
+    plugged: anyio.Event = field(default_factory=anyio.Event)
+    end: socket.socket | None = None
+
+    async def dial(self) -> Transport:
+        """Connect, once there is a cable."""
+        await self.plugged.wait()
+        address = read_address(self.url)
+        assert isinstance(address, TcpAddress)
+        self.end = await dial_tcp(address)
+        return await upgrade(self.end, address, token=None, limits=WebSocketLimits())
+
+    def pull(self) -> None:
+        """End the connection for both sides."""
+        assert self.end is not None
+        self.plugged = anyio.Event()
+        self.end.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def running(argv: list[str], home: Path) -> Iterator[Server]:
+    """Run a server that says its address in its first line."""
+    own = {"HOME": str(home), "CODEX_HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": "src"}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env={**ENV, **own}) as server:
+        assert server.stdout is not None
+        try:
+            url = server.stdout.readline().decode().strip()
+            yield Server(url, (server.pid, *_keepers(home)))
+        finally:
+            server.terminate()
+
+
+def _keepers(home: Path) -> Iterator[int]:
+    """The processes beside a server that hold its processes for it."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            if b"holdfast.exec.keeper" in words and str(home).encode() in b" ".join(words):
+                yield int(entry.name)
+
+
+@asynccontextmanager
+async def connected(server: Server) -> AsyncGenerator[tuple[Client, Cable]]:
+    """Our client, with one of the servers."""
+    cable = Cable(server.url)
+    cable.plugged.set()
+    async with Client(cable.dial, policy=POLICY) as client:
+        yield client, cable
+
+
+def command(*argv: str) -> Command:
+    """A command with nothing around it."""
+    return Command(argv, cwd="/", env=ENV)
+
+
+async def taken(process: Process, bytes_max: int | None = None) -> int:
+    """Read a process to its close, or to so many bytes; return how many came."""
+    size = 0
+    while bytes_max is None or size < bytes_max:
+        events = await process.receive()
+        if not events:
+            break
+        size += sum(len(event.data) for event in events if isinstance(event, Output))
+    return size
+
+
+async def together(count: int, work: Callable[[], Awaitable[object]]) -> float:
+    """Seconds that so many of the same take, side by side."""
+
+    async def one() -> None:
+        await work()
+
+    begin = perf_counter()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(count):
+            tasks.start_soon(one)
+    return perf_counter() - begin
+
+
+async def measure_starts(server: Server, figures: Figures) -> None:
+    """How long a process takes that does nothing, alone and among many."""
+    async with connected(server) as (client, _):
+
+        async def run() -> float:
+            begin = perf_counter()
+            await (await client.start(command("/bin/true"))).wait()
+            return perf_counter() - begin
+
+        async def some() -> None:
+            for _ in range(WAVE // AT_ONCE):
+                await run()
+
+        figures.numbers["true"] = median([await run() for _ in range(STARTS)])
+        figures.numbers["rate"] = WAVE / await together(AT_ONCE, some)
+
+
+async def measure_output(server: Server, figures: Figures) -> None:
+    """How much output arrives in a second, and what a gigabyte costs the server."""
+    async with connected(server) as (client, _):
+        for name, streams in (("one", 1), ("eight", STREAMS)):
+            each = BULK // streams
+
+            async def read(each: int = each) -> None:
+                head = command("/usr/bin/head", "-c", str(each), "/dev/zero")
+                assert await taken(await client.start(head)) == each
+
+            before = server.cpu_seconds()
+            figures.numbers[f"speed {name}"] = BULK / 1e6 / await together(streams, read)
+            figures.numbers[f"cpu {name}"] = (server.cpu_seconds() - before) / (BULK / 1e9)
+
+
+async def measure_tickers(server: Server, figures: Figures, count: int) -> None:
+    """How late the lines of many processes are that each say something now and then."""
+    late: list[float] = []
+    async with connected(server) as (client, _), anyio.create_task_group() as tasks:
+
+        async def listen(process: Process) -> None:
+            async for event in process.events():
+                if isinstance(event, Output):
+                    late.append(time() - float(event.data.split()[-1]))
+
+        # All are there before the first one speaks, and they speak one after the other.
+        lead, begin = count * 0.025, perf_counter()
+        for number in range(count):
+            wait = max(0.01, lead + number / count * TICK - (perf_counter() - begin))
+            argv = ("/bin/bash", "-c", TICKER, "ticker", f"{wait:.3f}")
+            tasks.start_soon(listen, await client.start(command(*argv)))
+    assert len(late) == count * TICKS
+    figures.numbers[f"late {count}"] = quantiles(late, n=100)[98]
+
+
+async def measure_outages(server: Server, figures: Figures, missed: int) -> None:
+    """How long it takes until all is there that was said while there was no connection."""
+    seconds: list[float] = []
+    for _ in range(OUTAGES):
+        async with connected(server) as (client, cable):
+            script = f"sleep 0.1; head -c {missed} /dev/zero; exec sleep 20"
+            process = await client.start(command("/bin/sh", "-c", script))
+            cable.pull()
+            await anyio.sleep(OUTAGE)
+            begin = perf_counter()
+            cable.plugged.set()
+            try:
+                assert await taken(process, missed) == missed
+                seconds.append(perf_counter() - begin)
+                await process.terminate()
+            except ReplayGap:
+                figures.gaps.append(f"outage {missed}")
+                return
+    figures.numbers[f"outage {missed}"] = median(seconds)
+
+
+async def measure(server: Server) -> Figures:
+    """All figures of one server."""
+    figures = Figures()
+    await anyio.sleep(0.5)
+    figures.numbers["rss"] = server.rss_mb()
+    await measure_starts(server, figures)
+    await measure_output(server, figures)
+    for missed in MISSED:
+        await measure_outages(server, figures, missed)
+    for count in TICKERS:
+        await measure_tickers(server, figures, count)
+    figures.numbers["rss after"] = server.rss_mb()
+    return figures
+
+
+def rows(ours: Figures, theirs: Figures) -> list[dict[str, str]]:
+    """The table: each figure of both, and how they compare."""
+
+    def row(what: str, name: str, form: str, target: str, scale: float = 1.0) -> dict[str, str]:
+        def shown(figures: Figures) -> str:
+            return "gap" if name in figures.gaps else form.format(figures.numbers[name] * scale)
+
+        is_comparable = name in ours.numbers and name in theirs.numbers
+        ratio = ours.numbers[name] / theirs.numbers[name] if is_comparable else None
+        return {
+            "what": what,
+            "ours": shown(ours),
+            "codex": shown(theirs),
+            "ours / codex": "" if ratio is None else f"{ratio:.2f}",
+            "target": target,
+        }
+
+    return [
+        row("/bin/true, start to exit, p50", "true", "{:.2f} ms", "<= 0.10", 1e3),
+        row(f"processes a second, {AT_ONCE} in flight", "rate", "{:.0f}/s", ">= 4"),
+        row("output of one process", "speed one", "{:.0f} MB/s", ">= 2.5"),
+        row(f"output of {STREAMS} processes", "speed eight", "{:.0f} MB/s", ">= 2.5"),
+        row("server CPU, one process", "cpu one", "{:.2f} s/GB", "<= 0.30"),
+        row(f"server CPU, {STREAMS} processes", "cpu eight", "{:.2f} s/GB", "<= 0.30"),
+        *(
+            row(f"{count} tickers, delivery p99", f"late {count}", "{:.2f} ms", "<= 1 ms", 1e3)
+            for count in TICKERS
+        ),
+        row("reconnect and catch up 1 MB", f"outage {MISSED[0]}", "{:.1f} ms", "<= 1.0", 1e3),
+        row("reconnect and catch up 10 MB", f"outage {MISSED[1]}", "{:.1f} ms", "<= 100 ms", 1e3),
+        row("memory, idle", "rss", "{:.0f} MB", "<= 0.5"),
+        row("memory, after all this", "rss after", "{:.0f} MB", ""),
+    ]
+
+
+def main() -> None:
+    """Measure both and print the table."""
+    parser = argparse.ArgumentParser(description="Measure the process plane.")
+    parser.add_argument("--json", action="store_true")
+    args = parser.parse_args()
+    codex = str(install())
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    root = Path(tempfile.mkdtemp())
+    listen = ["--listen", "ws://127.0.0.1:0"]
+    server = [sys.executable, "-m", "holdfast.exec.server", *listen, "--no-token"]
+    own = [*server, "--end-processes", "--state", str(root / "state")]
+    try:
+        with running(own, root) as ours:
+            mine = anyio.run(measure, ours, backend_options={"use_uvloop": True})
+        with running([codex, "exec-server", *listen], root) as theirs:
+            other = anyio.run(measure, theirs, backend_options={"use_uvloop": True})
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+    table = rows(mine, other)
+    if args.json:
+        print(json.dumps({"title": "Processes (all on one core)", "rows": table}))
+        return
+    for row in table:
+        print("{what:36} {ours:>10} {codex:>10}  {ours / codex:>6}  {target}".format_map(row))
+
+
+if __name__ == "__main__":
+    main()
