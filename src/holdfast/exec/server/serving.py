@@ -106,7 +106,7 @@ async def _attend(settings: Settings, house: House, announce: Callable[[str], No
         if settings.listen == STDIO:
             transport = StdioTransport(message_bytes_max=_STDIO_BYTES_MAX)
             guests.start_soon(_until_told, guests)
-            await _guest(Attendant(1, transport, house), house.telemetry)
+            await _guest(1, transport, house)
             guests.cancel_scope.cancel()
             return
         limits = ServerLimits(connections_max=_CONNECTIONS_MAX)
@@ -131,18 +131,18 @@ async def _until_told(guests: TaskGroup) -> None:
 async def _accept(server: WebSocketServer, house: House, guests: TaskGroup) -> None:
     with suppress(ConnectionClosed):
         for number in itertools.count(1):
-            transport: Transport = await server.accept()
-            guests.start_soon(_guest, Attendant(number, transport, house), house.telemetry)
+            transport = await server.accept()
+            guests.start_soon(_guest, number, transport, house)
 
 
-async def _guest(attendant: Attendant, telemetry: Telemetry | None) -> None:
+async def _guest(number: int, transport: Transport, house: House) -> None:
     """Attend to one; whatever goes wrong with it is no business of the others."""
     try:
         with boundary("exec.attend"):
-            await attendant.run()
+            await Attendant(number, transport, house).run()
     except Failure as failure:
-        if telemetry is not None:
-            telemetry.record(failure)
+        if house.telemetry is not None:
+            house.telemetry.record(failure)
 
 
 async def _replace_lost(workshop: Workshop, plane: Plane, state: Path) -> None:
