@@ -79,7 +79,7 @@ def conversation(place: Path) -> list[tuple[str, Json | None]]:
         ("process/start", start),
         ("process/start", start),
         ("process/read", {"processId": "none"}),
-        ("process/read", {"processId": "a", "afterSeq": 0, "waitMs": 5000}),
+        ("process/read", {"processId": "a", "afterSeq": 1, "waitMs": 5000}),  # until it is closed
         ("process/write", {"processId": "none", "chunk": "", "writeId": "1"}),
         ("process/write", {"processId": "a", "chunk": "", "writeId": ""}),
         ("process/write", {"processId": "a", "chunk": "*", "writeId": "1"}),

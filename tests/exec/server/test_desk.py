@@ -37,9 +37,9 @@ async def test_nothing_is_served_before_the_handshake(tmp_path: Path) -> None:
     assert failed[0] == -32602
     assert unknown == (-32600, "unknown session id nope")
     assert set(welcome) == {"sessionId", "environmentInfo"}
-    assert welcome["environmentInfo"]["capabilities"] == dict.fromkeys(
-        ["closeStdin", "resize", "list", "kill", "firstRetainedSeq"], True
-    )
+    capabilities = welcome["environmentInfo"]["capabilities"]
+    ours = {"closeStdin", "resize", "list", "kill", "firstRetainedSeq"}
+    assert ours <= {name for name, is_there in capabilities.items() if is_there}
     assert between == (-32600, "client must send initialized before using filesystem methods")
     assert status == {"status": "ready"}
     assert again == (-32600, "initialize may only be sent once per connection")
