@@ -31,6 +31,7 @@ from holdfast.world import Clock, SystemClock, SystemDisk
 
 STDIO = "stdio"
 _CONNECTIONS_MAX = 1024
+_REAPED_LONGEST, _LOOK_AGAIN = 2.0, 0.01
 _STDIO_BYTES_MAX = 64 * 2**20
 
 
@@ -95,9 +96,17 @@ async def _serve_in(state: Path, settings: Settings, announce: Callable[[str], N
             with anyio.CancelScope(shield=True):
                 if settings.end_processes or settings.state is None or settings.listen == STDIO:
                     await plane.end()
+                    await _wait_reaped(workshop.keeping)
                 plane.release()
                 with suppress(Failure):
                     await workshop.keeping.close(end_keeper=True)
+
+
+async def _wait_reaped(keeping: Keeping) -> None:
+    """Let those that were killed go: a keeper that still holds one would not end."""
+    with suppress(Failure), anyio.move_on_after(_REAPED_LONGEST):
+        while not (await keeping.ask({"ask": "end"})).get("is_ending"):
+            await anyio.sleep(_LOOK_AGAIN)
 
 
 async def _attend(settings: Settings, house: House, announce: Callable[[str], None]) -> None:
