@@ -13,17 +13,28 @@ if TYPE_CHECKING:
     from holdfast.exec.client import Client
     from holdfast.exec.core.recovery import Policy
     from holdfast.exec.files import Files
+    from holdfast.exec.operator import Operator, operating
     from holdfast.exec.process import Process
     from holdfast.exec.transport import ProcessTransport
 
-__all__ = ["Client", "Files", "Policy", "Process", "ProcessTransport"]
+__all__ = [
+    "Client",
+    "Files",
+    "Operator",
+    "Policy",
+    "Process",
+    "ProcessTransport",
+    "operating",
+]
 
 _HOME = {
     "Client": "client",
     "Files": "files",
+    "Operator": "operator",
     "Policy": "core.recovery",
     "Process": "process",
     "ProcessTransport": "transport",
+    "operating": "operator",
 }
 
 

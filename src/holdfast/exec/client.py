@@ -117,6 +117,23 @@ class Client:
             raise
         return process
 
+    def resume(self, session_id: str) -> Self:
+        """Take up that session instead of beginning one; to be said before `async with`."""
+        self._session.id = session_id
+        return self
+
+    async def follow(self, listed: ListedProcess, *, after: int = 0) -> Process:
+        """Take up a process of the session that another client started, after an event of it."""
+        sequence = Sequence(listed.process_id, held_bytes_max=self._unread_bytes_max, after=after)
+        feed = Feed(sequence, self._line, self._session)
+        feed.is_started = True
+        self._table.add(feed)
+        command = Command(listed.argv, cwd="", env={}, tty=listed.tty, has_stdin=True)
+        writer = f"-{self._ids.make('writer')}"
+        process = Process(command, feed, self._line, self._session, writer=writer)
+        await feed.catch_up(feed.ask)
+        return process
+
     async def processes(self) -> tuple[ListedProcess, ...]:
         """All processes of the session, oldest first, where the server can list them."""
         if not self.capabilities.list:

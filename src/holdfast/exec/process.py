@@ -25,10 +25,13 @@ class Process:
     its outcome is unknown, and said to be.
     """
 
-    def __init__(self, command: Command, feed: Feed, line: Line, session: Session) -> None:
+    def __init__(
+        self, command: Command, feed: Feed, line: Line, session: Session, *, writer: str = ""
+    ) -> None:
+        """`writer` tells us apart from all others who write to the same process."""
         self.command = command
         self.was_continued = False  # its start was found to have happened after a cut
-        self.stdin = Stdin(feed.process, line, mark=f"{session.id}-{feed.process}")
+        self.stdin = Stdin(feed.process, line, mark=f"{session.id}-{feed.process}{writer}")
         self._feed, self._line, self._session = feed, line, session
 
     @property
@@ -45,6 +48,11 @@ class Process:
     def can_close_stdin(self) -> bool:
         """Whether the server can show it the end of its input."""
         return self._session.capabilities.close_stdin
+
+    @property
+    def can_be_killed(self) -> bool:
+        """Whether the server can send it other signals than an interrupt."""
+        return self._session.capabilities.kill
 
     async def receive(self) -> list[Event]:
         """Wait for what happened since the last call, in order; nothing after the close."""
@@ -77,7 +85,7 @@ class Process:
     async def signal(self, name: str = "interrupt") -> None:
         """Signal its group; any other than an interrupt only where the server can do that."""
         if name != "interrupt":
-            self._demand("kill", self._session.capabilities.kill)
+            self._demand("kill", self.can_be_killed)
         await self._call("process/signal", SignalParams(self.id, name), dict[str, object])
 
     async def terminate(self) -> bool:

@@ -45,6 +45,7 @@ class Capabilities(Wire, frozen=True):
     list: bool = False
     kill: bool = False
     first_retained_seq: bool = False
+    operator: bool = False
 
 
 class EnvironmentInfo(Wire, frozen=True):
@@ -186,6 +187,42 @@ class ListResult(Wire, frozen=True):
     """Ours: the processes of the session, oldest first."""
 
     processes: tuple[ListedProcess, ...]
+
+
+class OperatorProcess(Wire, frozen=True, omit_defaults=False):
+    """Ours: a process of any session, and whether a connection has that session."""
+
+    session_id: str
+    attached: bool
+    process: ListedProcess
+
+
+class OperatorListResult(Wire, frozen=True):
+    """Ours: all processes of the server."""
+
+    processes: tuple[OperatorProcess, ...]
+
+
+class OperatorParams(Wire, frozen=True):
+    """Ours: a process of any session."""
+
+    session_id: str
+    process_id: str
+
+
+class OperatorReadParams(Wire, frozen=True):
+    """Ours: what is wanted of a process of any session."""
+
+    session_id: str
+    read: ReadParams
+
+
+class OperatorSignalParams(Wire, frozen=True):
+    """Ours: a signal for a process of any session."""
+
+    session_id: str
+    process_id: str
+    signal: str
 
 
 class Output(Wire, frozen=True, omit_defaults=False):

@@ -44,15 +44,21 @@ class Sequence:
     """
 
     def __init__(
-        self, process: str, *, held_max: int = 4096, held_bytes_max: int = 1024 * 1024
+        self,
+        process: str,
+        *,
+        held_max: int = 4096,
+        held_bytes_max: int = 1024 * 1024,
+        after: int = 0,
     ) -> None:
+        """Begin with what comes `after` an event; what was before it is nobody's concern."""
         self.process = process
         self._ready = _Held(items_max=held_max, bytes_max=held_bytes_max)
         self._early = _Held(items_max=held_max, bytes_max=held_bytes_max)
         self._exit: Exited | None = None
         self._closed_seq: int | None = None
         self._may_have_more = False  # the last page was not the last that there is
-        self.taken = self.known = self.told = 0
+        self.taken = self.known = self.told = after
         self.status: int | None = None
         self.has_forgotten = False  # something found no room, and must be read again
 

@@ -15,6 +15,7 @@ from holdfast.exec.server.file_methods import FileMethods
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.machine import configuration, environment_info
 from holdfast.exec.server.model import ConfigParams
+from holdfast.exec.server.operator_methods import OperatorMethods
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.process_methods import ProcessMethods
 from holdfast.exec.server.pump import Pump
@@ -92,6 +93,7 @@ class Attendant:
             **ProcessMethods(self._desk).handlers(),
             **self._files.handlers(),
             **web.handlers(),
+            **OperatorMethods(self._house.plane).handlers(),
         }
         service = Service(
             handlers=handlers,

@@ -32,7 +32,12 @@ def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
         temp_dir=uri_of(os.fsencode(tempfile.gettempdir())),
         executor_version=__version__,
         capabilities=Capabilities(
-            close_stdin=True, resize=True, list=True, kill=True, first_retained_seq=True
+            close_stdin=True,
+            resize=True,
+            list=True,
+            kill=True,
+            first_retained_seq=True,
+            operator=True,
         ),
     )
 

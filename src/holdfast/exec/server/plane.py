@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -70,6 +71,16 @@ class Plane:
         self._place = Place()
         self._sessions: dict[str, Session] = {}
 
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
+    def find(self, name: str) -> Session:
+        """The session of this name."""
+        session = self._sessions.get(name)
+        if session is None:
+            raise SessionExpired(session=name)
+        return session
+
     async def begin(self, owner: Owner) -> Session:
         """A new session, written down before anybody hears of it."""
         record = SessionRecord(str(uuid4()), self._place.name)
@@ -80,9 +91,7 @@ class Plane:
 
     def resume(self, name: str, owner: Owner) -> Session:
         """An old session; whoever still has it is put out, or the resume is refused."""
-        session = self._sessions.get(name)
-        if session is None:
-            raise SessionExpired(session=name)
+        session = self.find(name)
         before = session.owner
         session.holding, evicted = decide.attach(name, session.holding, owner.number, self._policy)
         session.owner = owner

@@ -1,0 +1,102 @@
+"""See to all processes of a server, whoever started them, without taking anybody's session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+
+from holdfast.exec.core.answers import read_page
+from holdfast.exec.core.recovery import Policy
+from holdfast.exec.failures import CapabilityMissing
+from holdfast.exec.line import Dialer, Line
+from holdfast.exec.model import Page
+from holdfast.exec.wire import (
+    OperatorListResult,
+    OperatorParams,
+    OperatorProcess,
+    OperatorReadParams,
+    OperatorSignalParams,
+    ReadParams,
+    ReadResult,
+    TerminateResult,
+    Wire,
+)
+from holdfast.failures import ungrouped
+from holdfast.rpc import Connection, Terms
+from holdfast.rpc.failures import ErrorResponse
+from holdfast.rpc.model import Dialect
+
+Result = TypeVar("Result")
+
+_METHOD_UNKNOWN = -32601
+_PAGE_BYTES_MAX = 1024 * 1024
+
+
+class Operator:
+    """Lists, reads and ends processes; cuts are not noticed, and nobody attached notices it."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def processes(self) -> tuple[OperatorProcess, ...]:
+        """All processes that the server knows."""
+        return (await self._call("operator/list", {}, OperatorListResult)).processes
+
+    async def read(self, of: OperatorProcess, *, after: int, wait: float) -> Page:
+        """What is kept of a process after an event, at most a page; wait so long for any."""
+        params = ReadParams(
+            of.process.process_id,
+            after_seq=after,
+            max_bytes=_PAGE_BYTES_MAX,
+            wait_ms=round(wait * 1000),
+        )
+        asked = OperatorReadParams(of.session_id, params)
+        return read_page(params, await self._call("operator/read", asked, ReadResult))
+
+    async def signal(self, of: OperatorProcess, name: str) -> None:
+        """Signal the group of a process; one that has ended gets none."""
+        params = OperatorSignalParams(of.session_id, of.process.process_id, name)
+        await self._call("operator/signal", params, dict[str, object])
+
+    async def terminate(self, of: OperatorProcess) -> None:
+        """Kill a process and its group."""
+        params = OperatorParams(of.session_id, of.process.process_id)
+        await self._call("operator/terminate", params, TerminateResult)
+
+    async def _call(
+        self, method: str, params: Wire | dict[str, object], result: type[Result]
+    ) -> Result:
+        """Ask until it is answered: whatever an operator does may be done twice."""
+        try:
+            return await self._line.call(method, params, result, repeats=True)
+        except ErrorResponse as error:
+            if error.error_code == _METHOD_UNKNOWN:
+                raise CapabilityMissing(capability="operator") from error
+            raise
+
+
+@asynccontextmanager
+async def operating(dial: Dialer, *, policy: Policy | None = None) -> AsyncGenerator[Operator]:
+    """Be an operator of the server behind `dial`; it is given no session for that."""
+    line = Line(
+        dial,
+        _greet_nobody,
+        policy=policy or Policy(),
+        terms=Terms(dialect=Dialect(), peer="exec-server"),
+        rhythm=None,
+    )
+    with ungrouped():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(line.run, tasks)
+            try:
+                yield Operator(line)
+            finally:
+                line.close()
+                tasks.cancel_scope.cancel()
+
+
+async def _greet_nobody(_: Connection) -> None:
+    """Have no session, and need no introduction."""

@@ -1,0 +1,61 @@
+"""An operator at a real server, through its death."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec import Client, operating
+from holdfast.exec.failures import SessionExpired
+from holdfast.exec.model import Command, Output
+from holdfast.rpc import connect_websocket
+from tests.exec.server.talking import PATH, served
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+
+
+def _told(script: str) -> Command:
+    return Command(("sh", "-c", script), cwd="/tmp", env=PATH, has_stdin=True)
+
+
+async def test_it_sees_reads_and_ends_what_another_runs(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path) as server,
+        Client(lambda: connect_websocket(server.url)) as client,
+        operating(lambda: connect_websocket(server.url)) as operator,
+    ):
+        process = await client.start(_told("echo out; exec sleep 100"), process_id="p")
+        (seen,) = await operator.processes()
+        page = await operator.read(seen, after=0, wait=20)
+        await operator.signal(seen, "TERM")
+        status = await process.wait()
+
+    assert (seen.session_id, seen.attached) == (client.session_id, True)
+    assert b"".join(chunk.data for chunk in page.chunks) == b"out\n"
+    assert status == 143
+
+
+async def test_another_client_takes_up_what_was_left_and_writes_for_itself(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        async with Client(lambda: connect_websocket(server.url)) as first:
+            process = await first.start(_told("read a; echo $a; read b; echo $b"), process_id="p")
+            await process.write(b"one\n")
+            assert isinstance((await process.receive())[0], Output)
+            session = first.session_id
+        assert session is not None
+        async with Client(lambda: connect_websocket(server.url)).resume(session) as second:
+            (listed,) = await second.processes()
+            again = await second.follow(listed)
+            await again.write(b"two\n")
+            said = [event async for event in again.events()]
+
+    assert b"".join(event.data for event in said if isinstance(event, Output)) == b"one\ntwo\n"
+
+
+async def test_a_session_that_is_gone_is_not_taken_up(tmp_path: Path) -> None:
+    async with served(tmp_path) as server:
+        with pytest.raises(SessionExpired), anyio.fail_after(20):
+            async with Client(lambda: connect_websocket(server.url)).resume("nobody"):
+                pass
