@@ -22,7 +22,7 @@ from tests.parts import fake_app_server
 BEGIN: dict[str, object] = {"begin": None}
 END: dict[str, object] = {"end": "completed"}
 FOREVER: dict[str, object] = {"until": "never"}
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 def pretend(directory: Path, scenario: Mapping[str, Any]) -> Path:  # Any: scenarios are JSON

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -49,13 +50,15 @@ def records(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:  # 
 
 
 @contextmanager
-def asking(*arguments: str, codex: Path) -> Generator[subprocess.Popen[str]]:
+def asking(
+    *arguments: str, codex: Path, stdout: int = subprocess.PIPE
+) -> Generator[subprocess.Popen[str]]:
     """A turn that goes on, with pipes to it."""
     with subprocess.Popen(
         [*COMMAND, "codex", "ask", *arguments],
         env=environment(codex.parent, HOLDFAST_CODEX=str(codex)),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
@@ -315,14 +318,18 @@ def test_ctrl_c_before_there_is_a_turn_leaves(tmp_path: Path) -> None:
 
 def test_ctrl_c_is_heard_while_nobody_reads_what_is_said(tmp_path: Path) -> None:
     codex = turning(tmp_path, BEGIN, {"flood": 20_000}, FOREVER)
-    with asking("go", codex=codex) as process:
-        assert process.stdout is not None
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # full after one write
+    with asking("go", codex=codex, stdout=writing) as process:
         assert process.stderr is not None
-        assert process.stdout.read(8) == "streamed"  # and not a letter more
+        select.select([reading], [], [], PATIENCE)
+        select.select([], [], [], 0.3)  # long enough to be stuck in the next write
         process.send_signal(signal.SIGINT)
         assert "Ctrl-C again" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 130
+    os.close(reading)
+    os.close(writing)
 
 
 def test_a_message_that_was_too_much_at_once_is_shown_whole(tmp_path: Path) -> None:
@@ -388,6 +395,17 @@ def test_a_person_decides(key: str, decision: str, status: int, tmp_path: Path) 
         "  | touch it",
         "  because: need it",
         "  [y] yes  [a] yes, for this session  [n] no  [c] no, and end the turn: perhaps",
+    ]
+
+
+def test_a_question_comes_after_what_led_to_it(tmp_path: Path) -> None:
+    codex = turning(tmp_path, BEGIN, {"say": "So:"}, {"run": "ls"}, {"approve": "command"}, END)
+
+    assert ask("go", codex=codex).stderr.splitlines()[:4] == [
+        "  $ ls",
+        "  $ touch it",
+        "  ! declined (no terminal to ask on): run touch it",
+        "  ! not run: touch it",
     ]
 
 

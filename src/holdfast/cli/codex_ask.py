@@ -38,6 +38,7 @@ from holdfast.failures import Failure, Ids, boundary
 from holdfast.rpc.failures import ErrorResponse
 
 _METHODS = {kind: method for method, kind in NOTIFICATIONS.items()}
+_INTERRUPTING = "Interrupting the turn; Ctrl-C again leaves at once."
 _STATUSES = {"completed": 0, "interrupted": 128 + signal.SIGINT}
 
 
@@ -127,7 +128,7 @@ class Attendance:
                 self._leave(number)
             else:
                 self._stop(number)
-                await self._view.note("Interrupting the turn; Ctrl-C again leaves at once.")
+                self._tasks.start_soon(self._view.note, _INTERRUPTING)
 
     async def _limit(self) -> None:
         if self._order.timeout is not None:

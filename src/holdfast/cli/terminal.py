@@ -26,12 +26,16 @@ Answer = TypeVar("Answer")
 
 
 class Terminal:
-    """Standard output for text, standard error for notes and questions; one speaks at a time."""
+    """Standard output for text, standard error for notes and questions.
+
+    On one screen only one of them is written at a time.
+    """
 
     def __init__(self) -> None:
         self.can_ask = is_terminal(sys.stdin) and is_terminal(sys.stderr)
         self._is_shared = is_terminal(sys.stdout) and is_terminal(sys.stderr)
         self._floor = anyio.CapacityLimiter(1)
+        self._text_floor = self._floor if self._is_shared else anyio.CapacityLimiter(1)
         self._has_text = False  # on a line of standard output that has not ended
         self._has_question = False  # on a line of standard error that has not ended
         self._question: anyio.CancelScope | None = None
@@ -40,7 +44,7 @@ class Terminal:
         """Write text to standard output; raise when it took no more."""
         if not text:
             return
-        async with self._floor:
+        async with self._text_floor:
             if self._is_shared and self._has_question:
                 await self._tell(self._break())
             await self._answer(text)
@@ -105,19 +109,20 @@ class Terminal:
         try:
             if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-            await _write(_OUT, encoded(text, sys.stdout))
+            await pour(_OUT, encoded(text, sys.stdout))
         except OSError as error:
             abandon(_OUT)
             raise OutputLost(reason=error.strerror or str(error)) from error
 
     async def _tell(self, text: str) -> None:
         try:
-            await _write(_ERR, encoded(text, sys.stderr))
+            await pour(_ERR, encoded(text, sys.stderr))
         except OSError:
             abandon(_ERR)
 
 
-async def _write(descriptor: int, data: bytes) -> None:
+async def pour(descriptor: int, data: bytes) -> None:
+    """Write all of it, holding up nobody but the caller; an OSError says that it cannot be."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     while data:
