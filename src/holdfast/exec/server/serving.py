@@ -105,7 +105,7 @@ async def _serve_in(state: Path, settings: Settings, announce: Callable[[str], N
 async def _wait_reaped(keeping: Keeping) -> None:
     """Let those that were killed go: a keeper that still holds one would not end."""
     with suppress(Failure), anyio.move_on_after(_REAPED_LONGEST):
-        while not (await keeping.ask({"ask": "end"})).get("is_ending"):
+        while not (await keeping.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # it must be asked
             await anyio.sleep(_LOOK_AGAIN)
 
 
