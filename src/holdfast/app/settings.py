@@ -37,6 +37,11 @@ def load() -> Settings:
     return parse(os.environ, person=Path.home())
 
 
+def environment() -> dict[str, str]:
+    """All variables of this process, for a process that is to have the same."""
+    return dict(os.environ)
+
+
 def parse(environ: Mapping[str, str], *, person: Path) -> Settings:
     """Read an environment; `person` is the home directory of whoever runs us."""
     home = _directory(environ, "HOLDFAST_HOME")

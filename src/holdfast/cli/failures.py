@@ -62,3 +62,31 @@ class ThreadRefused(
 
     thread: str
     reason: str
+
+
+class LocalServerUnavailable(
+    Failure,
+    code="CLI_LOCAL_SERVER_UNAVAILABLE",
+    kind=Kind.UNAVAILABLE,
+    title="The local exec-server does not start",
+    user_message="Nothing was run, because no exec-server could be started here: {reason}",
+    phase="exec.start",
+    actions=(Action.RETRY, Action.VIEW_REPORT),
+):
+    """The server of this machine was to be started, and does not answer."""
+
+    reason: str
+
+
+class ProcessAttached(
+    Failure,
+    code="CLI_PROCESS_ATTACHED",
+    kind=Kind.BUSY,
+    title="Somebody is attached",
+    user_message="{process} is attached elsewhere. The command holdfast logs -f {process} shows "
+    "what it writes; to take it over, leave it there first.",
+    phase="exec.attach",
+):
+    """A process was to be attached that another client has."""
+
+    process: str

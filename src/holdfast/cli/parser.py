@@ -49,7 +49,8 @@ def command_form(command: Command) -> str:
     """How to write what follows the name of a command."""
     if is_group(command):
         return "<command>"
-    return f"[options] {command.argument[0]}" if command.argument else "[options]"
+    form = f"[options] {command.argument[0]}" if command.argument else "[options]"
+    return f"{form} -- {command.rest[0]}" if command.rest else form
 
 
 def _split(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -78,6 +79,7 @@ def _parse(name: str, words: list[str]) -> Request:
     else:
         parser = _command_parser(command)
     own = () if command is None else command.options
+    words, kept = _cut(words, command)
     found, rest = parser.parse_known_args(words)
     if rest:
         _refuse_rest(rest[0], command, (*own, *TOP, *COMMON), parser)
@@ -86,7 +88,8 @@ def _parse(name: str, words: list[str]) -> Request:
         page = VERSION_LINE
     elif found.help or command is None or is_group(command):
         page = parser.format_help()
-    values = {option.flags[-1]: getattr(found, _key(option)) for option in own if _takes(option)}
+    values = {option.flags[-1]: getattr(found, _key(option)) for option in own}
+    values.pop("--json", None)  # it has a place of its own
     return Request(
         name,
         page,
@@ -94,8 +97,17 @@ def _parse(name: str, words: list[str]) -> Request:
         is_verbose=found.verbose,
         colour=found.color,
         argument=getattr(found, "argument", None),
-        given=tuple((flag, value) for flag, value in values.items() if value is not None),
+        given=tuple((flag, str(value)) for flag, value in values.items() if value),
+        words=tuple(kept),
     )
+
+
+def _cut(words: list[str], command: Command | None) -> tuple[list[str], list[str]]:
+    """The words for us, and those that belong to a command which is to be run."""
+    if command is None or not command.rest or "--" not in words:
+        return words, []
+    end = words.index("--")
+    return words[:end], words[end + 1 :]
 
 
 def _command_parser(command: Command) -> _Parser:
@@ -107,6 +119,8 @@ def _command_parser(command: Command) -> _Parser:
     if command.argument:
         metavar, meaning = command.argument
         parser.add_argument("argument", nargs="?", metavar=metavar, help=meaning)
+    if command.rest:
+        parser.epilog = f"{command.rest[0]}: {command.rest[1]}"
     return parser
 
 
@@ -183,6 +197,9 @@ _FORMS = {"SECONDS": _seconds, "N": _count}
 def _refuse_rest(
     word: str, command: Command | None, options: Iterable[Option], parser: _Parser
 ) -> NoReturn:
+    if command is not None and command.rest and not word.startswith("-"):
+        problem = f"what is to be run stands after --, as in: {parser.prog} -- {word}"
+        raise _Misunderstood(problem, f"{parser.prog} --help")
     if command is not None and command.argument and not word.startswith("-"):
         problem = f"{command.argument[0]} is one argument: put it in quotes"
         raise _Misunderstood(problem, f"{parser.prog} --help")

@@ -31,6 +31,8 @@ def _command(command: Command) -> str:
     usage = f"holdfast {command.name} {command_form(command)}"
     text = f"`{usage}`\n\n{command.description}\n\n```sh\n{examples}\n```"
     argument = [Option((command.argument[0],), command.argument[1])] if command.argument else []
+    if command.rest:
+        argument.append(Option((command.rest[0],), command.rest[1]))
     options = (*argument, *command.options, *COMMON)
     return _section(f"holdfast {command.name}", text, options)
 

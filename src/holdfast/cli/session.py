@@ -66,6 +66,20 @@ def _command(name: str) -> Callable[[Request, Settings], Outcome]:
             from holdfast.cli.codex_threads import threads
 
             return threads
+        case "exec" | "attach":
+            from holdfast.cli.exec_run import attach, run_there
+
+            return run_there if name == "exec" else attach
+        case "ps" | "logs" | "stop":
+            from holdfast.cli import exec_processes
+
+            return {"ps": exec_processes.ps, "logs": exec_processes.logs}.get(
+                name, exec_processes.stop
+            )
+        case "exec-server":
+            from holdfast.cli.exec_server import exec_server
+
+            return exec_server
         case _:
             from holdfast.cli.doctor import doctor
 

@@ -1,0 +1,124 @@
+"""Find the server that processes run on, and start the local one if nobody answers there."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import anyio
+
+from holdfast.app.settings import Settings, environment
+from holdfast.cli.commands import Request
+from holdfast.cli.failures import LocalServerUnavailable, UsageWrong
+from holdfast.exec.server.token import token_in
+from holdfast.rpc import Transport, connect_websocket
+from holdfast.rpc.failures import SocketRefused
+from holdfast.world import disk_failure
+
+DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is kept
+_START_LONGEST = 20.0
+_LOCK_PAUSE = 0.02
+_LOG_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server by its address; the local one has a directory for its state, too."""
+
+    url: str
+    token: str | None = None
+    state: Path | None = None
+
+    async def dial(self) -> Transport:
+        """A new connection, or the failure that says why there is none."""
+        return await connect_websocket(self.url, token=self.token)
+
+    async def dial_or_start(self) -> Transport:
+        """A new connection; the local server is started if it does not run."""
+        try:
+            return await self.dial()
+        except SocketRefused:
+            if self.state is None:
+                raise
+        try:
+            self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _opened(self.state / "start.lock") as lock:
+                await _locked(lock)
+                return await self._started(self.state)
+        except OSError as error:
+            raise disk_failure(error, path=str(self.state)) from error
+
+    async def _started(self, state: Path) -> Transport:
+        """One at a time: whoever came before us may have started it."""
+        try:
+            return await self.dial()
+        except SocketRefused:
+            await _start(self.url, state)
+        return await self.dial()
+
+
+def server_of(request: Request, settings: Settings) -> Server:
+    """The server that a request names, or the local one."""
+    url, token_file = request.value("--server"), request.value("--token-file")
+    if url is None:
+        if token_file is not None:
+            problem = "--token-file goes with --server; the local server needs none"
+            raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+        return Server(f"unix://{settings.runtime / 'exec.sock'}", state=settings.state / "exec")
+    if token_file is None:
+        return Server(url)
+    if not Path(token_file).exists():  # else one would be made, which no server knows
+        problem = f"--token-file: there is no {token_file}"
+        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+    return Server(url, token=token_in(Path(token_file)))
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return path.open("ab")
+
+
+async def _locked(lock: IO[bytes]) -> None:
+    with anyio.move_on_after(_START_LONGEST):
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                await anyio.sleep(_LOCK_PAUSE)
+            else:
+                return
+    raise LocalServerUnavailable(reason="another holdfast has been starting it for too long")
+
+
+async def _start(url: str, state: Path) -> None:
+    """Start a server that outlives us and our terminal; return once it listens."""
+    log = state / "server.log"
+    said = _spawned(url, state, log)
+    with said, anyio.move_on_after(_START_LONGEST):
+        await anyio.wait_readable(said)
+        if said.readline():
+            return
+    reason = log.read_text("utf-8", errors="replace").strip()[-_LOG_CHARS:]
+    raise LocalServerUnavailable(reason=reason or "it did not say why")
+
+
+def _spawned(url: str, state: Path, log: Path) -> IO[bytes]:
+    """What a new server says: its address, once it listens."""
+    words = ["--listen", url, "--no-token", "--state", str(state)]
+    words += ["--detached-ttl", str(DETACHED_TTL)]
+    with open(log, "wb") as complaints:
+        # -P: what lies in the current directory is none of its modules.
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "holdfast.cli.main", "exec-server", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            cwd="/",
+            env=environment(),
+            start_new_session=True,
+        )
+    assert process.stdout is not None
+    return process.stdout

@@ -1,0 +1,26 @@
+"""Find the process that a person named."""
+
+from __future__ import annotations
+
+from holdfast.cli.commands import Request
+from holdfast.cli.core.process_name import meant
+from holdfast.cli.failures import UsageWrong
+from holdfast.exec import Operator
+from holdfast.exec.failures import ProcessUnknown
+from holdfast.exec.wire import OperatorProcess
+
+
+async def looked_up(request: Request, operator: Operator) -> OperatorProcess:
+    """The one process that is meant; none and many are failures that say so."""
+    word = request.argument
+    if not word:
+        problem = "say which PROCESS; holdfast ps lists them"
+        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+    found = meant(word, await operator.processes())
+    if not found:
+        raise ProcessUnknown(process=word)
+    if len(found) > 1:
+        names = ", ".join(f"{each.session_id}/{each.process.process_id}" for each in found)
+        problem = f"{word} may be any of {names}"
+        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+    return found[0]

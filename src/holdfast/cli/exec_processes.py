@@ -1,0 +1,132 @@
+"""See to the processes of a server: list them, read them, end them."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import anyio
+
+from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
+from holdfast.cli.codex_views import json_line
+from holdfast.cli.commands import Request
+from holdfast.cli.core.processes_page import process_line, processes_page
+from holdfast.cli.exec_dial import Server, server_of
+from holdfast.cli.exec_lookup import looked_up
+from holdfast.cli.failures import OutputLost, UsageWrong
+from holdfast.cli.model import Outcome
+from holdfast.cli.output import abandon, complain
+from holdfast.cli.terminal import pour
+from holdfast.exec import Operator, operating
+from holdfast.exec.wire import OperatorProcess, Stream
+from holdfast.rpc import Transport
+from holdfast.rpc.failures import SocketRefused
+
+_OUT, _ERR = 1, 2
+_POLL = 20.0  # seconds that one question for more output stays open
+_GRACE = 5.0
+
+
+def ps(request: Request, settings: Settings) -> Outcome:
+    """List all processes; a local server that does not run has none."""
+    server = server_of(request, settings)
+    try:
+        found = anyio.run(_Seen(server).processes)
+    except SocketRefused:
+        if server.state is None:
+            raise
+        found = ()
+    if request.is_json:
+        return Outcome(answer="".join(json_line(process_line(each)) for each in found))
+    look = look_for(sys.stdout, request, settings)
+    hint = "" if found else "No processes. Run one: holdfast exec -- ..."
+    return Outcome(answer=processes_page(found, look, now=time.time()), hint=hint)
+
+
+def logs(request: Request, settings: Settings) -> Outcome:
+    """Write what is kept of the output of a process, and with --follow what comes."""
+    anyio.run(_Seen(server_of(request, settings)).logs, request)
+    return Outcome()
+
+
+def stop(request: Request, settings: Settings) -> Outcome:
+    """End a process, or all of them."""
+    if request.has("--all") == (request.argument is not None):
+        problem = "say which PROCESS, or --all"
+        raise UsageWrong(problem=problem, read_on="holdfast stop --help")
+    anyio.run(_Seen(server_of(request, settings)).stop, request)
+    return Outcome()
+
+
+class _Seen:
+    """A server as an operator sees it; where nobody is, that is said at once."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._first: Transport | None = None
+
+    async def processes(self) -> tuple[OperatorProcess, ...]:
+        self._first = await self._server.dial()
+        async with operating(self._dial) as operator:
+            return await operator.processes()
+
+    async def logs(self, request: Request) -> None:
+        self._first = await self._server.dial()
+        async with operating(self._dial) as operator:
+            await _copy(operator, await looked_up(request, operator), request.has("--follow"))
+
+    async def stop(self, request: Request) -> None:
+        self._first = await self._server.dial()
+        async with operating(self._dial) as operator:
+            if not request.has("--all"):
+                await _end(operator, await looked_up(request, operator))
+                return
+            async with anyio.create_task_group() as tasks:
+                for each in await operator.processes():
+                    tasks.start_soon(_end, operator, each)
+
+    async def _dial(self) -> Transport:
+        first, self._first = self._first, None
+        return first or await self._server.dial_or_start()
+
+
+async def _copy(operator: Operator, of: OperatorProcess, is_following: bool) -> None:
+    """Write all chunks in their order, each stream where it belongs."""
+    after = 0
+    while True:
+        page = await operator.read(of, after=after, wait=_POLL if is_following else 0)
+        if page.first_retained > after + 1:
+            complain("(what came before is no longer kept)\n")
+        for chunk in page.chunks:
+            await _put(_ERR if chunk.stream == Stream.STDERR else _OUT, chunk.data)
+        after = max(after, page.next_seq - 1)
+        if not page.chunks and (page.closed or not is_following):
+            return
+
+
+async def _put(descriptor: int, data: bytes) -> None:
+    try:
+        await pour(descriptor, data)
+    except OSError as error:
+        abandon(descriptor)
+        if descriptor == _OUT:
+            raise OutputLost(reason=error.strerror or str(error)) from error
+
+
+async def _end(operator: Operator, of: OperatorProcess) -> None:
+    """Kindly, then by force; return once it has ended."""
+    await operator.signal(of, "TERM")
+    if not await _has_ended(operator, of, within=_GRACE):
+        await operator.terminate(of)
+        await _has_ended(operator, of, within=_GRACE)
+
+
+async def _has_ended(operator: Operator, of: OperatorProcess, *, within: float) -> bool:
+    deadline, after = anyio.current_time() + within, of.process.next_seq
+    while (left := deadline - anyio.current_time()) > 0:
+        page = await operator.read(of, after=after - 1, wait=min(left, _POLL))
+        if page.status is not None:
+            return True
+        after = max(after, page.next_seq)
+    return False

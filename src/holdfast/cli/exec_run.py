@@ -1,0 +1,119 @@
+"""Run a command on a server and be at it, or be at one again that was left."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import time
+
+import anyio
+
+from holdfast.app.settings import Settings, environment
+from holdfast.cli.codex_order import directory
+from holdfast.cli.commands import Request
+from holdfast.cli.core.printable import printable
+from holdfast.cli.core.process_name import process_name
+from holdfast.cli.exec_dial import Server, server_of
+from holdfast.cli.exec_lookup import looked_up
+from holdfast.cli.exec_visit import Visit, has_input
+from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
+from holdfast.cli.model import Outcome
+from holdfast.exec import Client, Process, operating
+from holdfast.exec.model import Command
+from holdfast.failures import Failure, boundary
+from holdfast.rpc import Transport
+
+_MARK_BYTES = 3
+_ABROAD = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "TERM", "TZ")
+
+
+def run_there(request: Request, settings: Settings) -> Outcome:
+    """Run a command, and end as it ends."""
+    stay = Stay(request, server_of(request, settings))
+    command = _command(request, is_local=stay.server.state is not None)
+    return anyio.run(stay.run, command)
+
+
+def attach(request: Request, settings: Settings) -> Outcome:
+    """Be at a process that was left, and end as it ends."""
+    return anyio.run(Stay(request, server_of(request, settings)).attach)
+
+
+class Stay:
+    """One stay at one process of one server, and the word about how it ended."""
+
+    def __init__(self, request: Request, server: Server) -> None:
+        self.server = server
+        self._request = request
+        self._first: Transport | None = None
+
+    async def run(self, command: Command) -> Outcome:
+        """Start a command and stay until it has ended."""
+        self._first = await self.server.dial_or_start()  # fails at once where nobody is
+        name = process_name(command.argv[0], secrets.token_hex(_MARK_BYTES))
+        async with Client(self._dial) as client:
+            process = await client.start(command, process_id=name, continue_if_started=True)
+            return await self._visit(process)
+
+    async def attach(self) -> Outcome:
+        """Take up a process where what is kept of it begins, and stay until it has ended."""
+        self._first = await self.server.dial()
+        async with operating(self._dial) as operator:
+            found = await looked_up(self._request, operator)
+            page = await operator.read(found, after=0, wait=0)
+        if found.attached:
+            raise ProcessAttached(process=found.process.process_id)
+        after = max(page.first_retained - 1, 0)
+        async with Client(self._dial).resume(found.session_id) as client:
+            return await self._visit(await client.follow(found.process, after=after))
+
+    async def _visit(self, process: Process) -> Outcome:
+        visit = Visit(process)
+        failure: Failure | None = None
+        try:
+            with boundary("exec.visit"):
+                await visit.run()
+        except Failure as raised:
+            failure = raised
+        if visit.left_by is not None:
+            return Outcome(status=128 + visit.left_by, hint=self._hint(process))
+        if isinstance(failure, OutputLost) and isinstance(failure.__cause__, BrokenPipeError):
+            return Outcome(failure=failure)
+        if failure is not None:
+            return Outcome(failure=failure.stamped(time.time()), hint=self._hint(process))
+        assert visit.status is not None, "what is closed has exited"
+        return Outcome(status=visit.status)
+
+    def _hint(self, process: Process) -> str:
+        """How to come back to a process that was left running."""
+        words = ["holdfast", "attach"]
+        for flag in ("--server", "--token-file"):
+            if (value := self._request.value(flag)) is not None:
+                words += [flag, value]
+        line = printable(shlex.join([*words, process.id]))
+        return f"It runs on. Attach again: {line}"
+
+    async def _dial(self) -> Transport:
+        first, self._first = self._first, None
+        return first or await self.server.dial_or_start()
+
+
+def _command(request: Request, *, is_local: bool) -> Command:
+    read_on = "holdfast exec --help"
+    if not request.words:
+        problem = "say what to run, as in: holdfast exec -- make"
+        raise UsageWrong(problem=problem, read_on=read_on)
+    if not all(_is_text(word) for word in request.words):
+        raise UsageWrong(problem="the command is not UTF-8 text", read_on=read_on)
+    env = {name: value for name, value in environment().items() if _is_text(name + value)}
+    if not is_local:
+        env = {name: env[name] for name in _ABROAD if name in env}
+    cwd = request.value("--cwd")
+    if is_local or cwd is None:
+        cwd = directory(request) or os.getcwd()
+    return Command(request.words, cwd=cwd, env=env, tty=request.has("--tty"), has_stdin=has_input())
+
+
+def _is_text(word: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in word)

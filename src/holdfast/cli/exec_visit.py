@@ -1,0 +1,163 @@
+"""Be at a process as if it ran here: its output, its input, its signals and its window."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import termios
+import tty
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager, suppress
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+
+from holdfast.cli.core.escape import Escape
+from holdfast.cli.failures import OutputLost
+from holdfast.cli.output import abandon
+from holdfast.cli.terminal import pour
+from holdfast.exec import Process
+from holdfast.exec.model import Exited, Output
+from holdfast.exec.wire import Stream
+from holdfast.failures import Failure, ungrouped
+
+_IN, _OUT, _ERR = 0, 1, 2
+_PIECE = 64 * 1024
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+
+
+class Visit:
+    """One stay at a process, until that ends or we leave; what is not ours to decide is raised."""
+
+    def __init__(self, process: Process) -> None:
+        self.status: int | None = None
+        self.left_by: int | None = None  # the signal that made us leave it running
+        self._process = process
+        self._is_warned = False
+        self._tasks: TaskGroup
+
+    async def run(self) -> None:
+        """Stay; the terminal is as it was afterwards, whatever happens."""
+        with (
+            ungrouped(),
+            raw_keys(wanted=self._process.command.tty) as is_raw,
+            anyio.open_signal_receiver(*_SIGNALS) as signals,
+        ):
+            async with anyio.create_task_group() as self._tasks:
+                self._tasks.start_soon(self._heed, signals)
+                self._tasks.start_soon(self._resize)
+                if self._process.command.has_stdin:
+                    self._tasks.start_soon(self._feed, Escape() if is_raw else None)
+                await self._show()
+                self._tasks.cancel_scope.cancel()
+
+    async def _show(self) -> None:
+        """Write all that it writes, each stream where it belongs."""
+        async for event in self._process.events():
+            match event:
+                case Output(stream=stream, data=data):
+                    await self._put(_ERR if stream == Stream.STDERR else _OUT, data)
+                case Exited(status=status):
+                    self.status = status
+                case _:
+                    pass
+
+    async def _put(self, descriptor: int, data: bytes) -> None:
+        try:
+            await pour(descriptor, data)
+        except OSError as error:
+            if descriptor == _ERR:
+                abandon(_ERR)  # nobody is left to be told
+                return
+            abandon(_OUT)
+            if error.errno == errno.EPIPE:  # as it would go for a child of the same shell
+                with suppress(Failure):
+                    await self._signal("PIPE")
+            raise OutputLost(reason=error.strerror or str(error)) from error
+
+    async def _feed(self, escape: Escape | None) -> None:
+        """Hand on our input to its end; a process that takes none is no failure."""
+        with suppress(Failure):
+            while data := await _read():
+                if escape is not None:
+                    data = escape.pass_on(data)
+                if data:
+                    await self._process.write(data)
+                if escape is not None and escape.has_left:
+                    self._leave(signal.SIGHUP)
+                    return
+            if self._process.can_close_stdin:
+                await self._process.close_stdin()
+
+    async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
+        """Hand signals on; a second one of those that end, or a hangup, leaves."""
+        async for number in signals:
+            if number == signal.SIGWINCH:
+                self._tasks.start_soon(self._resize)
+            elif self._is_warned or number == signal.SIGHUP:
+                self._leave(number)
+            else:
+                self._is_warned = True
+                name = "interrupt" if number == signal.SIGINT else "TERM"
+                self._tasks.start_soon(self._pass_signal, name)
+
+    async def _pass_signal(self, name: str) -> None:
+        with suppress(Failure):  # whatever it says, the next one leaves
+            await self._signal(name)
+
+    async def _signal(self, name: str) -> None:
+        """Send a signal; a server that knows but interrupts kills instead."""
+        if name == "interrupt" or self._process.can_be_killed:
+            await self._process.signal(name)
+        else:
+            await self._process.terminate()
+
+    async def _resize(self) -> None:
+        """Give its terminal the size of ours, if both are there."""
+        if not self._process.command.tty:
+            return
+        for descriptor in (_IN, _OUT, _ERR):
+            with suppress(OSError, Failure):
+                size = os.get_terminal_size(descriptor)
+                if size.lines and size.columns:
+                    await self._process.resize(rows=size.lines, cols=size.columns)
+                return
+
+    def _leave(self, number: int) -> None:
+        self.left_by = number
+        self._tasks.cancel_scope.cancel()
+
+
+@contextmanager
+def raw_keys(*, wanted: bool) -> Generator[bool]:
+    """Let every key through as it is, where there are keys; say whether there are."""
+    if not wanted or not has_input() or not os.isatty(_IN):
+        yield False
+        return
+    before = termios.tcgetattr(_IN)
+    try:
+        tty.setraw(_IN, termios.TCSADRAIN)
+        yield True
+    finally:
+        termios.tcsetattr(_IN, termios.TCSANOW, before)
+
+
+def has_input() -> bool:
+    """Whether we have a standard input at all."""
+    return sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
+
+
+async def _read() -> bytes:
+    """Wait for input; nothing at its end."""
+    try:
+        await anyio.wait_readable(_IN)
+    except PermissionError:
+        # A file is always ready, and the loop does not watch such.
+        await anyio.lowlevel.checkpoint()
+    try:
+        return os.read(_IN, _PIECE)
+    except OSError:
+        return b""
