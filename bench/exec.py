@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,8 +76,8 @@ class Server:
 class Figures:
     """What was measured of one server."""
 
-    numbers: dict[str, float] = field(default_factory=dict)
-    gaps: list[str] = field(default_factory=list)
+    numbers: dict[str, float] = field(default_factory=dict[str, float])
+    gaps: list[str] = field(default_factory=list[str])
 
 
 @dataclass
@@ -104,10 +104,11 @@ class Cable:
 
 
 @contextmanager
-def running(argv: list[str], home: Path) -> Iterator[Server]:
+def running(argv: list[str], home: Path) -> Generator[Server]:
     """Run a server that says its address in its first line."""
     own = {"HOME": str(home), "CODEX_HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": "src"}
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, env={**ENV, **own}) as server:
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=quiet, env={**ENV, **own}) as server:
         assert server.stdout is not None
         try:
             url = server.stdout.readline().decode().strip()
@@ -201,9 +202,9 @@ async def measure_tickers(server: Server, figures: Figures, count: int) -> None:
     async with connected(server) as (client, _), anyio.create_task_group() as tasks:
 
         async def listen(process: Process) -> None:
-            async for event in process.events():
-                if isinstance(event, Output):
-                    late.append(time() - float(event.data.split()[-1]))
+            while events := await process.receive():
+                now, told = time(), [event for event in events if isinstance(event, Output)]
+                late.extend(now - float(event.data.split()[-1]) for event in told)
 
         # All are there before the first one speaks, and they speak one after the other.
         lead, begin = count * 0.025, perf_counter()
