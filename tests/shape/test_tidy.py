@@ -65,9 +65,6 @@ TESTED_THROUGH = {
     "rpc/websocket_server_loop.py": "rpc/test_websocket_server.py",
     "rpc/websocket_wire_loop.py": "rpc/test_websocket_stream_loop.py",
     "rpc/writer_loop.py": "rpc/test_stream_loop.py",
-    "world/core/opening.py": "world/test_journal.py",
-    "world/reading.py": "world/test_journal.py",
-    "world/repair.py": "world/test_journal.py",
 }
 
 MODULES = [source.path for source in sources(SRC)]

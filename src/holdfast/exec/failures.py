@@ -21,19 +21,6 @@ class ReplayGap(
     oldest: int
 
 
-class OutputFlood(
-    Failure,
-    code="EXEC_OUTPUT_FLOOD",
-    kind=Kind.BROKEN,
-    title="Output out of order",
-    user_message="{process} sent {held} pieces of output before the one that was due.",
-):
-    """More output arrived ahead of its turn than we agreed to hold."""
-
-    process: str
-    held: int
-
-
 class RecoveryTimedOut(
     Failure,
     code="EXEC_RECOVERY_TIMED_OUT",

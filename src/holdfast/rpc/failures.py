@@ -341,7 +341,7 @@ class UpgradeRefused(
     Failure,
     code="RPC_UPGRADE_REFUSED",
     kind=Kind.MISCONFIGURED,
-    title="The server does not talk to us",
+    title="The server turned us away",
     user_message="{url} answered with HTTP status {status} instead of a WebSocket. "
     "Check the address, and by which names the server may be called.",
     actions=(Action.OPEN_SETTINGS, Action.CANCEL),
