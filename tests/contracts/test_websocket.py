@@ -136,7 +136,7 @@ class TestUnixClient(Client):
 
     def address(self) -> UnixAddress:
         self.path.unlink(missing_ok=True)
-        return UnixAddress(self.path)
+        return UnixAddress(str(self.path))
 
 
 class TestUnixServer(Server):
@@ -147,7 +147,7 @@ class TestUnixServer(Server):
         self.path = tmp_path / "private" / "s"
 
     def address(self) -> UnixAddress:
-        return UnixAddress(self.path)
+        return UnixAddress(str(self.path))
 
 
 async def admitted(connection: socket.socket) -> WebSocketTransport:
@@ -164,7 +164,7 @@ def listening(address: TcpAddress | UnixAddress) -> socket.socket:
     """A listener that knows nothing of WebSockets."""
     if isinstance(address, UnixAddress):
         listener = socket.socket(socket.AF_UNIX)
-        listener.bind(str(address.path))
+        listener.bind(address.path)
     else:
         listener = socket.socket()
         listener.bind((address.host, address.port))
@@ -182,6 +182,6 @@ def connected(address: TcpAddress | UnixAddress) -> socket.socket:
     """A plain socket, connected."""
     if isinstance(address, UnixAddress):
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(str(address.path))
+        connection.connect(address.path)
         return connection
     return socket.create_connection((address.host, address.port))

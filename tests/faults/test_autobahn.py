@@ -100,6 +100,7 @@ class Echo(WebSocketStream):
                         await self.outbox.send([message])
                     else:
                         self.transport.send(WSMsgType.BINARY, message)
+                        await self.outbox.send([])  # lets go what picows was told to say
         except Failure:
             await self.released.wait()
         return came

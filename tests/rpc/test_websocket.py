@@ -237,3 +237,14 @@ async def peer_process() -> AsyncGenerator[tuple[anyio.abc.Process, str]]:
             url = (await process.stdout.receive()).decode().strip()
             yield process, url
             process.kill()
+
+
+async def test_a_link_of_our_own_to_a_socket_is_followed(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    server = await listen_websocket(f"unix://{tmp_path}/private/s", token=None)
+    link.symlink_to(tmp_path / "private" / "s")
+    client = await connect_websocket(f"unix://{link}")
+    await client.aclose()
+    await server.aclose()
+    with pytest.raises(SocketRefused):
+        await connect_websocket(f"unix://{link}")

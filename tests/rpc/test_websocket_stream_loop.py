@@ -128,6 +128,7 @@ async def test_what_ends_it_is_named_and_told(data: bytes, failure: Failure, cod
         assert ended.value == failure
         said = await client.receive_all()
         assert (said[0], said[2:4]) == (FIN | CLOSE, code.to_bytes(2))
+        assert len(said) == 2 + said[1], "nothing follows a goodbye"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import ExitStack
 from http import HTTPStatus
+from pathlib import Path
 from typing import NoReturn
 
 import anyio
@@ -22,7 +23,7 @@ from holdfast.rpc.failures import (
     TokenRefused,
     UpgradeRefused,
 )
-from holdfast.rpc.socket_place import dialled
+from holdfast.rpc.socket_place import dialled, is_trusted
 from holdfast.rpc.unix import patiently
 from holdfast.rpc.websocket_codec_loop import client_codec
 from holdfast.rpc.websocket_dial_loop import dial_tcp
@@ -73,7 +74,7 @@ async def connect_websocket(
     address = read_address(url)
     with anyio.move_on_after(connect_longest):
         if isinstance(address, UnixAddress):
-            connection = await patiently(dialled, address.path)
+            connection = await patiently(dialled, _behind_own_link(Path(address.path)))
         else:
             connection = await dial_tcp(address)
         return await upgrade(connection, address, token=token, limits=limits or WebSocketLimits())
@@ -101,6 +102,13 @@ async def upgrade(
             await _raise_refusal(stream, codec, str(address))
         undo.pop_all()
     return WebSocketTransport(stream)
+
+
+def _behind_own_link(path: Path) -> Path:
+    """Where a link leads that we or root made: the app-server of Codex keeps its socket so."""
+    if path.is_symlink() and is_trusted(path.lstat().st_uid):
+        return path.resolve()
+    return path
 
 
 async def _raise_refusal(stream: WebSocketStream, codec: Codec, url: str) -> NoReturn:

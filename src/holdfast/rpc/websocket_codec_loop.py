@@ -13,7 +13,13 @@ from picows import (
 )
 from picows import picows as _picows
 
-from holdfast.rpc.core.websocket_admission import ADMITTED, READY, Request, Verdict
+from holdfast.rpc.core.websocket_admission import (
+    ADMITTED,
+    NO_TOKEN,
+    READY,
+    Request,
+    Verdict,
+)
 from holdfast.rpc.websocket_stream_loop import Codec, WebSocketLimits, WebSocketStream
 from holdfast.rpc.websocket_wire_loop import READ_BYTES
 
@@ -47,7 +53,7 @@ def server_codec(
             response = WSUpgradeResponse.create_ok_response(body)
         else:
             response = WSUpgradeResponse.create_error_response(verdict.status, body)
-        if verdict.status == 401:
+        if verdict == NO_TOKEN:
             response.headers["WWW-Authenticate"] = "Bearer"
         return WSUpgradeResponseWithListener(response, None)
 

@@ -49,9 +49,10 @@ async def listen_websocket(
     address = read_address(url)
     limits = limits or ServerLimits()
     if isinstance(address, UnixAddress):
-        listener = await patiently(listening, address.path)
+        path = Path(address.path)
+        listener = await patiently(listening, path)
         door = Door(listener, policy=Policy(hosts=None, token=token), limits=limits)
-        return WebSocketServer(door, str(address), address.path)
+        return WebSocketServer(door, str(address), path)
     listener = await listening_tcp(address, has_token=bool(token))
     bound = TcpAddress(*listener.getsockname()[:2])
     policy = Policy(hosts=host_names(bound.host, bound.port, names), token=token)

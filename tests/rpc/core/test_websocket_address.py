@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from holdfast.rpc.core.websocket_address import TcpAddress, UnixAddress, read_address
@@ -16,7 +14,7 @@ from holdfast.rpc.failures import AddressInvalid
         ("ws://127.0.0.1:0", TcpAddress("127.0.0.1", 0), "127.0.0.1:0"),
         ("ws://box.example:80/", TcpAddress("box.example", 80), "box.example:80"),
         ("ws://[::1]:9", TcpAddress("::1", 9), "[::1]:9"),
-        ("unix:///run/x/s", UnixAddress(Path("/run/x/s")), "localhost"),
+        ("unix:///run/x/s", UnixAddress("/run/x/s"), "localhost"),
     ],
 )
 def test_reads(url: str, expected: TcpAddress | UnixAddress, authority: str) -> None:

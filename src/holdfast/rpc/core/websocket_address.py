@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.rpc.failures import AddressInvalid
@@ -29,7 +28,7 @@ class TcpAddress:
 class UnixAddress:
     """A path at which a Unix socket is."""
 
-    path: Path
+    path: str
     authority = "localhost"
 
     def __str__(self) -> str:
@@ -39,8 +38,8 @@ class UnixAddress:
 def read_address(url: str) -> TcpAddress | UnixAddress:
     """What `ws://HOST:PORT` or `unix:///PATH` says; nothing else may be in it, least a token."""
     if url.startswith("unix://"):
-        path = Path(url.removeprefix("unix://"))
-        if not path.is_absolute():
+        path = url.removeprefix("unix://")
+        if not path.startswith("/"):
             raise AddressInvalid(url=url, reason="its path is not absolute")
         return UnixAddress(path)
     try:

@@ -6,7 +6,6 @@ import hmac
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
-from http import HTTPStatus
 
 PATH = "/"
 READY_PATH = "/readyz"
@@ -39,20 +38,20 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The status to answer with, and why; 101 lets the stranger in."""
+    """The HTTP status to answer with, and why; 101 lets the stranger in."""
 
-    status: HTTPStatus
+    status: int
     reason: str = ""
 
 
-ADMITTED = Verdict(HTTPStatus.SWITCHING_PROTOCOLS)
-READY = Verdict(HTTPStatus.OK, "ready")
-NO_NAME = Verdict(HTTPStatus.BAD_REQUEST, "exactly one Host header is needed")
-OTHER_NAME = Verdict(HTTPStatus.MISDIRECTED_REQUEST, "this server has another name")
-FROM_A_PAGE = Verdict(HTTPStatus.FORBIDDEN, "pages in browsers are not served")
-NOTHING_HERE = Verdict(HTTPStatus.NOT_FOUND, "there is nothing here")
-NO_TOKEN = Verdict(HTTPStatus.UNAUTHORIZED, "a token is needed")
-NO_ROOM = Verdict(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
+ADMITTED = Verdict(101)
+READY = Verdict(200, "ready")
+NO_NAME = Verdict(400, "exactly one Host header is needed")
+OTHER_NAME = Verdict(421, "this server has another name")
+FROM_A_PAGE = Verdict(403, "pages in browsers are not served")
+NOTHING_HERE = Verdict(404, "there is nothing here")
+NO_TOKEN = Verdict(401, "a token is needed")
+NO_ROOM = Verdict(503, "too many connections")
 
 
 def judge(request: Request, policy: Policy, *, has_room: bool) -> Verdict:
