@@ -134,7 +134,7 @@ class Feed:
     async def _read_on(self) -> None:
         """Read what news did not bring, until it does again."""
         try:
-            if not self._sequence.has_forgotten:
+            if not self._sequence.must_read:
                 await anyio.sleep(_REORDERED_LONGEST)
             if self._sequence.is_behind:
                 await self.catch_up(self.ask)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -125,7 +127,18 @@ def test_what_came_early_is_bounded_in_bytes_and_leaves_room_for_what_is_due() -
     sequence.live(out(1))
 
     assert sequence.take() == [out(1)]
-    assert (sequence.is_behind, sequence.has_forgotten) == (True, True)
+    assert (sequence.is_behind, sequence.must_read) == (True, True)
+
+
+def test_after_a_page_that_is_not_the_last_the_next_must_be_read() -> None:
+    sequence = Sequence("p")
+    states: list[tuple[bool, bool]] = []
+
+    for event in (out(2), replace(page(1, next_seq=3), is_whole=False), page(3, next_seq=4)):
+        sequence.replay(event) if isinstance(event, Page) else sequence.live(event)
+        states.append((sequence.is_behind, sequence.must_read))
+
+    assert states == [(True, False), (True, True), (False, False)]
 
 
 def test_the_status_is_known_however_far_behind_the_reader_is() -> None:

@@ -19,6 +19,11 @@ class _Held:
         self.events: dict[int, Event] = {}
 
     @property
+    def must_read(self) -> bool:
+        """Whether no news will bring what is missing: it found no room, or a page was too short."""
+        return self.is_behind and (self._has_forgotten or self._may_have_more)
+
+    @property
     def has_room(self) -> bool:
         return len(self.events) < self._items_max and self._bytes < self._bytes_max
 
@@ -60,12 +65,17 @@ class Sequence:
         self._may_have_more = False  # the last page was not the last that there is
         self.taken = self.known = self.told = after
         self.status: int | None = None
-        self.has_forgotten = False  # something found no room, and must be read again
+        self._has_forgotten = False  # something found no room
 
     @property
     def is_behind(self) -> bool:
         """Whether something was told, or may be kept, that is not known in order."""
         return not self.is_complete and (self.told > self.known or self._may_have_more)
+
+    @property
+    def must_read(self) -> bool:
+        """Whether no news will bring what is missing: it found no room, or a page was too short."""
+        return self.is_behind and (self._has_forgotten or self._may_have_more)
 
     @property
     def has_room(self) -> bool:
@@ -89,7 +99,7 @@ class Sequence:
         if not isinstance(event, Output) or place.has_room:
             self._hold(event)
         elif event.seq > self.known:
-            self.has_forgotten = True
+            self._has_forgotten = True
         self._advance()
 
     def replay(self, page: Page) -> None:
@@ -124,7 +134,7 @@ class Sequence:
         while self.known + 1 in self._early.events:
             self.known += 1
             self._ready.put(self._early.pop(self.known))
-        self.has_forgotten = self.has_forgotten and self.is_behind
+        self._has_forgotten = self._has_forgotten and self.is_behind
 
     def _holes(self, page: Page, chunks: Mapping[int, Event]) -> list[int]:
         """The numbers that a page should explain and does not show."""
