@@ -160,9 +160,9 @@ class User:
         return witness.end.turn.status if witness.end is not None else "left"
 
     async def _read(self, thread: Thread, prompt: str, witness: Witness) -> None:
-        await self._watch(thread.run(prompt), witness)
+        await self._watch(thread, thread.run(prompt), witness)
 
-    async def _watch(self, events: AsyncGenerator[Event], witness: Witness) -> None:
+    async def _watch(self, thread: Thread, events: AsyncGenerator[Event], witness: Witness) -> None:
         """Read to the end, at times slowly."""
         self._last_read = anyio.current_time()
         async with aclosing(events):
@@ -172,6 +172,8 @@ class User:
                     await anyio.sleep(self._chance.choice([0.0, 0.5, 20.0]))
                 self._last_read = anyio.current_time()
         witness.see_end()
+        assert witness.end is not None
+        assert thread.active_turn != witness.end.turn.id, "what has ended is not active"
 
     async def _leave(self, thread: Thread, prompt: str, witness: Witness) -> None:
         """Leave the turn after a few events, then follow what is left of it."""
@@ -196,7 +198,9 @@ class User:
         turn = self._world.store.turn(thread.active_turn)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._interrupt, thread, 60.0)
-            name = await self._named(thread, witness, lambda: self._watch(thread.follow(), witness))
+            name = await self._named(
+                thread, witness, lambda: self._watch(thread, thread.follow(), witness)
+            )
             tasks.cancel_scope.cancel()
         self._note("followed", name)
         witness.check(turn, from_first=False)
