@@ -20,6 +20,7 @@ from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.unix import UnixServer, UnixTransport, connect, listen
 
 if TYPE_CHECKING:
+    from holdfast.rpc.core.websocket_pulse import Pulse
     from holdfast.rpc.stdio import StdioTransport
     from holdfast.rpc.websocket import WebSocketTransport, connect_websocket
     from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket
@@ -41,6 +42,7 @@ __all__ = [
     "Limits",
     "Lines",
     "Overflow",
+    "Pulse",
     "Remains",
     "Rhythm",
     "ServerLimits",
@@ -72,6 +74,7 @@ __all__ = [
 ]
 
 _LOADED_WHEN_ASKED = {
+    "Pulse": "core.websocket_pulse",
     "ServerLimits": "websocket_server_loop",
     "StdioTransport": "stdio",
     "WebSocketLimits": "websocket_stream_loop",
