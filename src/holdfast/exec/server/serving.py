@@ -20,6 +20,7 @@ from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.retention_loop import BYTES_MAX
 from holdfast.exec.server.attendant import Attendant, House
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.memory import keep_freed_memory
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
 from holdfast.exec.server.records import Records
@@ -60,6 +61,7 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
 
     `announce` is told the address once connections are accepted.
     """
+    keep_freed_memory()
     given = settings.state
     state = given or Path(tempfile.mkdtemp(prefix="holdfast-exec-"))
     try:
