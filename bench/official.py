@@ -1,0 +1,30 @@
+"""The environment of the official SDK, with which ours is compared."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+PLACE = HERE.parent / ".cache" / "bench-venv"
+
+
+def python() -> Path:
+    """An interpreter with the official SDK, set up once from its own lock file."""
+    interpreter, lock = PLACE / "bin" / "python", HERE / "peers" / "requirements.lock"
+    stamp = PLACE / "installed"
+    if not stamp.exists() or stamp.read_text() != lock.read_text():
+        uv = [sys.executable, "-m", "uv"]
+        subprocess.run([*uv, "venv", "-q", "--clear", str(PLACE)], check=True)
+        install = [*uv, "pip", "install", "-q", "--no-deps", "--require-hashes", "-r", str(lock)]
+        subprocess.run([*install, "--python", str(interpreter)], check=True)
+        stamp.write_text(lock.read_text())
+    return interpreter
+
+
+def worker(mode: str, **config: Any) -> list[str]:  # Any: what the SDK's configuration takes
+    """The command of a worker that measures the official SDK, `sync` or `async`."""
+    return [str(python()), "-m", "peers.official", mode, json.dumps(config)]
