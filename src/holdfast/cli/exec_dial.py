@@ -23,6 +23,7 @@ DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is ke
 _START_LONGEST = 20.0
 _LOCK_PAUSE = 0.02
 _LOG_CHARS = 300
+_STARTED: list[subprocess.Popen[bytes]] = []  # held: nobody is to wait for them, or warn of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +121,6 @@ def _spawned(url: str, state: Path, log: Path) -> IO[bytes]:
             env=environment(),
             start_new_session=True,
         )
+    _STARTED.append(process)
     assert process.stdout is not None
     return process.stdout

@@ -16,11 +16,14 @@ async def looked_up(request: Request, operator: Operator) -> OperatorProcess:
     if not word:
         problem = "say which PROCESS; holdfast ps lists them"
         raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
-    found = meant(word, await operator.processes())
+    known = {
+        (each.session_id, each.process.process_id): each for each in await operator.processes()
+    }
+    found = meant(word, known)
     if not found:
         raise ProcessUnknown(process=word)
     if len(found) > 1:
-        names = ", ".join(f"{each.session_id}/{each.process.process_id}" for each in found)
+        names = ", ".join(f"{session}/{name}" for session, name in found)
         problem = f"{word} may be any of {names}"
         raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
-    return found[0]
+    return known[found[0]]

@@ -11,7 +11,7 @@ from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
-from holdfast.cli.core.processes_page import process_line, processes_page
+from holdfast.cli.core.processes_page import Seen, process_line, processes_page
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up
 from holdfast.cli.failures import OutputLost, UsageWrong
@@ -32,11 +32,11 @@ def ps(request: Request, settings: Settings) -> Outcome:
     """List all processes; a local server that does not run has none."""
     server = server_of(request, settings)
     try:
-        found = anyio.run(_Seen(server).processes)
+        found = [_seen(each) for each in anyio.run(_Overseen(server).processes)]
     except SocketRefused:
         if server.state is None:
             raise
-        found = ()
+        found = []
     if request.is_json:
         return Outcome(answer="".join(json_line(process_line(each)) for each in found))
     look = look_for(sys.stdout, request, settings)
@@ -46,7 +46,7 @@ def ps(request: Request, settings: Settings) -> Outcome:
 
 def logs(request: Request, settings: Settings) -> Outcome:
     """Write what is kept of the output of a process, and with --follow what comes."""
-    anyio.run(_Seen(server_of(request, settings)).logs, request)
+    anyio.run(_Overseen(server_of(request, settings)).logs, request)
     return Outcome()
 
 
@@ -55,11 +55,11 @@ def stop(request: Request, settings: Settings) -> Outcome:
     if request.has("--all") == (request.argument is not None):
         problem = "say which PROCESS, or --all"
         raise UsageWrong(problem=problem, read_on="holdfast stop --help")
-    anyio.run(_Seen(server_of(request, settings)).stop, request)
+    anyio.run(_Overseen(server_of(request, settings)).stop, request)
     return Outcome()
 
 
-class _Seen:
+class _Overseen:
     """A server as an operator sees it; where nobody is, that is said at once."""
 
     def __init__(self, server: Server) -> None:
@@ -89,6 +89,19 @@ class _Seen:
     async def _dial(self) -> Transport:
         first, self._first = self._first, None
         return first or await self._server.dial_or_start()
+
+
+def _seen(each: OperatorProcess) -> Seen:
+    return Seen(
+        id=each.process.process_id,
+        session=each.session_id,
+        is_attached=each.attached,
+        argv=each.process.argv,
+        pid=each.process.pid or None,
+        tty=each.process.tty,
+        started_at_ms=each.process.started_at_ms,
+        status=each.process.exit_code,
+    )
 
 
 async def _copy(operator: Operator, of: OperatorProcess, is_following: bool) -> None:

@@ -71,11 +71,9 @@ def _command(name: str) -> Callable[[Request, Settings], Outcome]:
 
             return run_there if name == "exec" else attach
         case "ps" | "logs" | "stop":
-            from holdfast.cli import exec_processes
+            from holdfast.cli.exec_processes import logs, ps, stop
 
-            return {"ps": exec_processes.ps, "logs": exec_processes.logs}.get(
-                name, exec_processes.stop
-            )
+            return {"ps": ps, "logs": logs, "stop": stop}[name]
         case "exec-server":
             from holdfast.cli.exec_server import exec_server
 

@@ -5,12 +5,6 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.core.process_name import meant, process_name
-from holdfast.exec.wire import ListedProcess, OperatorProcess
-
-
-def _of(session: str, name: str) -> OperatorProcess:
-    listed = ListedProcess(name, ("x",), 1, False, 0, 1, exited=False, exit_code=None, closed=False)
-    return OperatorProcess(session, attached=False, process=listed)
 
 
 @pytest.mark.parametrize(
@@ -38,12 +32,6 @@ def test_a_name_says_which_program(program: str, name: str) -> None:
     ],
 )
 def test_what_a_word_means(word: str, found: list[str]) -> None:
-    known = [
-        _of("s", "make-1"),
-        _of("s", "make-12"),
-        _of("s", "cat-1"),
-        _of("s", "x"),
-        _of("t", "x"),
-    ]
+    known = [("s", "make-1"), ("s", "make-12"), ("s", "cat-1"), ("s", "x"), ("t", "x")]
 
-    assert [f"{each.session_id}/{each.process.process_id}" for each in meant(word, known)] == found
+    assert [f"{session}/{name}" for session, name in meant(word, known)] == found

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from holdfast.cli.core.look import look
-from holdfast.cli.core.processes_page import process_line, processes_page
-from holdfast.exec.wire import ListedProcess, OperatorProcess
+from holdfast.cli.core.processes_page import Seen, process_line, processes_page
 
 _LOOK = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=60)
 
 
-def _of(
-    name: str, *argv: str, status: int | None = None, attached: bool = False
-) -> OperatorProcess:
-    listed = ListedProcess(
-        name, argv, 7, False, 90_000, 1, exited=status is not None, exit_code=status, closed=False
+def _of(name: str, *argv: str, status: int | None = None, is_attached: bool = False) -> Seen:
+    return Seen(
+        id=name,
+        session="s",
+        is_attached=is_attached,
+        argv=argv,
+        pid=7,
+        tty=False,
+        started_at_ms=90_000,
+        status=status,
     )
-    return OperatorProcess("s", attached=attached, process=listed)
 
 
 def test_a_line_for_each() -> None:
     processes = [
         _of("make-1", "make", "a b"),
-        _of("cat-22", "cat", attached=True),
+        _of("cat-22", "cat", is_attached=True),
         _of("sh-3", "sh", "-c", "\x1b[2J" + "x" * 80, status=137),
     ]
 

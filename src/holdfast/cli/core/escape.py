@@ -1,4 +1,4 @@
-"""Tell the keys that leave a process from those that are meant for it: Enter ~ . as with ssh."""
+"""Tell the keys that leave a process from those meant for it: Enter ~ . as with ssh."""
 
 from __future__ import annotations
 

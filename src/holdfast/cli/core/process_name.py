@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from holdfast.exec.wire import OperatorProcess
-
 _STEM_MOST = 20
 
 
@@ -16,12 +14,8 @@ def process_name(program: str, mark: str) -> str:
     return f"{stem or 'process'}-{mark}"
 
 
-def meant(word: str, processes: Iterable[OperatorProcess]) -> list[OperatorProcess]:
-    """The processes that a word names: a name, a session and a name, or how one name begins."""
+def meant(word: str, processes: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Of some sessions and names those that a word means: name, session/name, or a beginning."""
     known = list(processes)
-    exact = [
-        each
-        for each in known
-        if word in (each.process.process_id, f"{each.session_id}/{each.process.process_id}")
-    ]
-    return exact or [each for each in known if each.process.process_id.startswith(word)]
+    exact = [(session, name) for session, name in known if word in (name, f"{session}/{name}")]
+    return exact or [(session, name) for session, name in known if name.startswith(word)]

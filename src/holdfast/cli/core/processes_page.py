@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import cut, printable
 from holdfast.cli.core.threads_page import age
-from holdfast.exec.wire import OperatorProcess
 
 SCHEMA = 1
 _COMMAND_LEAST = 10
 
 
-def processes_page(processes: Sequence[OperatorProcess], look: Look, *, now: float) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One process, as much of it as a list needs."""
+
+    id: str
+    session: str
+    is_attached: bool
+    argv: tuple[str, ...]
+    pid: int | None
+    tty: bool
+    started_at_ms: int
+    status: int | None
+
+
+def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
     """A line for each: its name, its state, since when, and its command."""
     rows = [
         (
-            printable(each.process.process_id),
+            printable(each.id),
             state_of(each),
-            age(each.process.started_at_ms / 1000, now=now),
-            printable(shlex.join(each.process.argv)),
+            age(each.started_at_ms / 1000, now=now),
+            printable(shlex.join(each.argv)),
         )
         for each in processes
     ]
@@ -35,24 +49,24 @@ def processes_page(processes: Sequence[OperatorProcess], look: Look, *, now: flo
     )
 
 
-def state_of(each: OperatorProcess) -> str:
+def state_of(each: Seen) -> str:
     """What a process is doing, in a word or two."""
-    if each.process.exited:
-        return f"ended ({each.process.exit_code})"
-    return "attached" if each.attached else "running"
+    if each.status is not None:
+        return f"ended ({each.status})"
+    return "attached" if each.is_attached else "running"
 
 
-def process_line(each: OperatorProcess) -> dict[str, object]:
+def process_line(each: Seen) -> dict[str, object]:
     """One process as a record for a program."""
     return {
         "schema": SCHEMA,
         "type": "process",
-        "id": each.process.process_id,
-        "session": each.session_id,
-        "attached": each.attached,
-        "argv": list(each.process.argv),
-        "pid": each.process.pid or None,
-        "tty": each.process.tty,
-        "startedAtMs": each.process.started_at_ms,
-        "exitCode": each.process.exit_code,
+        "id": each.id,
+        "session": each.session,
+        "attached": each.is_attached,
+        "argv": list(each.argv),
+        "pid": each.pid,
+        "tty": each.tty,
+        "startedAtMs": each.started_at_ms,
+        "exitCode": each.status,
     }

@@ -1,0 +1,109 @@
+"""List, read and end what runs on the local server."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.planes import eventually, plane_home, ran, running
+
+_PIECE = bytes(range(256)) * 8192
+
+
+@pytest.fixture(scope="module")
+def home() -> Generator[Path]:
+    with plane_home() as home:
+        yield home
+
+
+def listed(home: Path, *argv: str) -> list[dict[str, object]]:
+    """The records of the processes with this command."""
+    lines = ran("ps", "--json", home=home).stdout.splitlines()
+    return [each for each in map(json.loads, lines) if each["argv"] == list(argv)]
+
+
+def test_a_local_server_that_does_not_run_has_no_processes() -> None:
+    with plane_home() as home:
+        page, records = ran("ps", home=home), ran("ps", "--json", home=home)
+
+        assert (page.returncode, page.stdout) == (0, b"")
+        assert page.stderr == b"No processes. Run one: holdfast exec -- ...\n"
+        assert (records.returncode, records.stdout) == (0, b"")
+        assert list(home.glob("state/exec")) == []
+
+
+def test_logs_have_all_that_was_written_byte_by_byte(home: Path) -> None:
+    assert ran("exec", "--", "cat", home=home, stdin=_PIECE).stdout == _PIECE
+    ran("exec", "--", "sh", "-c", "echo out; echo err >&2", home=home)
+    (cat,) = listed(home, "cat")
+    (both,) = listed(home, "sh", "-c", "echo out; echo err >&2")
+
+    assert (cat["exitCode"], cat["attached"]) == (0, False)
+    assert ran("logs", str(cat["id"]), home=home).stdout == _PIECE
+    read = ran("logs", "-f", str(both["id"]), home=home)
+    assert (read.stdout, read.stderr) == (b"out\n", b"err\n")
+
+
+def test_logs_follow_what_somebody_is_attached_to(home: Path) -> None:
+    script = "read a; echo $a; read b; echo $b"
+    with running("exec", "--", "sh", "-c", script, home=home) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"one\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"one\n"
+        (seen,) = listed(home, "sh", "-c", script)
+        with running("logs", "-f", str(seen["id"]), home=home) as follower:
+            assert follower.stdout is not None
+            assert follower.stdout.readline() == b"one\n"
+            process.communicate(b"two\n", timeout=60)
+            rest, said = follower.communicate(timeout=60)
+
+    assert (process.returncode, follower.returncode) == (0, 0)
+    assert (rest, said) == (b"two\n", b"")
+
+
+def test_stop_ends_one_kindly_or_by_force_or_all(home: Path) -> None:
+    deaf = "trap '' TERM INT; echo ready; while :; do sleep 0.1; done"
+    with (
+        running("exec", "--", "sh", "-c", deaf, home=home) as stubborn,
+        running("exec", "--", "sleep", "100", home=home) as one,
+        running("exec", "--", "sleep", "101", home=home) as other,
+    ):
+        eventually(lambda: listed(home, "sleep", "100") and listed(home, "sleep", "101"))
+        assert stubborn.stdout is not None
+        assert stubborn.stdout.readline() == b"ready\n"
+        (first,) = listed(home, "sleep", "100")
+
+        assert ran("stop", str(first["id"]), home=home).returncode == 0
+        assert one.wait(timeout=60) == 128 + signal.SIGTERM
+        assert other.poll() is None
+        assert ran("stop", "--all", home=home).returncode == 0
+        assert other.wait(timeout=60) == 128 + signal.SIGTERM
+        assert stubborn.wait(timeout=60) == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (("stop",), 2, b"say which PROCESS, or --all"),
+        (("stop", "--all", "x"), 2, b"say which PROCESS, or --all"),
+        (("logs",), 2, b"say which PROCESS"),
+        (("logs", "nobody"), 1, b"EXEC_PROCESS_UNKNOWN"),
+        (("attach", "nobody"), 1, b"EXEC_PROCESS_UNKNOWN"),
+        (("ps", "--server", "ws://127.0.0.1:1"), 69, b"RPC_SOCKET_REFUSED"),
+        (("ps", "--token-file", "x"), 2, b"--token-file goes with --server"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    home: Path, words: tuple[str, ...], status: int, said: bytes
+) -> None:
+    ran("exec", "--", "true", home=home)
+
+    done = ran(*words, home=home)
+
+    assert (done.returncode, said in done.stderr, done.stdout) == (status, True, b"")
