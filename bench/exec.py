@@ -2,9 +2,9 @@
 
     python bench/exec.py [--json]
 
-Both servers are started in one run and measured in turn, by our own client. Client, servers and
-their processes share one core, so what a server costs is what the others lack. The keeper is
-counted as a part of our server.
+Both servers run all the time and are measured in turn, figure by figure, by our own client. All
+share one core, so what a server costs is what the others lack. Where there are rounds, the best
+counts: it is the one that was disturbed least. The keeper is counted as a part of our server.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from tests.parts.codex_binary import install
 ENV = {"PATH": "/usr/bin:/bin"}
 POLICY = Policy(window=20.0, wait_first=0.005, wait_longest=0.02, settled=0.001)
 STARTS, WAVE, AT_ONCE = 60, 192, 32
-BULK, STREAMS = 200_000_000, 8
-TICKERS, TICK, TICKS = (200, 500), 1.0, 4
-MISSED, OUTAGES, OUTAGE = (1_000_000, 10_000_000), 5, 0.4
+BULK, STREAMS, ROUNDS = 200_000_000, 8, 2
+TICKERS, TICK, TICKS = (200, 500), 1.0, 3
+MISSED, OUTAGES, OUTAGE = (1_000_000, 10_000_000), 3, 0.4
 # A shell that waits without forking: the tickers must cost less than what they measure.
 TICKER = (
     f"exec 3<><(:); read -t $1 -u 3; "
@@ -106,6 +106,7 @@ class Cable:
 @contextmanager
 def running(argv: list[str], home: Path) -> Generator[Server]:
     """Run a server that says its address in its first line."""
+    home.mkdir()
     own = {"HOME": str(home), "CODEX_HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": "src"}
     quiet = subprocess.DEVNULL
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=quiet, env={**ENV, **own}) as server:
@@ -192,8 +193,11 @@ async def measure_output(server: Server, figures: Figures) -> None:
                 assert await taken(await client.start(head)) == each
 
             before = server.cpu_seconds()
-            figures.numbers[f"speed {name}"] = BULK / 1e6 / await together(streams, read)
-            figures.numbers[f"cpu {name}"] = (server.cpu_seconds() - before) / (BULK / 1e9)
+            speed = BULK / 1e6 / await together(streams, read)
+            cost = (server.cpu_seconds() - before) / (BULK / 1e9)
+            best = figures.numbers
+            best[f"speed {name}"] = max(speed, best.get(f"speed {name}", 0.0))
+            best[f"cpu {name}"] = min(cost, best.get(f"cpu {name}", cost))
 
 
 async def measure_tickers(server: Server, figures: Figures, count: int) -> None:
@@ -237,19 +241,26 @@ async def measure_outages(server: Server, figures: Figures, missed: int) -> None
     figures.numbers[f"outage {missed}"] = median(seconds)
 
 
-async def measure(server: Server) -> Figures:
-    """All figures of one server."""
-    figures = Figures()
+async def measure(*servers: Server) -> list[Figures]:
+    """All figures of the servers, one figure after the other."""
+    both = [(server, Figures()) for server in servers]
     await anyio.sleep(0.5)
-    figures.numbers["rss"] = server.rss_mb()
-    await measure_starts(server, figures)
-    await measure_output(server, figures)
+    for server, figures in both:
+        figures.numbers["rss"] = server.rss_mb()
+    for server, figures in both:
+        await measure_starts(server, figures)
+    for _ in range(ROUNDS):
+        for server, figures in both:
+            await measure_output(server, figures)
     for missed in MISSED:
-        await measure_outages(server, figures, missed)
+        for server, figures in both:
+            await measure_outages(server, figures, missed)
     for count in TICKERS:
-        await measure_tickers(server, figures, count)
-    figures.numbers["rss after"] = server.rss_mb()
-    return figures
+        for server, figures in both:
+            await measure_tickers(server, figures, count)
+    for server, figures in both:
+        figures.numbers["rss after"] = server.rss_mb()
+    return [figures for _, figures in both]
 
 
 def rows(ours: Figures, theirs: Figures) -> list[dict[str, str]]:
@@ -297,15 +308,15 @@ def main() -> None:
     root = Path(tempfile.mkdtemp())
     listen = ["--listen", "ws://127.0.0.1:0"]
     server = [sys.executable, "-m", "holdfast.exec.server", *listen, "--no-token"]
-    own = [*server, "--end-processes", "--state", str(root / "state")]
+    own = [*server, "--end-processes", "--state", str(root / "ours" / "state")]
+    other = [codex, "exec-server", *listen]
     try:
-        with running(own, root) as ours:
-            mine = anyio.run(measure, ours, backend_options={"use_uvloop": True})
-        with running([codex, "exec-server", *listen], root) as theirs:
-            other = anyio.run(measure, theirs, backend_options={"use_uvloop": True})
+        with running(own, root / "ours") as ours, running(other, root / "codex") as theirs:
+            uvloop = {"use_uvloop": True}
+            figures = anyio.run(measure, ours, theirs, backend_options=uvloop)
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    table = rows(mine, other)
+    table = rows(*figures)
     if args.json:
         print(json.dumps({"title": "Processes (all on one core)", "rows": table}))
         return
