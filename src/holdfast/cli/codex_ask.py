@@ -73,7 +73,6 @@ class Attendance:
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._heed, signals)
-                self._tasks.start_soon(self._limit)
                 try:
                     with boundary("codex.ask"):
                         await self._converse()
@@ -90,6 +89,7 @@ class Attendance:
             thread = self._thread = await self._opened(server)
             self.result.thread = thread.id
             await self._view.begin(thread.id)
+            self._tasks.start_soon(self._limit)
             async with aclosing(thread.run(self._order.prompt)) as events:
                 async for event in events:
                     await self._take(event)
@@ -137,10 +137,10 @@ class Attendance:
             self._stop(None)
 
     def _stop(self, number: int | None) -> None:
-        """End the turn in good order, if one runs; leave otherwise."""
+        """End the turn in good order, once there may be one; leave otherwise."""
         self._is_stopping = True
         self._terminal.dismiss()
-        if self._thread is None or self._thread.active_turn is None:
+        if self._thread is None:
             self._leave(number)
         else:
             self._tasks.start_soon(self._interrupt, self._thread, number)

@@ -43,6 +43,8 @@ class Questions:
             return await self._declined(approval, "no terminal to ask on")
         with anyio.move_on_after(PATIENCE):
             answer = await self._ask(approval)
+            if answer is None and self._terminal.is_dismissed:
+                answer = Decision.CANCEL  # the person wants the turn to end
             if answer is None:
                 return await self._declined(approval, "no answer")
             word = answer.value if isinstance(answer, Decision) else "reply"

@@ -38,6 +38,7 @@ class Terminal:
         self._text_floor = self._floor if self._is_shared else anyio.CapacityLimiter(1)
         self._has_text = False  # on a line of standard output that has not ended
         self._has_question = False  # on a line of standard error that has not ended
+        self.is_dismissed = False
         self._question: anyio.CancelScope | None = None
 
     async def say(self, text: str) -> None:
@@ -74,7 +75,7 @@ class Terminal:
         What was typed before the question was there is no answer to it, and is forgotten.
         """
         async with self._floor:
-            if not self.can_ask:
+            if self.is_dismissed:
                 return None
             with anyio.CancelScope() as self._question, _echo(not is_secret):
                 with suppress(termios.error):
@@ -94,7 +95,7 @@ class Terminal:
 
     def dismiss(self) -> None:
         """Give up the question that is open, if one is, and ask no more."""
-        self.can_ask = False
+        self.is_dismissed = True
         if self._question is not None:
             self._question.cancel()
 
