@@ -19,11 +19,6 @@ class _Held:
         self.events: dict[int, Event] = {}
 
     @property
-    def must_read(self) -> bool:
-        """Whether no news will bring what is missing: it found no room, or a page was too short."""
-        return self.is_behind and (self._has_forgotten or self._may_have_more)
-
-    @property
     def has_room(self) -> bool:
         return len(self.events) < self._items_max and self._bytes < self._bytes_max
 
