@@ -122,8 +122,8 @@ def _keepers(home: Path) -> Iterator[int]:
     """The processes beside a server that hold its processes for it."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-            if b"holdfast.exec.keeper" in words and str(home).encode() in b" ".join(words):
+            words = (entry / "cmdline").read_bytes()
+            if b"holdfast.exec.keeper" in words and bytes(home) in words:
                 yield int(entry.name)
 
 
