@@ -95,7 +95,7 @@ def test_who_is_attached_is_not_put_out(home: Path) -> None:
         refused = ran("attach", name, home=home)
         rest, _ = process.communicate(b"still here", timeout=60)
 
-    assert (refused.returncode, b"CLI_PROCESS_ATTACHED" in refused.stderr) == (69, True)
+    assert (refused.returncode, "CLI_PROCESS_ATTACHED" in refused.stderr.decode()) == (69, True)
     assert (process.returncode, rest) == (0, b"still here")
 
 

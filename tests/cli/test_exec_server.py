@@ -44,7 +44,7 @@ def test_it_tells_its_address_first_and_ends_when_told(home: Path) -> None:
     assert url.startswith("ws://127.0.0.1:")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"hi\n", b"")
     assert (process.returncode, rest) == (0, b"")
-    assert said == f"Clients need the token: --token-file {token}\n".encode()
+    assert said == f"Clients are to be given --token-file {token}\n".encode()
     assert stat.S_IMODE(token.stat().st_mode) == 0o600
 
 

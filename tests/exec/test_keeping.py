@@ -81,7 +81,7 @@ def other_keeper(state: Path, versions: tuple[int, ...]) -> Iterator[None]:
     process = get_context("fork").Process(target=_keep, args=(str(state), versions))
     process.start()
     try:
-        while not has_keeper(state):
+        while not (has_keeper(state) and (state / "keeper.sock").exists()):
             process.join(timeout=0.01)
         yield
     finally:

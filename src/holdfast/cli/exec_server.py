@@ -60,7 +60,7 @@ def _token(request: Request, settings: Settings) -> str | None:
             raise disk_failure(error, path=str(path.parent)) from error
     token = token_in(path)
     if chosen is None:
-        complain(f"Clients need the token: --token-file {path}\n")
+        complain(f"Clients are to be given --token-file {path}\n")
     return token
 
 
