@@ -40,16 +40,29 @@ class Calls:
     async def raw(self, method: str, params: object, *, timeout: float | None = None) -> Raw:
         """Ask and return the answer as it came."""
         limit = limit_of(method, params) if timeout is None else timeout
+        try:
+            return await self.connection.request(method, params, timeout=limit)
+        except ErrorResponse as refusal:
+            if refusal.error_code != _OVERLOADED:
+                raise
+            return await self._insist(method, params, limit=limit, refusal=refusal)
+
+    async def _insist(
+        self, method: str, params: object, *, limit: float, refusal: ErrorResponse
+    ) -> Raw:
+        """Ask again what the server turned away: it has done nothing, so that is safe."""
+        refusals = [refusal]
 
         async def once() -> Raw | Failure:
             try:
+                if refusals:
+                    raise refusals.pop()
                 return await self.connection.request(method, params, timeout=limit)
             except Failure as failure:
                 if isinstance(failure, ErrorResponse) and failure.error_code == _OVERLOADED:
                     raise CodexOverloaded(method=method) from failure
                 return failure  # whatever else went wrong, asking again may not be safe
 
-        # A server that turned a request away has done nothing: asking again is safe.
         answer = await retrying(
             once, safe=True, policy=_POLICY, chance=self.chance, announce=self._announce
         )

@@ -26,6 +26,7 @@ from holdfast.rpc.observing import Observer
 from holdfast.rpc.outbox import Outbox
 from holdfast.rpc.ports import Follower, Transport
 from holdfast.rpc.subscription import Subscription
+from holdfast.rpc.waiter_loop import deadline
 from holdfast.rpc.waiting import Waiting
 from holdfast.telemetry import Telemetry
 
@@ -105,13 +106,13 @@ class Connection:
     ) -> Result | Raw:
         """Ask, and return the answer; raise what went wrong instead, by `timeout` at the latest."""
         self._check(method)
-        deadline = anyio.current_time() + timeout
-        id_, message = self._peer.request(method, params, deadline=deadline)
+        latest = deadline(after=timeout)
+        id_, message = self._peer.request(method, params, deadline=latest)
         with (
             self._observer.request(method, len(message)),
             self._waiting.expect(id_, method, limit=timeout) as waiter,
         ):
-            await self._send(message, deadline=deadline)
+            await self._send(message, deadline=latest)
             answer = await waiter.answer()
         return _read(answer, method, result)
 

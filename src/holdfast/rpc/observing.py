@@ -33,6 +33,7 @@ class Observer:
 
     def __init__(self, telemetry: Telemetry | None, peer: str) -> None:
         self._telemetry = telemetry
+        self._reports_requests = telemetry is not None and telemetry.wants(Level.WARNING)
         self._peer = peer
         self._began = 0.0
 
@@ -54,7 +55,7 @@ class Observer:
 
     def request(self, method: str, size: int) -> AbstractContextManager[None]:
         """Report one request of ours, however it ends."""
-        if self._telemetry is None or not self._telemetry.wants(Level.WARNING):
+        if self._telemetry is None or not self._reports_requests:
             return _UNREPORTED
         return _reported(self._telemetry, method, size)
 

@@ -28,6 +28,8 @@ class LineReader:
         self._unread: list[bytes] = []
         self._unread_bytes = 0
         self._unfinished_bytes = 0
+        # Kept: to have a large buffer made for each little answer would cost more than the answer.
+        self._buffer = memoryview(bytearray(READ_BYTES))
         self._arrival: asyncio.Future[None] | None = None
         self._discards = False
         self.fd = fd
@@ -89,17 +91,17 @@ class LineReader:
 
     def _readable(self) -> None:
         try:
-            data = os.read(self.fd, READ_BYTES)
+            count = os.readv(self.fd, [self._buffer])
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
-            data, self.error = b"", str(error.strerror)
-        if not data:
+            count, self.error = 0, str(error.strerror)
+        if not count:
             self.at_end = True
             self.pause()
             self._stopped()
         elif not self._discards:
-            self._keep(data)
+            self._keep(bytes(self._buffer[:count]))
 
     def _keep(self, data: bytes) -> None:
         """Add to what waits. An unfinished line does not count: it has a limit of its own."""

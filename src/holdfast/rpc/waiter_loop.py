@@ -12,6 +12,11 @@ from holdfast.failures import Failure
 from holdfast.rpc.model import Answer, RequestId
 
 
+def deadline(*, after: float) -> float:
+    """When so many seconds will have passed, by the clock of the loop."""
+    return asyncio.get_running_loop().time() + after
+
+
 class Waiter:
     """One request of ours on its way to an answer or a failure.
 

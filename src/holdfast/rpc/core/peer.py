@@ -139,10 +139,12 @@ class Peer:
             message = read(raw)
             if type(message) is Notification:
                 notifications.append(message)
-                if self.malformed_in_a_row:
-                    self.malformed_in_a_row = 0
+            elif type(message) is Answer and self._in_flight.pop(message.id, None) is not None:
+                received.answers.append(message)
             else:
                 self._sort(message, received)
+                continue
+            self.malformed_in_a_row = 0
         return received
 
     def _sort(
