@@ -7,6 +7,7 @@ round, is slow and quick together, and medians can be compared.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -20,6 +21,15 @@ from typing import Any
 HERE = Path(__file__).parent
 Figures = dict[str, float]
 Order = dict[str, Any]  # Any: what a worker is told is between it and its benchmark
+
+
+def on_one_core() -> None:
+    """Let this process and all that it starts share one core, where the system can do that.
+
+    What it takes to wake someone on another core varies more than what is measured.
+    """
+    if sys.platform == "linux":
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
 class Worker:

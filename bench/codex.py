@@ -19,7 +19,7 @@ from pathlib import Path
 
 import anyio
 import official
-from alternating import Figures, Watch, afresh, in_turn, orders, tell, trips, working
+from alternating import Figures, Watch, afresh, in_turn, on_one_core, orders, tell, trips, working
 
 from holdfast.codex import AppServer
 
@@ -141,6 +141,7 @@ def main() -> None:
     if args.serve:
         anyio.run(partial(serve, **json.loads(args.serve)))
         return
+    on_one_core()
     with tempfile.TemporaryDirectory(dir=HERE.parent / ".cache") as directory:
         table = turns() + requests(Path(directory))
     title = "Codex SDK, against the official one"

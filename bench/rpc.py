@@ -20,7 +20,18 @@ from pathlib import Path
 import anyio
 import msgspec
 import official
-from alternating import Figures, Order, Watch, afresh, in_turn, orders, tell, trips, working
+from alternating import (
+    Figures,
+    Order,
+    Watch,
+    afresh,
+    in_turn,
+    on_one_core,
+    orders,
+    tell,
+    trips,
+    working,
+)
 
 from holdfast.rpc import Command, Connection, Terms, spawn
 from holdfast.rpc.model import Dialect
@@ -139,6 +150,7 @@ def main() -> None:
     if args.only:
         anyio.run(ours if args.only == "ours" else bare)
         return
+    on_one_core()
     table = rows()
     title = "JSON-RPC over a child process"
     print(json.dumps({"title": title, "rows": table}) if args.json else _table(table))

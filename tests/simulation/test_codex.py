@@ -37,6 +37,7 @@ CALM = 3_600.0  # virtual seconds in which everything is done once nobody does h
 SOON = 600.0  # virtual seconds in which slow readers have read what came before the end
 LONG = range(1_000, 1_400)
 assert len(LONG) * USERS * TURNS == 10_000
+KINDS = (Reader, Followed, Router, Connection, Subscription, Waiter)
 NOT_OPENED = (CodexInitRejected, CodexInitTimeout, CodexStartupFailed)
 
 
@@ -50,16 +51,33 @@ class Tally:
 
 async def sessions(tally: Tally, trial: Trial) -> None:
     """Use Codex over troubled connections, then over a calm one that brings all to an end."""
+    census = Census()
     world = World(trial)
-    tally.turns += await use(world)
+    tally.turns += await use(world, census)
     tally.seeds += 1
     assert world.objections == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
     del world
-    assert alive(Reader, Followed, Router, Connection, Subscription, Waiter) == []
+    assert census.newcomers(*KINDS) == []
 
 
-async def use(world: World) -> int:
+class Census:
+    """Knows who lives since it was taken: other tests may have left someone."""
+
+    def __init__(self) -> None:
+        self._elders = _alive(*KINDS)
+
+    def newcomers(self, *kinds: type) -> list[object]:
+        elders = {id(elder) for elder in self._elders}
+        return [it for it in _alive(*kinds) if id(it) not in elders]
+
+
+def _alive(*kinds: type) -> list[object]:
+    gc.collect()
+    return [it for it in gc.get_objects() if isinstance(it, kinds)]
+
+
+async def use(world: World, census: Census) -> int:
     """Have every user have their turns; return how many there were."""
     users = [User(world, f"user-{number}", TURNS) for number in range(USERS)]
     async with anyio.create_task_group() as machine:
@@ -72,21 +90,21 @@ async def use(world: World) -> int:
                 server = SimulatedServer(machine, world.trial, world.store, world)
             if is_calm:
                 server.behave()
-            await session(world, users, server, is_calm=is_calm)
+            await session(world, users, server, census if is_calm else None)
         machine.cancel_scope.cancel()
     world.codex = None
     return sum(TURNS - user.turns_left for user in users)
 
 
 async def session(
-    world: World, users: list[User], server: SimulatedServer, *, is_calm: bool
+    world: World, users: list[User], server: SimulatedServer, calm: Census | None
 ) -> None:
-    """One connection from its beginning to its end."""
+    """One connection from its beginning to its end: a calm one, when a census is to be held."""
     near, far = pair()
     async with anyio.create_task_group() as serving:
         serving.start_soon(server.serve, far)
         async with anyio.create_task_group() as harm:
-            if not is_calm:
+            if calm is None:
                 harm.start_soon(trouble, world, server, near, far)
             async with anyio.create_task_group() as people:
                 try:
@@ -96,7 +114,7 @@ async def session(
                         telemetry=Telemetry([], clock=ManualClock()),
                         chance=SeededChance(world.trial.seed),
                     ) as world.codex:
-                        await converse(world, world.codex, users, people, is_calm=is_calm)
+                        await converse(world, world.codex, users, people, calm)
                 except NOT_OPENED as failure:
                     world.trial.note("not opened", failure.code)
                 people.cancel_scope.deadline = anyio.current_time() + SOON
@@ -106,7 +124,7 @@ async def session(
 
 
 async def converse(
-    world: World, codex: AppServer, users: list[User], people: TaskGroup, *, is_calm: bool
+    world: World, codex: AppServer, users: list[User], people: TaskGroup, calm: Census | None
 ) -> None:
     """Let everyone use the connection until it ends, or leave it while they still do."""
     finished = anyio.Event()
@@ -114,16 +132,16 @@ async def converse(
     async def all_use() -> None:
         async with anyio.create_task_group() as using:
             for user in users:
-                user.is_patient = not is_calm
+                user.is_patient = calm is None
                 using.start_soon(user.use, codex)
         finished.set()
 
     people.start_soon(world.note_end, codex)
     people.start_soon(all_use)
-    if is_calm:
+    if calm is not None:
         with anyio.fail_after(CALM):
             await finished.wait()
-        assert alive(Reader, Waiter) == []
+        assert calm.newcomers(Reader, Waiter) == []
     else:
         people.start_soon(world.echo, codex)
         with anyio.move_on_after(world.trial.chance.choice([10.0, math.inf, math.inf])):
@@ -141,12 +159,6 @@ async def trouble(
         pause_longest=chance.choice([2.0, 20.0, 200.0]),
         told=lambda harm: world.trial.note("harm", harm),
     )
-
-
-def alive(*kinds: type) -> list[object]:
-    """What is left of these kinds when nobody holds on to it."""
-    gc.collect()
-    return [it for it in gc.get_objects() if isinstance(it, kinds)]
 
 
 def swept(sweep: Sweep, seeds: range) -> None:
