@@ -156,20 +156,6 @@ class SandboxUnavailable(
     reason: str
 
 
-class TokenRefused(
-    Failure,
-    code="EXEC_TOKEN_REFUSED",
-    kind=Kind.UNAUTHENTICATED,
-    title="Not allowed in",
-    user_message="The exec-server refused the token. Give the file that it was started with "
-    "(--token-file).",
-    actions=(Action.OPEN_SETTINGS,),
-):
-    """The server did not accept our token, or we had none."""
-
-    address: str
-
-
 class NotIntroduced(
     Failure,
     code="EXEC_NOT_INTRODUCED",
