@@ -142,20 +142,6 @@ class KeeperLost(
     reason: str
 
 
-class SandboxUnavailable(
-    Failure,
-    code="SANDBOX_UNAVAILABLE",
-    kind=Kind.UNCONFINED,
-    title="No sandbox",
-    user_message="The command was not run, because it asks for a sandbox and there is none "
-    "here ({reason}).",
-    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
-):
-    """A process must be confined, and cannot be."""
-
-    reason: str
-
-
 class NotIntroduced(
     Failure,
     code="EXEC_NOT_INTRODUCED",
@@ -348,3 +334,17 @@ class TokenUnsafe(
 
     path: str
     reason: str
+
+
+class ExtraMissing(
+    Failure,
+    code="EXEC_EXTRA_MISSING",
+    kind=Kind.MISCONFIGURED,
+    title="Not installed",
+    user_message="This needs {service}, which is an optional part. Install holdfast[{extra}].",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """A library that only some need is asked for, and is not installed."""
+
+    service: str
+    extra: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.confine.failures import SandboxUnavailable
 from holdfast.exec.core.codes import exec_error, malformed_error
 from holdfast.exec.failures import (
     FileFailed,
@@ -14,7 +15,6 @@ from holdfast.exec.failures import (
     ProcessUnknown,
     RequestInvalid,
     RequestUnfit,
-    SandboxUnavailable,
     SessionAttached,
     SessionExpired,
     StartCancelled,

@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 
 import pybase64
 
+from holdfast.confine.failures import SandboxUnavailable
 from holdfast.exec.core.file_errors import file_failure
 from holdfast.exec.core.file_uri import path_of, uri_of
-from holdfast.exec.failures import RequestUnfit, SandboxUnavailable
+from holdfast.exec.failures import RequestUnfit
 from holdfast.exec.place import Place
 from holdfast.exec.server.model import (
     CreateDirectoryParams,

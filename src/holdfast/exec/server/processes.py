@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from holdfast.confine.failures import SandboxUnavailable
 from holdfast.exec.core.env_policy import environment
 from holdfast.exec.core.file_uri import path_of
 from holdfast.exec.failures import (
@@ -15,7 +16,6 @@ from holdfast.exec.failures import (
     ProcessUnknown,
     RequestInvalid,
     RequestUnfit,
-    SandboxUnavailable,
     StartCancelled,
 )
 from holdfast.exec.keeping_input_loop import Input
@@ -30,6 +30,7 @@ from holdfast.failures import Failure
 from holdfast.world import Clock
 
 _ROWS, _COLS = 24, 80
+_WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
 
 
 @dataclass(slots=True)
@@ -146,10 +147,11 @@ class Processes:
         return ListResult(tuple(process.listed() for process in self))
 
     async def sweep(self, now: float, *, closed_ttl: float) -> None:
-        """Forget what has been closed for long enough."""
+        """Forget what has been closed for long enough, later where somebody still reads it."""
         for process in self:
             process.tend(now)
-            if process.closed_since is not None and now - process.closed_since >= closed_ttl:
+            ttl = max(closed_ttl, _WANTED_LONGEST) if process.hold.is_wanted else closed_ttl
+            if process.closed_since is not None and now - process.closed_since >= ttl:
                 self._entries.pop(process.record.process, None)
                 await process.forget()
 

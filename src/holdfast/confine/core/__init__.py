@@ -1,0 +1,1 @@
+"""Decisions about confinement, without I/O."""

@@ -1,0 +1,140 @@
+"""The way into a confined process: fork, enter, go there by path, give up, become the program.
+
+What a child does to itself between fork and exec stands in one value, which can travel to the
+keeper as plain data with descriptors beside it. Only the standard library is imported: the keeper
+has this in its memory. Nothing of the one who starts it leads outside: the directory is reached by
+its path *after* the namespaces were entered, and every descriptor that is not named is closed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import signal
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+from holdfast.confine import kernel
+
+_SIGNALS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+_REPORT: Final = struct.Struct("=ci")  # what it is about, and a number
+_PID, _CWD, _PROGRAM, _OTHER = b"p", b"c", b"x", b"o"
+_LAST_DESCRIPTOR: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Everything that a process is given, and all that is taken from it, before it runs.
+
+    `files` says which of our descriptors it gets under which number. `namespaces` are descriptors
+    in the order in which they are entered: the user's first. `groups` are descriptors of
+    `cgroup.procs` files. `limits` are (resource, most) pairs.
+    """
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str
+    program: str
+    files: Mapping[int, int] = field(default_factory=dict[int, int])
+    namespaces: Sequence[int] = ()
+    groups: Sequence[int] = ()
+    limits: Sequence[tuple[int, int]] = ()
+    is_terminal: bool = False
+    is_unprivileged: bool = True
+
+
+def enter(entry: Entry) -> int:
+    """Start the process and return its number; the caller waits for it.
+
+    Raises `OSError` with the name of the directory or program if that was the reason. May be
+    called only where there is one thread: the forked child runs code of ours.
+    """
+    hears, tells = os.pipe()
+    try:
+        between = os.fork()
+        if between == 0:
+            _go(entry, tells)
+    finally:
+        os.close(tells)
+    with open(hears, "rb") as reports:
+        told = reports.read()
+    pid, failed = between, None
+    for about, number in _REPORT.iter_unpack(told):
+        if about == _PID:
+            os.waitpid(between, 0)
+            pid = number
+        else:
+            failed = about, number
+    if failed is None:
+        return pid
+    os.waitpid(pid, 0)
+    about, number = failed
+    name = {_CWD: entry.cwd, _PROGRAM: entry.program}.get(about)
+    raise OSError(number, os.strerror(number), name)
+
+
+def _go(entry: Entry, tells: int) -> NoReturn:
+    about = _OTHER
+    try:
+        for group in entry.groups:
+            os.write(group, b"0")
+        for namespace in entry.namespaces:
+            kernel.join(namespace)
+        about = _CWD
+        os.chdir(entry.cwd)
+        about = _OTHER
+        if entry.namespaces:
+            _fork_inside(tells)
+        tells = _arrange(entry, tells)
+        about = _PROGRAM
+        os.execve(entry.program, list(entry.argv), dict(entry.env))
+    except OSError as error:
+        os.write(tells, _REPORT.pack(about, error.errno or errno.EIO))
+    finally:
+        os._exit(127)
+
+
+def _fork_inside(tells: int) -> None:
+    """Be born in the namespace of processes that was entered, as the caller's own child."""
+    pid = kernel.fork_sibling()
+    if pid:
+        os.write(tells, _REPORT.pack(_PID, pid))
+        os._exit(0)
+
+
+def _arrange(entry: Entry, tells: int) -> int:
+    """Take the descriptors, limits and signals that were ordered, and lose everything else."""
+    os.setsid()
+    # First out of the way of all targets, so that no source is overwritten before it is used.
+    above = max((2, *entry.files.values())) + 1
+    sources = {
+        target: fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
+        for source, target in entry.files.items()
+    }
+    tells = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, above)
+    for target, source in sources.items():
+        os.dup2(source, target, inheritable=True)
+    for number in range(above):
+        if number not in sources:
+            kernel.close_between(number, number)
+    kernel.close_between(above, tells - 1)
+    kernel.close_between(tells + 1, _LAST_DESCRIPTOR)
+    if entry.is_terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for name, most in entry.limits:
+        hard = resource.getrlimit(name)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(name, (most, most))
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    if entry.is_unprivileged:
+        kernel.give_up_privileges()
+    # Last: a change of credentials would forget it.
+    kernel.die_with_parent(signal.SIGKILL)
+    return tells

@@ -1,0 +1,103 @@
+"""What can go wrong when a process is to be shut in."""
+
+from __future__ import annotations
+
+from holdfast.failures import Action, Failure, Kind, Recovery
+
+
+class SandboxUnavailable(
+    Failure,
+    code="SANDBOX_UNAVAILABLE",
+    kind=Kind.UNCONFINED,
+    title="No sandbox",
+    user_message="The command was not run, because it asks for a sandbox and there is none "
+    "here ({reason}). Run `holdfast doctor` to see what is missing.",
+    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
+):
+    """A process must be confined, and cannot be."""
+
+    reason: str
+
+
+class SandboxFailed(
+    Failure,
+    code="SANDBOX_CREATE",
+    kind=Kind.UNCONFINED,
+    title="The sandbox did not start",
+    user_message="The command was not run, because its sandbox could not be made: {reason}.",
+    actions=(Action.RETRY, Action.VIEW_REPORT),
+):
+    """There is a sandbox here, but this one could not be made."""
+
+    reason: str
+
+
+class SandboxRequestUnfit(
+    Failure,
+    code="SANDBOX_REQUEST_UNFIT",
+    kind=Kind.INVALID,
+    title="No such sandbox can be made",
+    user_message="The command was not run, because the sandbox it asks for makes no sense: "
+    "{reason}.",
+):
+    """What was asked for contradicts itself, or would let the process out."""
+
+    reason: str
+
+
+class PlaceUnavailable(
+    Failure,
+    code="PLACE_UNAVAILABLE",
+    kind=Kind.UNCONFINED,
+    title="No place of its own",
+    user_message="This machine cannot give {directory} a view of its own ({reason}). "
+    "Run `holdfast doctor` to see what is missing, or work on a copy.",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
+):
+    """The kernel or the filesystem refuses the namespaces or the overlay."""
+
+    directory: str
+    reason: str
+
+
+class PlaceHeld(
+    Failure,
+    code="PLACE_HELD",
+    kind=Kind.CONFLICT,
+    title="Somebody holds this place",
+    user_message="{directory} has a living holder already; join that one.",
+    actions=(Action.WAIT,),
+):
+    """A second mount of one draft would break the first."""
+
+    directory: str
+
+
+class PlaceLost(
+    Failure,
+    code="PLACE_LOST",
+    kind=Kind.LOST,
+    title="The place is gone",
+    user_message="Nobody holds {directory} any more; what ran there has ended. Its files are "
+    "kept: open the place again.",
+    actions=(Action.RESUME, Action.CANCEL),
+):
+    """The holder is dead, and everything inside died with it."""
+
+    directory: str
+
+
+class ForeignOwners(
+    Failure,
+    code="PLACE_FOREIGN_OWNERS",
+    kind=Kind.CONFLICT,
+    title="Files of others",
+    user_message="{directory} holds files of other users (such as {example}), which a view of it "
+    "could not change. Work on a copy, or run as root.",
+    recovery=Recovery.USE_ALTERNATIVE,
+):
+    """An ordinary user's view cannot carry files of other owners."""
+
+    directory: str
+    example: str

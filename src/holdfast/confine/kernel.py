@@ -1,0 +1,99 @@
+"""The system calls of Linux that shut a process in, and that Python has no function for.
+
+Only the standard library is imported: a keeper has this in its memory, and nothing else of ours.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Final
+
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUTS = 0x0002_0000, 0x0800_0000, 0x0400_0000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x1000_0000, 0x2000_0000, 0x4000_0000
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 1, 2, 4, 8
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
+
+_CLONE_PARENT: Final = 0x8000
+_CLONE_NUMBERS: Final = {"x86_64": 56, "aarch64": 220}
+_CLOSE_RANGE: Final = 436  # the same on every architecture
+_SIGCHLD: Final = 17
+_PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
+
+
+def unshare(flags: int) -> None:
+    """Leave the namespaces that we share with the one who started us."""
+    _checked(_libc().unshare(flags))
+
+
+def join(namespace: int) -> None:
+    """Enter the namespace that a descriptor stands for, of whatever kind."""
+    _checked(_libc().setns(namespace, 0))
+
+
+def mount(
+    source: bytes | None,
+    target: bytes,
+    kind: bytes | None = None,
+    *,
+    flags: int = 0,
+    options: bytes | None = None,
+) -> None:
+    """Mount something over a directory, or change how it is mounted."""
+    _checked(_libc().mount(source, target, kind, ctypes.c_ulong(flags), options))
+
+
+def fork_sibling() -> int:
+    """Fork a child that our own parent will wait for; in it, return 0.
+
+    Python is not told: in the child nothing may be done but to prepare for another program.
+    """
+    number = _CLONE_NUMBERS[os.uname().machine]
+    nothing = ctypes.c_long(0)
+    flags = ctypes.c_long(_CLONE_PARENT | _SIGCHLD)
+    return _checked(
+        _libc().syscall(ctypes.c_long(number), flags, nothing, nothing, nothing, nothing)
+    )
+
+
+def give_up_privileges() -> None:
+    """Never again gain a capability, whatever is run: set-user-id programs are plain ones now."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    capability = 0
+    while _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0:
+        capability += 1
+
+
+def forbid_new_privileges() -> None:
+    """Make set-user-id programs plain ones, for us and all that we start."""
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def die_with_parent(signal: int) -> None:
+    """Have the kernel send us a signal when the one who waits for us is gone."""
+    _prctl(_PR_SET_PDEATHSIG, signal)
+
+
+def close_between(first: int, last: int) -> None:
+    """Close every descriptor from the first to the last, open or not."""
+    if first > last:
+        return
+    if _libc().syscall(ctypes.c_long(_CLOSE_RANGE), first, last, 0) < 0:  # before Linux 5.9
+        os.closerange(first, min(last + 1, os.sysconf("SC_OPEN_MAX")))
+
+
+def _prctl(option: int, value: int) -> None:
+    _checked(_libc().prctl(option, value, 0, 0, 0))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
