@@ -24,10 +24,15 @@ class Stream(StrEnum):
 
 
 class InitializeParams(Wire, frozen=True):
-    """How a client introduces itself, and which session it wants back."""
+    """How a client introduces itself, and which session it wants back.
+
+    Ours: `unread_bytes_max` is how much of each process the client holds for a slow reader. Who
+    says so also says, where the server has that capability, what it has taken.
+    """
 
     client_name: str
     resume_session_id: str | None = None
+    unread_bytes_max: int | None = None
 
 
 class ShellInfo(Wire, frozen=True):
@@ -46,6 +51,7 @@ class Capabilities(Wire, frozen=True):
     kill: bool = False
     first_retained_seq: bool = False
     operator: bool = False
+    taken: bool = False
 
 
 class EnvironmentInfo(Wire, frozen=True):
@@ -167,6 +173,13 @@ class ResizeParams(Wire, frozen=True):
     process_id: str
     rows: int
     cols: int
+
+
+class TakenParams(Wire, frozen=True):
+    """Ours, and news: the client needs nothing of a process up to this event any more."""
+
+    process_id: str
+    seq: int
 
 
 class ListedProcess(Wire, frozen=True, omit_defaults=False):

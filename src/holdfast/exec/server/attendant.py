@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 
 from holdfast.exec.core.codes import exec_error
@@ -20,7 +22,7 @@ from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.process_methods import ProcessMethods
 from holdfast.exec.server.pump import Pump
 from holdfast.exec.server.web_methods import WebMethods
-from holdfast.exec.wire import InitializeParams
+from holdfast.exec.wire import InitializeParams, TakenParams
 from holdfast.failures import Failure
 from holdfast.rpc import Connection, Handler, Service, Terms, Transport
 from holdfast.rpc.model import Dialect, Notification
@@ -28,6 +30,7 @@ from holdfast.telemetry import Redactor, Telemetry, ValueRedactor
 
 _RUNNING_MAX = 2048  # long polls take a place each, and clients keep a thousand calls in flight
 _WAITING_MAX = 4096
+_read_taken = msgspec.json.Decoder(TakenParams).decode
 _clean = ValueRedactor(Redactor().text)  # a failure may quote what it was given
 
 
@@ -72,9 +75,14 @@ class Attendant:
                 await self._files.close()
 
     def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
-        """Hear what the client tells; it has one thing to tell."""
-        if any(notification.method == "initialized" for notification in batch):
-            self._desk.is_introduced = True
+        """Hear what the client tells: that it is introduced, and what it has taken."""
+        for notification in batch:
+            if notification.method == "initialized":
+                self._desk.is_introduced = True
+            elif notification.method == "process/taken":
+                with suppress(msgspec.MsgspecError):  # who cannot say it is not helped by a word
+                    taken = _read_taken(notification.params)
+                    self._desk.pump.taken(taken.process_id, taken.seq)
 
     def end(self, failure: Failure) -> None:
         """Hear that nothing will follow."""

@@ -39,7 +39,10 @@ class Desk:
         """
         if self._session is not None or self._asking:
             raise HandshakeRepeated
+        if asked.unread_bytes_max is not None and asked.unread_bytes_max < 1:
+            raise RequestInvalid(reason="unreadBytesMax must be positive")
         self._asking, self._asked = 1, anyio.Event()
+        self.pump.unread_bytes_max = asked.unread_bytes_max
         try:
             if asked.resume_session_id is None:
                 self._session = await self._plane.begin(self)

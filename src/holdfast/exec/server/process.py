@@ -15,6 +15,7 @@ from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.keeping_loop import Keeping, Kept
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.files import encoded
+from holdfast.exec.server.hold import Hold
 from holdfast.exec.server.records import ProcessRecord
 from holdfast.exec.wire import Chunk, ListedProcess, ReadParams, ReadResult, WriteParams
 
@@ -34,6 +35,7 @@ class Process:
         stdin: Input | None,
     ) -> None:
         self.record, self.retention = record, retention
+        self.hold = Hold(retention)
         self.closed_since: float | None = None
         self.failure: str | None = None
         self._kept, self._stdin = kept, stdin
@@ -114,6 +116,7 @@ class Process:
 
     def tend(self, now: float) -> None:
         """Close what was killed a while ago, and note since when it is closed."""
+        self.hold.tend(now)
         if self.retention.is_closed:
             self.closed_since = now if self.closed_since is None else self.closed_since
         elif self._killed_at is not None and now - self._killed_at >= _LAST_WORDS:
@@ -135,6 +138,7 @@ class Process:
 
     def release(self) -> None:
         """Let go of it without ending it: another server may go on with it."""
+        self.hold.end()
         if self._stdin is not None:
             self._stdin.release()
         self.retention.close()

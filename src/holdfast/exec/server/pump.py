@@ -16,6 +16,7 @@ import anyio.lowlevel
 import msgspec
 import pybase64
 
+from holdfast.exec.core.credit import Credit
 from holdfast.exec.core.reach import Reach
 from holdfast.exec.model import Event, Exited, Output
 from holdfast.exec.server.process import Process
@@ -26,6 +27,7 @@ from holdfast.rpc import Transport
 
 _BATCH_BYTES = 256 * 2**10
 _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
+_COME_BACK_LONGEST = 30.0  # seconds that what a client has not taken is kept for it
 
 
 @dataclass(eq=False)
@@ -33,19 +35,27 @@ class _Watch:
     """How far the connection has been told about one process.
 
     While the client still has to catch up there is no cursor: news will begin at `begin_seq`, by
-    `begin_by` at the latest.
+    `begin_by` at the latest. Without a credit it says nothing about what it has taken.
     """
 
     process: Process
     cursor: int | None
     begin_seq: int
     begin_by: float
+    credit: Credit | None
+    is_exit_told: bool = False
     stir: Callable[[], None] = field(init=False)
     head: bytes = field(init=False)
 
     def __post_init__(self) -> None:
         name = msgspec.json.encode(self.process.record.process)
         self.head = b'{"method":"process/output","params":{"processId":' + name + b',"seq":'
+
+    def keep(self) -> None:
+        """Let nothing be dropped that the client may still need."""
+        needed = self.cursor if self.credit is None else self.credit.taken + 1
+        if needed is not None:
+            self.process.hold.keep_from(needed)
 
 
 class Pump:
@@ -54,9 +64,13 @@ class Pump:
     A client that came back first asks for what it missed, process by process. Until it has done
     so nothing is told about that process, or the news would pile up at the client before their
     turn; nor is anything dropped.
+
+    A client that has said how much it holds unread (`unread_bytes_max`) is told so much of each
+    process and no more until it has taken of it, and what it has not taken is not dropped.
     """
 
     def __init__(self, transport: Transport) -> None:
+        self.unread_bytes_max: int | None = None
         self._transport = transport
         self._watches: dict[str, _Watch] = {}
         self._due: dict[_Watch, None] = {}
@@ -75,23 +89,40 @@ class Pump:
         watch = self._watches.get(process.record.process)
         if watch is None or watch.process is not process or watch.cursor is not None:
             return
-        process.retention.keep_from(reach.next_seq)
+        if watch.credit is None:
+            process.hold.keep_from(reach.next_seq)
         watch.begin_seq = reach.next_seq
         watch.begin_by = anyio.current_time() + _CATCH_UP_LONGEST
         if reach.is_last:
             self._start(watch)
 
+    def taken(self, name: str, seq: int) -> None:
+        """Take note that the client needs nothing of a process up to an event any more."""
+        watch = self._watches.get(name)
+        if watch is None or self.unread_bytes_max is None:
+            return
+        seq = min(seq, watch.process.retention.next_seq - 1)
+        watch.credit = watch.credit or Credit(self.unread_bytes_max)
+        watch.credit.take(seq)
+        watch.cursor = max(watch.begin_seq if watch.cursor is None else watch.cursor, seq + 1)
+        watch.keep()
+        self._stir(watch)
+
     def catch_up_late(self, now: float) -> None:
-        """Begin with the news where the client has not asked for what it missed in time."""
+        """Begin with the news where the client has not asked for what it missed in time.
+
+        It follows that process no longer, and will take nothing of it.
+        """
         for watch in self._watches.values():
             if watch.cursor is None and watch.begin_by <= now:
+                watch.credit = None
                 self._start(watch)
 
     def stop(self) -> None:
         """Tell nothing more: the connection has lost its session, or is gone."""
         for watch in self._watches.values():
             watch.process.retention.silence(watch.stir)
-            watch.process.retention.keep_from(None)
+            watch.process.hold.let_go(after=_COME_BACK_LONGEST if watch.credit else 0.0)
         self._watches.clear()
         self._due.clear()
 
@@ -121,37 +152,55 @@ class Pump:
             await self._transport.send(messages)
         for watch in told:
             if self._watches.get(watch.process.record.process) is watch:
-                watch.process.retention.keep_from(watch.cursor)
+                watch.keep()
         await anyio.lowlevel.checkpoint()
 
     def _messages(self, watch: _Watch, bytes_max: int) -> list[bytes]:
         """Write down what comes next about one process, and come back to it if that is not all."""
-        kept = watch.process.retention
+        kept, credit = watch.process.retention, watch.credit
         if watch.cursor is None:
             return []
-        events = kept.events(watch.cursor - 1, bytes_max)
+        if credit is None:
+            events = kept.events(watch.cursor - 1, bytes_max)
+        elif credit.bytes_left:
+            room = min(bytes_max, credit.bytes_left)
+            events = kept.events(watch.cursor - 1, room, count_max=credit.events_left)
+            credit.tell(events)
+        else:
+            return self._early_exit(watch)
         if events:
             watch.cursor = events[-1].seq + 1
             if watch.cursor < kept.next_seq:
                 self._due[watch] = None
         return [_message(watch, event) for event in events]
 
+    def _early_exit(self, watch: _Watch) -> list[bytes]:
+        """The end of a process whose output nobody takes: who waits for it need not read all."""
+        seq = watch.process.retention.exit_seq
+        if seq is None or watch.is_exit_told or (watch.cursor or 0) > seq:
+            return []
+        watch.is_exit_told = True
+        events = watch.process.retention.events(seq - 1, 0, count_max=1)
+        return [_message(watch, event) for event in events]
+
     def _watch(self, process: Process, *, cursor: int | None) -> None:
         begin_by = anyio.current_time() + _CATCH_UP_LONGEST
-        watch = _Watch(process, cursor, process.retention.next_seq, begin_by)
+        first, limit = process.retention.first_retained, self.unread_bytes_max
+        credit = None if limit is None else Credit(limit, taken=first - 1)
+        watch = _Watch(process, cursor, process.retention.next_seq, begin_by, credit)
         watch.stir = partial(self._stir, watch)
         name = process.record.process
         if (before := self._watches.get(name)) is not None:
             before.process.retention.silence(before.stir)
             self._due.pop(before, None)
         self._watches[name] = watch
-        process.retention.keep_from(process.retention.first_retained)
+        process.hold.keep_from(first)
         process.retention.listen(watch.stir)
         self._stir(watch)
 
     def _start(self, watch: _Watch) -> None:
         watch.cursor = watch.begin_seq
-        watch.process.retention.keep_from(watch.cursor)
+        watch.keep()
         self._stir(watch)
 
     def _stir(self, watch: _Watch) -> None:
