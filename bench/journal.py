@@ -20,7 +20,7 @@ from time import perf_counter
 
 import anyio
 
-from holdfast.world.commit import GroupCommit
+from holdfast.world.commit_loop import GroupCommit
 from holdfast.world.core.records import Record, encode_record, write_line
 from holdfast.world.disk import SystemDisk
 from holdfast.world.journal import Journal
@@ -49,7 +49,7 @@ async def measure(root: Path, thread: WriterThread) -> dict[str, list[float]]:
     """Seconds for each record, of each way, in each round."""
     bare = Bare(root / "bare")
     journal = Journal.open(SystemDisk(), root / "log", schema=SCHEMA, log="bench")
-    log = GroupCommit(journal, run=thread.run)
+    log = GroupCommit(journal, run=thread.start)
     seconds: dict[str, list[float]] = {"bare": [], "journal": [], "task": [], "tasks": []}
 
     async def writer(count: int) -> None:

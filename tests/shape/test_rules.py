@@ -129,7 +129,7 @@ HARMLESS: list[tuple[Rule, str, str]] = [
     (manners.failures_at_home, "failures/base.py", "class A(Failure, code='A_B', kind=K): ..."),
     (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.fromtimestamp(now, UTC)"),
     (manners.pure_decisions, "world/clock.py", "x = datetime.now(UTC)"),
-    (manners.threads_in_world, "world/commit.py", "import threading"),
+    (manners.threads_in_world, "world/commit_loop.py", "import threading"),
     (manners.real_parts, "test_peer.py", "import time\ntime.monotonic()"),
 ]
 

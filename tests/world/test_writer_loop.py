@@ -8,10 +8,11 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
-from holdfast.failures import UnexpectedError
-from holdfast.world.commit import GroupCommit
+from holdfast.failures import Failure, UnexpectedError
+from holdfast.world.commit_loop import GroupCommit
 from holdfast.world.disk import SystemDisk
 from holdfast.world.failures import DiskFull
 from holdfast.world.journal import Journal
@@ -88,10 +89,69 @@ def test_a_closed_loop_does_not_stop_the_thread() -> None:
     assert ended.is_set()
 
 
+async def test_what_is_under_way_when_it_ends_is_finished_and_told() -> None:
+    goes_on = threading.Event()
+
+    def slow() -> int:
+        goes_on.wait(10.0)
+        return 1
+
+    told: list[int | Failure] = []
+    with WriterThread() as thread:
+        thread.start(slow, told.append)
+        thread.start(lambda: 2, told.append)
+        goes_on.set()
+    assert told == []  # not before the event loop has its turn
+    await anyio.lowlevel.checkpoint()
+
+    assert told == [1, 2]
+
+
+async def test_work_for_which_nobody_is_there_is_refused() -> None:
+    thread = WriterThread()
+    with pytest.raises(AssertionError, match="nobody is there"):
+        await thread.run(lambda: 1)
+    with thread:
+        assert await thread.run(lambda: 2) == 2
+    with pytest.raises(AssertionError, match="nobody is there"):
+        await thread.run(lambda: 3)
+
+
+async def test_two_event_loops_cannot_have_it_at_once() -> None:
+    with WriterThread() as thread:
+        assert await thread.run(lambda: 1) == 1
+        with pytest.raises(AssertionError, match="another event loop"):
+            await anyio.to_thread.run_sync(lambda: asyncio.run(thread.run(lambda: 2)))
+        assert await thread.run(lambda: 3) == 3
+
+
+async def test_more_orders_than_a_pipe_has_room_for_are_all_done() -> None:
+    goes_on, told = threading.Event(), list[int | Failure]()
+
+    def first() -> int:
+        goes_on.wait(10.0)
+        return 0
+
+    with WriterThread() as thread:
+        thread.start(first, told.append)
+        for _ in range(70_000):
+            thread.start(lambda: 1, told.append)
+        goes_on.set()
+        assert await thread.run(lambda: 2) == 2
+
+    assert told == [0] + [1] * 70_000
+
+
+@pytest.mark.parametrize("anyio_backend", [("asyncio", {"use_uvloop": True})])
+async def test_it_serves_uvloop_too() -> None:
+    with WriterThread() as thread:
+        assert [await thread.run(lambda n=n: n) for n in range(3)] == [0, 1, 2]
+
+
 async def test_many_tasks_append_to_a_real_file(tmp_path: Path) -> None:
     journal = Journal.open(SystemDisk(), tmp_path / "log", schema=Schema("t", 1), log="log1")
     with WriterThread() as thread:
-        log = GroupCommit(journal, run=thread.run)
+        log = GroupCommit(journal, run=thread.start)
 
         async def repeat(name: int) -> None:
             for number in range(5):

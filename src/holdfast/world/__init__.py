@@ -3,7 +3,7 @@
 from holdfast.world.beneath import Entry, Opening, Root, Sort
 from holdfast.world.chance import Chance, IdMaker, SystemChance
 from holdfast.world.clock import Clock, SystemClock
-from holdfast.world.commit import GroupCommit, Runner
+from holdfast.world.commit_loop import GroupCommit, Runner
 from holdfast.world.core.opening import Repairs
 from holdfast.world.core.records import Encoded, accept_record, encode_record
 from holdfast.world.core.scan import Damage

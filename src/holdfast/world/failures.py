@@ -206,20 +206,6 @@ class JournalFenced(
     epoch: int
 
 
-class JournalUncertain(
-    Failure,
-    code="JOURNAL_UNCERTAIN",
-    kind=Kind.UNCERTAIN,
-    title="Not known to be saved",
-    user_message="Saving to {path} was interrupted: the last change may or may not be kept. "
-    "Look at what is there before making it again.",
-    actions=(Action.RESUME, Action.VIEW_REPORT),
-):
-    """Whoever wrote a batch was torn away before it could tell how that went."""
-
-    path: str
-
-
 class RecordRefused(
     Failure,
     code="JOURNAL_RECORD_REFUSED",

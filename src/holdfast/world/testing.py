@@ -10,6 +10,7 @@ from holdfast.world.crashing import CrashingDisk, PowerLost, Trouble
 from holdfast.world.failures import DiskMissing, DiskOccupied, DiskUnusable
 from holdfast.world.ports import Disk
 from holdfast.world.twins import ManualClock, SeededChance
+from holdfast.world.writer_loop import run_inline
 
 __all__ = [
     "CrashingDisk",
@@ -20,11 +21,6 @@ __all__ = [
     "Trouble",
     "run_inline",
 ]
-
-
-async def run_inline(work: Callable[[], int]) -> int:
-    """Do what blocks right here: for a simulation, where there are no threads."""
-    return work()
 
 
 class DiskContract:
