@@ -1,39 +1,33 @@
 """Find and kill a process with all that came from it, wherever that has gone.
 
-Linux lists processes in /proc. Elsewhere `ps` does, which knows neither environments nor starting
-times: there, a descendant that left its group and lost its parent is not found.
+Where the system shows neither environments nor starting times, a descendant that left its group
+and lost its parent is not found.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Self
 
 import anyio
+
+from holdfast.world import (
+    SystemProcess,
+    environment_of,
+    signal_exactly,
+    system_process,
+    system_processes,
+)
 
 MARK = "HOLDFAST_TREE"
 
 _LOOK_AGAIN_FIRST, _LOOK_AGAIN_LONGEST = 0.001, 0.05
 _FREEZES_MAX = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One process as the system lists it; `started` tells it from a later one of the same id."""
-
-    pid: int
-    parent: int
-    group: int
-    session: int
-    started: int
-    is_dead: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +46,12 @@ class Tree:
     @classmethod
     def of(cls, root: int, mark: str) -> Self:
         """The tree of a process that was just started with this mark in its environment."""
-        process = _process(root) if sys.platform == "linux" else None
+        process = system_process(root) if sys.platform == "linux" else None
         return cls(root, started=process.started if process else 0, mark=mark)
 
-    def members(self) -> list[Process]:
+    def members(self) -> list[SystemProcess]:
         """All that live, the root included, oldest first: parents before their children."""
-        recent = [process for process in _processes() if process.started >= self.started]
+        recent = [process for process in system_processes() if process.started >= self.started]
         found = {process for process in recent if self._belongs(process)}
         pids = {process.pid for process in found}
         while more := {p for p in recent if p.parent in pids and p.pid not in pids}:
@@ -81,11 +75,11 @@ class Tree:
         with anyio.move_on_after(patience):
             while members := self._freeze():
                 for process in members:
-                    _signal(process, signal.SIGKILL)
+                    signal_exactly(process, signal.SIGKILL)
                 await anyio.sleep(wait)
                 wait = min(2 * wait, _LOOK_AGAIN_LONGEST)
 
-    def _freeze(self) -> list[Process]:
+    def _freeze(self) -> list[SystemProcess]:
         frozen: set[int] = set()
         members = self.members()
         for _ in range(_FREEZES_MAX):
@@ -93,79 +87,21 @@ class Tree:
             if not new:
                 break
             for process in new:
-                _signal(process, signal.SIGSTOP)
+                signal_exactly(process, signal.SIGSTOP)
                 frozen.add(process.pid)
             members = self.members()
         return members
 
-    def _belongs(self, process: Process) -> bool:
+    def _belongs(self, process: SystemProcess) -> bool:
         return self.root in (process.pid, process.session, process.group) or (
-            not process.is_dead and self.mark.encode() in _environment(process.pid)
+            not process.is_dead and self._is_marked(process)
         )
+
+    def _is_marked(self, process: SystemProcess) -> bool:
+        mark = self.mark.encode()
+        return any(mark in variable for variable in environment_of(process.pid))
 
 
 def marked(environment: Mapping[str, str], mark: str) -> dict[str, str]:
     """The same environment with a mark that all descendants inherit; marks of others stay."""
     return {**environment, MARK: f"{environment.get(MARK, '')}:{mark}".removeprefix(":")}
-
-
-def _signal(process: Process, number: signal.Signals) -> None:
-    """Signal this very process, and nobody who was given its number since."""
-    with suppress(ProcessLookupError, PermissionError):
-        if sys.platform != "linux":
-            os.kill(process.pid, number)
-            return
-        handle = os.pidfd_open(process.pid)
-        try:
-            now = _process(process.pid)
-            if now is not None and now.started == process.started:
-                signal.pidfd_send_signal(handle, number)
-        finally:
-            os.close(handle)
-
-
-if sys.platform == "linux":
-
-    def _processes() -> Iterator[Process]:
-        for name in os.listdir("/proc"):
-            if name.isdecimal() and (process := _process(int(name))):
-                yield process
-
-    def _process(pid: int) -> Process | None:
-        # The name of the program stands in parentheses and may contain anything, also these.
-        _, _, fields = _read(f"/proc/{pid}/stat").rpartition(b") ")
-        if not fields:
-            return None
-        state, parent, group, session, *more = fields.split()
-        return Process(
-            pid, int(parent), int(group), int(session), int(more[15]), is_dead=state in b"ZX"
-        )
-
-    def _environment(pid: int) -> bytes:
-        return _read(f"/proc/{pid}/environ")
-
-    def _read(path: str) -> bytes:
-        """What a file of /proc says; nothing once the process is gone or is not ours to see."""
-        try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            return b""
-        try:
-            return b"".join(iter(partial(os.read, fd, 2**16), b""))
-        except ProcessLookupError:
-            return b""
-        finally:
-            os.close(fd)
-
-else:
-
-    def _processes() -> Iterator[Process]:
-        command = ["/bin/ps", "-axo", "pid=,ppid=,pgid=,state="]
-        for line in subprocess.run(command, capture_output=True, check=True).stdout.splitlines():
-            pid, parent, group, state = line.split()
-            yield Process(
-                int(pid), int(parent), int(group), int(group), 0, is_dead=state.startswith(b"Z")
-            )
-
-    def _environment(pid: int) -> bytes:  # noqa: ARG001  # `ps` cannot say
-        return b""

@@ -1,22 +1,41 @@
-"""Time, chance, disk, journal: what the program cannot decide by itself."""
+"""Time, chance, disk, journal: what the program cannot decide by itself.
 
-from holdfast.world.beneath import Entry, Opening, Root, Sort
-from holdfast.world.chance import Chance, IdMaker, SystemChance
-from holdfast.world.clock import Clock, SystemClock
-from holdfast.world.commit_loop import GroupCommit, Runner
-from holdfast.world.core.opening import Repairs
-from holdfast.world.core.records import Encoded, accept_record, encode_record
-from holdfast.world.core.scan import Damage
-from holdfast.world.core.system_errors import disk_failure
-from holdfast.world.database import Database, Transaction, Upgrade
-from holdfast.world.disk import SystemDisk
-from holdfast.world.journal import Journal
-from holdfast.world.ports import Disk, FileStatus, OpenFile
-from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
-from holdfast.world.replace import replace_file
+What it offers is loaded when it is first asked for: not everyone needs all of it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+# At once: a module of the same name would stand in its way later.
 from holdfast.world.retrying import Waiting, retrying
-from holdfast.world.schema import Schema
-from holdfast.world.writer_loop import WriterThread
+
+if TYPE_CHECKING:
+    from holdfast.world.beneath import Entry, Opening, Root, Sort
+    from holdfast.world.chance import Chance, IdMaker, SystemChance
+    from holdfast.world.clock import Clock, SystemClock
+    from holdfast.world.commit_loop import GroupCommit, Runner
+    from holdfast.world.core.opening import Repairs
+    from holdfast.world.core.records import Encoded, accept_record, encode_record
+    from holdfast.world.core.scan import Damage
+    from holdfast.world.core.system_errors import disk_failure
+    from holdfast.world.database import Database, Transaction, Upgrade
+    from holdfast.world.disk import SystemDisk
+    from holdfast.world.journal import Journal
+    from holdfast.world.ports import Disk, FileStatus, OpenFile
+    from holdfast.world.processes import (
+        SystemProcess,
+        command_of,
+        environment_of,
+        signal_exactly,
+        system_process,
+        system_processes,
+    )
+    from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
+    from holdfast.world.replace import replace_file
+    from holdfast.world.schema import Schema
+    from holdfast.world.writer_loop import WriterThread
 
 __all__ = [
     "Chance",
@@ -42,14 +61,66 @@ __all__ = [
     "SystemChance",
     "SystemClock",
     "SystemDisk",
+    "SystemProcess",
     "Transaction",
     "Upgrade",
     "Waiting",
     "WriterThread",
     "accept_record",
+    "command_of",
     "disk_failure",
     "encode_record",
+    "environment_of",
     "read_journal",
     "replace_file",
     "retrying",
+    "signal_exactly",
+    "system_process",
+    "system_processes",
 ]
+
+_HOME = {
+    "Chance": "chance",
+    "Clock": "clock",
+    "Damage": "core.scan",
+    "Database": "database",
+    "Disk": "ports",
+    "Encoded": "core.records",
+    "Entry": "beneath",
+    "FileStatus": "ports",
+    "GroupCommit": "commit_loop",
+    "IdMaker": "chance",
+    "Journal": "journal",
+    "JournalEntry": "reading",
+    "OpenFile": "ports",
+    "Opening": "beneath",
+    "RecordSchema": "reading",
+    "Repairs": "core.opening",
+    "Root": "beneath",
+    "Runner": "commit_loop",
+    "Schema": "schema",
+    "Sort": "beneath",
+    "SystemChance": "chance",
+    "SystemClock": "clock",
+    "SystemDisk": "disk",
+    "SystemProcess": "processes",
+    "Transaction": "database",
+    "Upgrade": "database",
+    "WriterThread": "writer_loop",
+    "accept_record": "core.records",
+    "command_of": "processes",
+    "disk_failure": "core.system_errors",
+    "encode_record": "core.records",
+    "environment_of": "processes",
+    "read_journal": "reading",
+    "replace_file": "replace",
+    "signal_exactly": "processes",
+    "system_process": "processes",
+    "system_processes": "processes",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
