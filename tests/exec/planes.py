@@ -10,8 +10,10 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.exec.keeping_loop import Keeping, Kept, Order, Terminal
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.kept import Kept
 from holdfast.exec.model import Output
+from holdfast.exec.orders import Order, Terminal
 from holdfast.exec.retention_loop import BYTES_MAX, Retention
 
 PATH = "/usr/bin:/bin"

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
 from holdfast.exec.failures import KeeperMismatched, KeeperUnavailable, StateTaken
 from holdfast.exec.keeper import serving
-from holdfast.exec.keeper.protocol import receive, send
+from holdfast.exec.keeper.protocol import MARK, receive, send
 from holdfast.exec.keeping import Summoned, has_keeper, lock_state, summon
+from holdfast.world.failures import DiskMissing
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no keeper here")
 
@@ -30,7 +34,7 @@ def summoned(state: Path, *, versions: Sequence[int] = (1,)) -> Iterator[Summone
         yield keeper
     finally:
         keeper.connection.close()
-        os.kill(keeper.pid, signal.SIGKILL)
+        os.kill(keeper.name.pid, signal.SIGKILL)
         os.close(lock)
 
 
@@ -50,7 +54,7 @@ def test_a_living_keeper_is_found_again(tmp_path: Path) -> None:
         again = summon(tmp_path)
         again.connection.close()
 
-        assert (first.was_there, again.was_there, again.pid) == (False, True, first.pid)
+        assert (first.was_there, again.was_there, again.name.pid) == (False, True, first.name.pid)
         assert has_keeper(tmp_path)
 
 
@@ -61,11 +65,11 @@ def test_the_path_of_a_state_may_be_longer_than_that_of_a_socket(tmp_path: Path)
 
 def test_a_keeper_is_nobodys_child_and_small(tmp_path: Path) -> None:
     with summoned(tmp_path) as keeper:
-        status = Path(f"/proc/{keeper.pid}/status").read_text()
+        status = Path(f"/proc/{keeper.name.pid}/status").read_text()
         lines = dict(line.split(":\t", 1) for line in status.splitlines())
 
         assert int(lines["PPid"]) != os.getpid()
-        assert os.getsid(keeper.pid) == keeper.pid
+        assert os.getsid(keeper.name.pid) == keeper.name.pid
         assert int(lines["VmRSS"].split()[0]) < 20_000
         assert int(lines["Threads"]) == 1
 
@@ -76,14 +80,37 @@ def _keep(state: str, versions: tuple[int, ...]) -> None:
     serving.Keeper(serving.listen(state)).serve()
 
 
+def _keep_briefly(state: str) -> None:
+    """Be a keeper that soon finds that it has nothing to keep."""
+    serving.Keeper(serving.listen(state), alone_longest=0.2).serve()
+
+
+def _hang_up(state: str) -> None:
+    """Be a keeper that dies in the middle of the first hello."""
+    listener = serving.listen(state)
+    receive(listener.accept()[0])
+    os._exit(1)
+
+
+def _chatter(state: str) -> None:
+    """Be a keeper that answers a hello with nonsense."""
+    connection = serving.listen(state).accept()[0]
+    receive(connection)
+    send(connection, {"id": 0, "versions": "all", "pid": "mine"})
+    receive(connection)
+
+
 @contextmanager
-def other_keeper(state: Path, versions: tuple[int, ...]) -> Iterator[None]:
-    process = get_context("fork").Process(target=_keep, args=(str(state), versions))
+def other_keeper(
+    state: Path, versions: tuple[int, ...] = (1,), *, being: Callable[..., None] = _keep
+) -> Iterator[BaseProcess]:
+    args = (str(state), versions) if being is _keep else (str(state),)
+    process = get_context("fork").Process(target=being, args=args)
     process.start()
     try:
         while not (has_keeper(state) and (state / "keeper.sock").exists()):
             process.join(timeout=0.01)
-        yield
+        yield process
     finally:
         process.kill()
         process.join()
@@ -134,3 +161,115 @@ def test_a_keeper_that_cannot_start_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(KeeperUnavailable, match=r"keeper\.log"):
         summon(tmp_path)
+
+
+def test_a_keeper_that_hangs_is_named_in_time(tmp_path: Path) -> None:
+    with other_keeper(tmp_path) as process:
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGSTOP)
+
+        with pytest.raises(KeeperUnavailable) as raised:
+            summon(tmp_path, patience=0.3)
+
+        assert raised.value == KeeperUnavailable(state=str(tmp_path), reason="it does not answer")
+
+
+def test_a_keeper_that_speaks_nonsense_is_named(tmp_path: Path) -> None:
+    with other_keeper(tmp_path, being=_chatter), pytest.raises(KeeperUnavailable, match="nonsense"):
+        summon(tmp_path)
+
+
+def test_a_keeper_that_dies_in_the_middle_of_a_hello_is_replaced(tmp_path: Path) -> None:
+    with other_keeper(tmp_path, being=_hang_up), summoned(tmp_path) as keeper:
+        assert keeper.was_there is False
+
+
+def test_a_state_that_cannot_be_written_is_a_failure_of_the_disk(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(DiskMissing):
+        lock_state(tmp_path / "file" / "state")
+
+
+def test_a_keeper_with_nothing_and_nobody_ends_by_itself(tmp_path: Path) -> None:
+    with other_keeper(tmp_path, being=_keep_briefly) as process:
+        process.join(timeout=10)
+
+        assert process.exitcode == 0
+
+
+def test_a_keeper_that_holds_a_process_waits_for_ever(tmp_path: Path) -> None:
+    with other_keeper(tmp_path, being=_keep_briefly) as process:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            server.connect(str(tmp_path / "keeper.sock"))
+            order: dict[str, object] = {"key": "k", "argv": ["sleep", "0.1"], "cwd": "/"}
+            send(server, {"id": 1, "ask": "start", "env": {"PATH": os.defpath}, **order})
+            received = receive(server)
+            assert received is not None
+            for descriptor in received[1]:
+                os.close(descriptor)
+        process.join(timeout=0.6)
+        assert process.exitcode is None
+
+        with summoned_by_another(tmp_path) as again:
+            send(again, {"id": 1, "ask": "forget", "key": "k"})
+            while (answer := receive(again)) is not None and answer[0].get("id") != 1:
+                pass
+        process.join(timeout=10)
+        assert process.exitcode == 0
+
+
+@contextmanager
+def summoned_by_another(state: Path) -> Iterator[socket.socket]:
+    connection = summon(state).connection
+    connection.setblocking(True)
+    with connection:
+        yield connection
+
+
+def test_what_outlived_a_lost_keeper_is_ended_by_the_next_server(tmp_path: Path) -> None:
+    with summoned(tmp_path) as lost:
+        env = {MARK: f"key@{lost.name}"}
+        orphan = subprocess.Popen(["/bin/sleep", "60"], env=env, start_new_session=True)
+    while has_keeper(tmp_path):
+        pass  # it was killed, and is about to be gone
+
+    with orphan, summoned(tmp_path) as keeper:
+        found = [(each.process.pid, each.key, each.command) for each in keeper.orphans]
+        assert found == [(orphan.pid, "key", "/bin/sleep 60")]
+        assert orphan.wait(timeout=10) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("case", ["it ended in good order", "the directory is a copy"])
+def test_nobody_else_is_ended(tmp_path: Path, case: str) -> None:
+    state, copy = tmp_path / "state", tmp_path / "copy"
+    copy.mkdir()
+    with ExitStack() as undone:
+        keeper = undone.enter_context(other_keeper_of(state))
+        env = {MARK: f"key@{keeper.name}"}
+        other = undone.enter_context(subprocess.Popen(["/bin/sleep", "60"], env=env))
+        undone.callback(other.kill)
+        if case == "the directory is a copy":
+            shutil.copy(state / "keeper.lock", copy)
+        else:
+            keeper.connection.setblocking(True)
+            send(keeper.connection, {"id": 1, "ask": "end"})
+            while receive(keeper.connection) is not None:
+                pass
+            while has_keeper(state):
+                pass  # it hung up, and is about to be gone
+            copy = state
+
+        with summoned(copy) as again:
+            assert (again.orphans, other.poll()) == ([], None)
+
+
+@contextmanager
+def other_keeper_of(state: Path) -> Iterator[Summoned]:
+    """A keeper that may end by itself."""
+    os.close(lock_state(state))
+    keeper = summon(state)
+    with keeper.connection:
+        yield keeper
+    with suppress(ProcessLookupError):
+        os.kill(keeper.name.pid, signal.SIGKILL)

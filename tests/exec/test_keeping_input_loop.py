@@ -12,7 +12,7 @@ from holdfast.exec import keeping_input_loop
 from holdfast.exec.core.writes import Writes
 from holdfast.exec.failures import InputFull, OutcomeUnknown
 from holdfast.exec.keeping_input_loop import Input, Written
-from holdfast.exec.keeping_loop import Terminal
+from holdfast.exec.orders import Terminal
 from tests.exec.planes import append, closed, keeping_in, output, retained, said, shell
 
 pytestmark = [

@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 from holdfast.exec.failures import KeeperLost, StartFailed, StateTaken
-from holdfast.exec.keeper.protocol import read_start
-from holdfast.exec.keeping_loop import Keeping, Order, Terminal
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.orders import Order, Terminal
+from holdfast.world import system_process
 from tests.exec.planes import (
     PATH,
     closed,
@@ -32,14 +33,35 @@ pytestmark = [
 ]
 
 
+def lives(pid: int) -> bool:
+    process = system_process(pid)
+    return process is not None and not process.is_dead
+
+
 async def gone(pid: int) -> None:
-    await until(lambda: read_start(pid) is None)
+    await until(lambda: not lives(pid))
 
 
 async def test_a_directory_has_one_server(tmp_path: Path) -> None:
     async with keeping_in(tmp_path):
         with pytest.raises(StateTaken):
             await Keeping.open(tmp_path)
+
+
+async def test_everyone_else_goes_on_while_a_keeper_is_slow_to_answer(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as first:
+        await first.start(shell("k", "exec sleep 60"))
+        await first.close()
+        os.kill(first.pid, signal.SIGSTOP)
+
+        async def wake() -> None:
+            await anyio.sleep(0.1)
+            os.kill(first.pid, signal.SIGCONT)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wake)  # which could not be, if the loop waited for the keeper
+            async with keeping_in(tmp_path) as second:
+                assert (second.pid, second.was_there) == (first.pid, True)
 
 
 @pytest.mark.promise("X13")
@@ -156,7 +178,7 @@ async def test_five_hundred_run_at_once(tmp_path: Path) -> None:
             adopted = await again.adopt()
             resident = int(status_of(again.pid)["VmRSS"].split()[0])
 
-            assert len({kept.pid for kept in adopted if read_start(kept.pid)}) == 500
+            assert len({kept.pid for kept in adopted if lives(kept.pid)}) == 500
             assert resident < 20_000
 
 

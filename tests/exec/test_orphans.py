@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here"),
 ]
 
-HERE = KeeperName.of(os.getpid()) if sys.platform == "linux" else KeeperName(0, 0, 0)
+HERE = KeeperName.own() if sys.platform == "linux" else KeeperName(0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -38,11 +38,11 @@ def test_who_is_an_orphan(keeper: KeeperName, is_orphan: bool) -> None:
     with subprocess.Popen(["/bin/sleep", "60"], env=env) as process:
         found = [each for each in orphans() if each.key == key]
         expected = [(process.pid, keeper, "/bin/sleep 60")] if is_orphan else []
-        assert [(each.pid, each.keeper, each.command) for each in found] == expected
+        assert [(each.process.pid, each.keeper, each.command) for each in found] == expected
 
         assert kill(found) == len(expected)
         if not is_orphan:
-            assert kill_held(keeper) == 1
+            assert [each.process.pid for each in kill_held(keeper)] == [process.pid]
         assert process.wait(timeout=20) == -signal.SIGKILL
         assert kill(found) == 0
 

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from holdfast.exec import retention_loop
-from holdfast.exec.keeping_loop import Terminal
 from holdfast.exec.model import Closed, Exited, Output
+from holdfast.exec.orders import Terminal
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.wire import Stream
 from holdfast.world.failures import DiskFull

@@ -17,8 +17,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from holdfast.exec import retention_loop
-from holdfast.exec.keeping_loop import Keeping, Kept, Order, Terminal
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.kept import Kept
 from holdfast.exec.model import Closed, Event, Exited, Output
+from holdfast.exec.orders import Order, Terminal
 from holdfast.exec.retention import MOVE_BYTES_MAX, Retained
 from holdfast.exec.retention_loop import Retention
 

@@ -23,6 +23,7 @@ from holdfast.exec.keeper.protocol import (
     LOG_NAME,
     SOCKET_NAME,
     VERSIONS,
+    KeeperName,
     Malformed,
     Message,
     agreed,
@@ -31,11 +32,14 @@ from holdfast.exec.keeper.protocol import (
     receive,
     send,
 )
+from holdfast.exec.orphans import Marked, is_gone, kill_held, name_of, namespace_of
+from holdfast.world import disk_failure
 
 SERVER_LOCK_NAME = "server.lock"
 
 _ANSWER_LONGEST = 10.0
 _LOOK_AGAIN = 0.005
+_TRIES_MAX = 3
 # The faces of our rooms would load the whole program; the keeper gets along with its own package.
 _BOOT = """
 import sys, types
@@ -49,51 +53,73 @@ sys.exit(main(sys.argv[2]))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summoned:
-    """A keeper that has said hello: a connection to it, who it is, and what both speak."""
+    """A keeper that has said hello: a connection to it, who it is, and what both speak.
+
+    `orphans` had outlived the keeper before it, and have been killed.
+    """
 
     connection: socket.socket
-    pid: int
+    name: KeeperName
     version: int
     was_there: bool
+    orphans: list[Marked]
 
 
 def lock_state(state: Path) -> int:
     """A descriptor that makes us the only server of a directory for as long as it is open."""
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = _opened_lock(state / SERVER_LOCK_NAME)
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = _opened_lock(state / SERVER_LOCK_NAME)
+    except OSError as error:
+        raise disk_failure(error, path=str(state)) from error
     if lock is None:
         raise StateTaken(state=str(state))
     return lock
 
 
-def summon(state: Path, *, versions: Sequence[int] = VERSIONS) -> Summoned:
+def summon(
+    state: Path, *, versions: Sequence[int] = VERSIONS, patience: float = _ANSWER_LONGEST
+) -> Summoned:
     """The keeper of a directory that we have locked; a new one if none lives there.
 
     One that speaks no version of ours is replaced if it holds nothing, and left alone otherwise.
+    If the last one was lost, what has outlived it is killed first.
     """
     if sys.platform != "linux":
         reason = "this system cannot move output into files by itself, so nothing would be safe"
         raise KeeperUnavailable(state=str(state), reason=reason)
-    connection = _dialled(state)
-    was_there = connection is not None
-    for _ in range(2):
-        with ExitStack() as undone:
-            connection = undone.enter_context(connection or _started(state))
-            hello = _asked(state, connection, {"ask": "hello", "versions": list(versions)})
-            theirs = numbers(hello, "versions")
-            version = agreed(versions, theirs)
-            if version is not None:
-                connection.setblocking(False)
-                pid = number(hello, "pid")
-                undone.pop_all()
-                return Summoned(
-                    connection=connection, pid=pid, version=version, was_there=was_there
-                )
-            if not _asked(state, connection, {"ask": "end"}).get("is_ending"):
-                raise KeeperMismatched(state=str(state), ours=tuple(versions), theirs=tuple(theirs))
-        connection, was_there = None, False
-        _await_death(state)
-    raise KeeperUnavailable(state=str(state), reason="the new one speaks another version")
+    deadline = time.monotonic() + patience
+    orphans: list[Marked] = []
+    try:
+        for _ in range(_TRIES_MAX):  # it may end, for want of work, in the moment we come
+            connection = _dialled(state, deadline)
+            was_there = connection is not None
+            if connection is None:
+                orphans += _reaped(state)
+                connection = _started(state, deadline)
+            with ExitStack() as undone:
+                undone.enter_context(connection)
+                greeted = _greeted(state, connection, versions, deadline)
+                if greeted is not None:
+                    connection.setblocking(False)
+                    undone.pop_all()
+                    name, version = greeted
+                    return Summoned(
+                        connection=connection,
+                        name=name,
+                        version=version,
+                        was_there=was_there,
+                        orphans=orphans,
+                    )
+            _await_death(state, deadline)
+    except TimeoutError as error:
+        raise KeeperUnavailable(state=str(state), reason="it does not answer") from error
+    except Malformed as error:
+        reason = f"it speaks nonsense: {error}"
+        raise KeeperUnavailable(state=str(state), reason=reason) from error
+    except OSError as error:
+        raise disk_failure(error, path=str(state)) from error
+    raise KeeperUnavailable(state=str(state), reason=f"{_TRIES_MAX} of them hung up in a row")
 
 
 def has_keeper(state: Path) -> bool:
@@ -115,76 +141,111 @@ def _opened_lock(path: Path) -> int | None:
     return lock
 
 
-def _dialled(state: Path) -> socket.socket | None:
+def _reaped(state: Path) -> list[Marked]:
+    """Kill what has outlived a keeper that was lost; one that ended in good order left nothing."""
+    name = KeeperName.parse((state / LOCK_NAME).read_text("ascii", errors="replace"))
+    # Whoever copied the directory copied the name of a keeper that may live and is not ours.
+    if name is None or name.namespace != namespace_of(os.getpid()) or not is_gone(name):
+        return []
+    return kill_held(name)
+
+
+def _dialled(state: Path, deadline: float) -> socket.socket | None:
     """A connection to the keeper that lives here; one that is just starting is waited for."""
-    deadline = time.monotonic() + _ANSWER_LONGEST
     while has_keeper(state):
-        if (connection := _connected(state)) is not None:
+        if (connection := _connected(state, deadline)) is not None:
             return connection
-        if time.monotonic() > deadline:
-            raise KeeperUnavailable(state=str(state), reason="it lives, but does not listen")
-        _pause()
+        _pause(deadline)
     return None
 
 
-def _connected(state: Path) -> socket.socket | None:
+def _connected(state: Path, deadline: float) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.settimeout(_ANSWER_LONGEST)
-    directory = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        connection.connect(f"/proc/self/fd/{directory}/{SOCKET_NAME}")  # for a path of any length
-    except (FileNotFoundError, ConnectionRefusedError):
-        connection.close()
-        return None
-    finally:
+    with ExitStack() as undone:
+        undone.enter_context(connection)
+        connection.settimeout(_left(deadline))
+        directory = os.open(state, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        undone.callback(os.close, directory)
+        try:
+            # By its directory, for a path of any length.
+            connection.connect(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
+        except (FileNotFoundError, ConnectionRefusedError):
+            return None
+        undone.pop_all()
         os.close(directory)
     return connection
 
 
-def _started(state: Path) -> socket.socket:
+def _started(state: Path, deadline: float) -> socket.socket:
     """A connection to a new keeper, which is nobody's child and leads a session of its own."""
     ours = str(Path(__file__).resolve().parents[1])
     # -I -S: nothing of the user's and nothing that is installed; what it needs, it has.
     command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, ours, str(state.resolve())]
     with open(state / LOG_NAME, "ab") as log:
-        ended = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env={},
-            check=False,
-            timeout=_ANSWER_LONGEST,
-        )
+        try:
+            ended = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env={},
+                check=False,
+                timeout=_left(deadline),
+            )
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError from error
     # One that a server started just before it died may have been faster.
-    connection = _connected(state) if ended.returncode == 0 else _dialled(state)
+    connection = _connected(state, deadline) if ended.returncode == 0 else _dialled(state, deadline)
     if connection is None:
         reason = f"it ended with status {ended.returncode}; see {state / LOG_NAME}"
         raise KeeperUnavailable(state=str(state), reason=reason)
     return connection
 
 
-def _asked(state: Path, connection: socket.socket, question: Message) -> Message:
-    """The answer of a keeper that we speak with for the first time."""
+def _greeted(
+    state: Path, connection: socket.socket, versions: Sequence[int], deadline: float
+) -> tuple[KeeperName, int] | None:
+    """Who a keeper is and what both of us speak; None if it ends, by itself or for our sake."""
+    hello = _asked(connection, {"ask": "hello", "versions": list(versions)}, deadline)
+    if hello is None:
+        return None
+    theirs = numbers(hello, "versions")
+    version, name = agreed(versions, theirs), name_of(number(hello, "pid"))
+    if version is not None:
+        return None if name is None else (name, version)
+    end = _asked(connection, {"ask": "end"}, deadline)
+    if end is not None and end.get("is_ending") is not True:
+        raise KeeperMismatched(state=str(state), ours=tuple(versions), theirs=tuple(theirs))
+    return None
+
+
+def _asked(connection: socket.socket, question: Message, deadline: float) -> Message | None:
+    """The answer of a keeper that we speak with for the first time; None if it hangs up."""
     try:
         send(connection, question | {"id": 0})
-        while (received := receive(connection)) is not None:
-            if received[0].get("id") == 0:
-                return received[0]
-    except (OSError, Malformed) as error:
-        raise KeeperUnavailable(state=str(state), reason=str(error)) from error
-    raise KeeperUnavailable(state=str(state), reason="it hung up")
+        while True:
+            connection.settimeout(_left(deadline))
+            received = receive(connection)
+            if received is None or received[0].get("id") == 0:
+                return None if received is None else received[0]
+    except ConnectionError:
+        return None
 
 
-def _await_death(state: Path) -> None:
-    deadline = time.monotonic() + _ANSWER_LONGEST
+def _await_death(state: Path, deadline: float) -> None:
     while has_keeper(state):
-        if time.monotonic() > deadline:
-            raise KeeperUnavailable(state=str(state), reason="the old one does not end")
-        _pause()
+        _pause(deadline)
 
 
-def _pause() -> None:
-    """Wait a moment; nothing else runs yet in a server that is looking for its keeper."""
-    time.sleep(_LOOK_AGAIN)  # noqa: TID251  # there is no loop to give the time to
+def _left(deadline: float) -> float:
+    """The time that is left; raises `TimeoutError` if there is none."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _pause(deadline: float) -> None:
+    """Wait a moment, in a thread that does nothing else."""
+    time.sleep(min(_LOOK_AGAIN, _left(deadline)))  # noqa: TID251  # there is no loop to give the time to

@@ -13,7 +13,7 @@ from typing import Self
 
 from holdfast.exec.core.writes import SLOT_BYTES, SLOTS, Slot, State, Writes
 from holdfast.exec.failures import InputFull, OutcomeUnknown
-from holdfast.exec.keeping_loop import Kept
+from holdfast.exec.kept import Kept
 from holdfast.failures import Failure
 from holdfast.world import disk_failure
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import struct
-import termios
 from collections import deque
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import anyio
+import anyio.lowlevel
+
 from holdfast.exec.failures import KeeperLost, StartFailed
 from holdfast.exec.keeper.protocol import (
-    KeeperName,
     Malformed,
     Message,
     close_all,
@@ -25,122 +23,16 @@ from holdfast.exec.keeper.protocol import (
     receive,
     send,
     text,
-    texts,
 )
 from holdfast.exec.keeping import Summoned, lock_state, summon
+from holdfast.exec.kept import Kept
+from holdfast.exec.orders import Order
 from holdfast.exec.orphans import kill_held
-from holdfast.exec.wire import Stream
+from holdfast.world import WriterThread
 
 KILLED_STATUS = 137  # what a process ends with when SIGKILL ends it
 
 _ASKS_MAX = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """The size of a process's terminal when it starts."""
-
-    rows: int = 24
-    cols: int = 80
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """Which process to start, and how; but for a mark in `env`, nothing is added or inherited.
-
-    `key` names it on the whole machine and for ever; `arg0` is what it is told as its own name.
-    """
-
-    key: str
-    argv: tuple[str, ...]
-    cwd: str
-    env: Mapping[str, str]
-    arg0: str | None = None
-    terminal: Terminal | None = None
-    pipe_stdin: bool = False
-
-    def message(self) -> Message:
-        """The order as the keeper reads it."""
-        terminal = self.terminal and {"rows": self.terminal.rows, "cols": self.terminal.cols}
-        return {
-            "key": self.key,
-            "argv": list(self.argv),
-            "cwd": self.cwd,
-            "env": dict(self.env),
-            "arg0": self.arg0,
-            "terminal": terminal,
-            "pipe_stdin": self.pipe_stdin,
-        }
-
-
-class Kept:
-    """One process that the keeper holds, with our copies of its descriptors.
-
-    The descriptors belong to whoever takes them (`take`); the rest is closed with `release`.
-    """
-
-    def __init__(self, keeping: Keeping, held: Message, descriptors: list[int]) -> None:
-        self._keeping = keeping
-        self.key, self.pid = text(held, "key"), number(held, "pid")
-        self._holds = dict(zip(texts(held, "holds"), descriptors, strict=True))
-        self.exit_status = None if held.get("status") is None else number(held, "status")
-        self.is_terminal = "pty" in self._holds
-        self._listeners: list[Callable[[int], None]] = []
-
-    @property
-    def streams(self) -> tuple[Stream, ...]:
-        """Where its output comes from."""
-        return (Stream.PTY,) if self.is_terminal else (Stream.STDOUT, Stream.STDERR)
-
-    def take(self, name: str) -> int | None:
-        """One descriptor by its name in the protocol (`stdin`, …), for the caller to close."""
-        return self._holds.pop(name, None)
-
-    def copy(self, name: str) -> int | None:
-        """Another descriptor for the same, which the caller must close."""
-        held = self._holds.get(name)
-        return None if held is None else os.dup(held)
-
-    def on_exit(self, told: Callable[[int], None]) -> None:
-        """Tell of its end: at once if that is known, else when it comes."""
-        if self.exit_status is None:
-            self._listeners.append(told)
-        else:
-            told(self.exit_status)
-
-    def exited(self, status: int) -> None:
-        """Learn how it ended; only the first time counts."""
-        if self.exit_status is None:
-            self.exit_status = status
-            listeners, self._listeners = self._listeners, []
-            for told in listeners:
-                told(status)
-
-    async def signal(self, number: int, *, group: bool = True) -> bool:
-        """Signal it, or its whole group; say whether anybody was there, and hit no stranger."""
-        answer = await self._keeping.ask(
-            {"ask": "signal", "key": self.key, "signal": number, "group": group}
-        )
-        return answer.get("is_sent") is True
-
-    async def close_stdin(self) -> None:
-        """Make the keeper let go of its standard input; it ends once our copy is closed too."""
-        await self._keeping.ask({"ask": "close_stdin", "key": self.key})
-
-    async def forget(self) -> None:
-        """Have the keeper let go of everything; a process that still runs is killed."""
-        self.release()
-        await self._keeping.forget(self.key)
-
-    def resize(self, rows: int, cols: int) -> None:
-        """Change the size of its terminal, of which the kernel tells it."""
-        if (master := self._holds.get("pty")) is not None:
-            fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
-
-    def release(self) -> None:
-        """Close what nobody has taken; the keeper still holds it."""
-        close_all(self._holds.values())
-        self._holds.clear()
 
 
 class Keeping:
@@ -149,9 +41,10 @@ class Keeping:
     def __init__(self, lock: int, summoned: Summoned) -> None:
         self._loop = asyncio.get_running_loop()
         self._lock, self._connection = lock, summoned.connection
-        self.pid, self.version = summoned.pid, summoned.version
+        self.pid, self.version = summoned.name.pid, summoned.version
         self.was_there = summoned.was_there
-        self._keeper = KeeperName.of(summoned.pid)
+        self.orphans = summoned.orphans
+        self._name = summoned.name
         self._kept: dict[str, Kept] = {}
         self._asked: deque[_Question] = deque()
         self._outgoing: deque[Message] = deque()
@@ -162,16 +55,27 @@ class Keeping:
         self._loop.add_reader(self._connection.fileno(), self._hear)
 
     @classmethod
-    async def open(cls, state: Path) -> Self:
+    async def open(cls, state: Path, *, lock: int | None = None) -> Self:
         """Become the one server of a directory, with its living keeper or a new one.
 
-        Raises `StateTaken`, `KeeperMismatched` or `KeeperUnavailable`. Waits, without giving way to
-        anything else, for as long as a keeper needs to answer.
+        Whoever has been its server all the time still has the lock. Raises `StateTaken`,
+        `KeeperMismatched`, `KeeperUnavailable` or a disk failure, the third within seconds if a
+        keeper hangs or dies while it is asked; all others go on meanwhile.
         """
+        found: list[Summoned] = []
+
+        def seek() -> int:
+            found.append(summon(state))
+            return 0
+
         with ExitStack() as undone:
-            lock = lock_state(state)
+            lock = lock_state(state) if lock is None else lock
             undone.callback(os.close, lock)
-            keeping = cls(lock, summon(state))
+            with WriterThread() as thread, anyio.CancelScope(shield=True):
+                await thread.run(seek)
+            undone.enter_context(found[0].connection)
+            await anyio.lowlevel.checkpoint()
+            keeping = cls(lock, found[0])
             undone.pop_all()
         return keeping
 
@@ -215,11 +119,6 @@ class Keeping:
         await asyncio.shield(question.answered)
         return question.answers[0][0]
 
-    async def forget(self, key: str) -> None:
-        """Have the keeper let go of a process; nothing happens if it does not hold it."""
-        self._kept.pop(key, None)
-        await self.ask({"ask": "forget", "key": key})
-
     async def close(self, *, end_keeper: bool = False) -> None:
         """Let go of the keeper, which lives on; or end it too, if it holds nothing."""
         if end_keeper and self._is_open and not self._lost.done():
@@ -242,6 +141,8 @@ class Keeping:
         return question
 
     def _post(self, message: Message) -> _Question:
+        if message["ask"] == "forget":  # there will be no more news of it
+            self._kept.pop(text(message, "key"), None)
         self._number += 1
         question = _Question(self._number, self._loop.create_future(), [])
         self._asked.append(question)
@@ -286,7 +187,7 @@ class Keeping:
         question = self._asked[0]
         kept = None
         if "held" in message:  # made here and now: the news of its end may be the next message
-            kept = Kept(self, mapping(message, "held"), descriptors)
+            kept = Kept(self.ask, mapping(message, "held"), descriptors)
             self._kept[kept.key] = kept
         question.answers.append((message, kept))
         if message.get("more") is not True:
@@ -299,14 +200,13 @@ class Keeping:
             kept = question.answers[0][1]
             if kept is not None:
                 kept.release()
-                del self._kept[kept.key]
                 self._post({"ask": "forget", "key": kept.key})
 
     def _die(self, reason: str) -> None:
         """The keeper is gone: end what it held, and say so to everyone who waits."""
         if not self._lost.done():
             self._hang_up(KeeperLost(reason=reason))
-            kill_held(self._keeper)
+            self.orphans = kill_held(self._name)
             for kept in list(self._kept.values()):
                 kept.exited(KILLED_STATUS)
 

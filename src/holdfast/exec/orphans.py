@@ -9,10 +9,17 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
-from holdfast.exec.keeper.protocol import MARK, KeeperName, read_start
+from holdfast.exec.keeper.protocol import MARK, KeeperName
+from holdfast.world import (
+    SystemProcess,
+    command_of,
+    environment_of,
+    signal_exactly,
+    system_process,
+    system_processes,
+)
 
 _ROUNDS_MAX = 32
 _MARK = MARK.encode() + b"="
@@ -20,10 +27,9 @@ _MARK = MARK.encode() + b"="
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """A living process that carries a mark; `started` tells it from a later one of its number."""
+    """A living process that carries a mark: whose it is, and which keeper held it."""
 
-    pid: int
-    started: int
+    process: SystemProcess
     key: str
     keeper: KeeperName
     command: str
@@ -34,68 +40,60 @@ def orphans() -> list[Marked]:
 
     Processes of keepers in other process namespaces are not judged: we cannot see those keepers.
     """
-    here = KeeperName.of(os.getpid())
-    return [
-        process
-        for process in _marked()
-        if process.keeper.namespace == here.namespace
-        and read_start(process.keeper.pid) != process.keeper.started
-    ]
+    found = list(_marked())
+    here = namespace_of(os.getpid()) if found else None
+    return [each for each in found if each.keeper.namespace == here and is_gone(each.keeper)]
 
 
 def kill(found: Collection[Marked]) -> int:
     """Kill exactly these processes, and nobody who was given one of their numbers since."""
-    return sum(_killed(process) for process in found)
+    return sum(signal_exactly(each.process, signal.SIGKILL) for each in found)
 
 
-def kill_held(keeper: KeeperName) -> int:
+def kill_held(keeper: KeeperName) -> list[Marked]:
     """Kill all that this keeper held, with their descendants, until nobody is left to be found."""
-    count = 0
+    killed: dict[SystemProcess, Marked] = {}
     for _ in range(_ROUNDS_MAX):  # somebody may fork while we look
-        killed = kill([process for process in _marked() if process.keeper == keeper])
-        if not killed:
+        left = [each for each in _marked() if each.keeper == keeper]
+        if not kill(left):
             break
-        count += killed
-    return count
+        killed |= {each.process: each for each in left}
+    return list(killed.values())
+
+
+def name_of(pid: int) -> KeeperName | None:
+    """The name of a keeper that lives; None if it does not."""
+    process, namespace = system_process(pid), namespace_of(pid)
+    if process is None or process.is_dead or namespace is None:
+        return None
+    return KeeperName(pid, process.started, namespace)
+
+
+def is_gone(keeper: KeeperName) -> bool:
+    """Whether a keeper of our own process namespace no longer lives."""
+    process = system_process(keeper.pid)
+    return process is None or process.is_dead or process.started != keeper.started
+
+
+def namespace_of(pid: int) -> int | None:
+    """Which process namespace a process is in; None if it is gone or is not ours to see."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None
 
 
 def _marked() -> Iterator[Marked]:
-    with suppress(FileNotFoundError):
-        for name in os.listdir("/proc"):
-            if name.isdecimal() and (found := _look(int(name))) is not None:
-                yield found
+    for process in system_processes():
+        if not process.is_dead and (found := _look(process)) is not None:
+            yield found
 
 
-def _look(pid: int) -> Marked | None:
-    mark = next((item for item in _read(pid, "environ") if item.startswith(_MARK)), b"")
+def _look(process: SystemProcess) -> Marked | None:
+    variables = environment_of(process.pid)
+    mark = next((item for item in variables if item.startswith(_MARK)), b"")
     key, _, keeper = os.fsdecode(mark.removeprefix(_MARK)).rpartition("@")
-    started, named = read_start(pid), KeeperName.parse(keeper)
-    if not key or started is None or named is None:
+    named = KeeperName.parse(keeper)
+    if not key or named is None:
         return None
-    command = os.fsdecode(b" ".join(_read(pid, "cmdline"))).strip()
-    return Marked(pid=pid, started=started, key=key, keeper=named, command=command)
-
-
-def _read(pid: int, name: str) -> list[bytes]:
-    """What a file of /proc lists; nothing once the process is dead or is not ours to see."""
-    try:
-        with open(f"/proc/{pid}/{name}", "rb") as file:
-            return file.read().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return []
-
-
-def _killed(process: Marked) -> bool:
-    try:
-        handle = os.pidfd_open(process.pid)
-    except (ProcessLookupError, PermissionError):
-        return False
-    try:
-        if read_start(process.pid) != process.started:
-            return False
-        signal.pidfd_send_signal(handle, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return False
-    finally:
-        os.close(handle)
-    return True
+    return Marked(process=process, key=key, keeper=named, command=command_of(process.pid))

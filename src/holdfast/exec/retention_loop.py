@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from holdfast.exec.keeping_loop import Kept
+from holdfast.exec.kept import Kept
 from holdfast.exec.model import Event, Output
 from holdfast.exec.retention import Retained, move, move_terminal, widen
 from holdfast.failures import Failure

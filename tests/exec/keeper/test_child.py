@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.exec.failures import StartFailed
-from holdfast.exec.keeping_loop import Keeping, Order, Terminal
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.orders import Order, Terminal
 from tests.exec.planes import PATH, closed, keeping_in, output, retained, said, shell, status_of
 
 pytestmark = [

@@ -17,12 +17,12 @@ from holdfast.exec.keeper.protocol import (
     mapping,
     number,
     numbers,
-    read_start,
     receive,
     send,
     text,
     texts,
 )
+from holdfast.exec.orphans import name_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="memory files are missing")
 
@@ -99,9 +99,8 @@ def test_the_newest_common_version_is_spoken(
 
 
 def test_a_keeper_is_known_by_a_name_that_no_other_gets() -> None:
-    name = KeeperName.of(os.getpid())
+    name = KeeperName.own()
 
     assert KeeperName.parse(str(name)) == name
-    assert name.started == read_start(os.getpid())
+    assert name == name_of(os.getpid())
     assert [KeeperName.parse(word) for word in ("", "1.2", "1.2.x")] == [None, None, None]
-    assert read_start(2**22 + 1) is None

@@ -24,7 +24,7 @@ def keeper(tmp_path: Path) -> Iterator[Summoned]:
     summoned.connection.settimeout(10)
     yield summoned
     summoned.connection.close()
-    os.kill(summoned.pid, signal.SIGKILL)
+    os.kill(summoned.name.pid, signal.SIGKILL)
     os.close(lock)
 
 
@@ -76,7 +76,7 @@ def test_a_server_that_speaks_nonsense_is_dismissed(
             "id": 1,
             "version": 1,
             "versions": [1],
-            "pid": keeper.pid,
+            "pid": keeper.name.pid,
         }
 
 
@@ -132,4 +132,4 @@ def test_a_server_that_takes_no_answers_is_not_listened_to_and_blocks_nobody(
             send(keeper.connection, {"id": 1, "ask": "hello", "padding": "x" * 1000})
 
     with dialled(tmp_path) as again:
-        assert asked(again, {"ask": "hello"})["pid"] == keeper.pid
+        assert asked(again, {"ask": "hello"})["pid"] == keeper.name.pid

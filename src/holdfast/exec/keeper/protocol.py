@@ -56,11 +56,12 @@ class KeeperName(NamedTuple):
         return f"{self.pid}.{self.started}.{self.namespace}"
 
     @classmethod
-    def of(cls, pid: int) -> KeeperName:
-        """The name of a living process that we may look at."""
-        started = read_start(pid)
-        assert started is not None, "it lives"
-        return cls(pid, started, os.stat(f"/proc/{pid}/ns/pid").st_ino)
+    def own(cls) -> KeeperName:
+        """Our own name."""
+        with open("/proc/self/stat", "rb") as file:
+            # The name of the program stands in parentheses and may contain anything, also these.
+            fields = file.read().rpartition(b") ")[2].split()
+        return cls(os.getpid(), int(fields[19]), os.stat("/proc/self/ns/pid").st_ino)
 
     @classmethod
     def parse(cls, name: str) -> KeeperName | None:
@@ -69,18 +70,6 @@ class KeeperName(NamedTuple):
         if len(parts) != len(cls._fields) or not all(part.isdecimal() for part in parts):
             return None
         return cls(*map(int, parts))
-
-
-def read_start(pid: int) -> int | None:
-    """When a process was started, in ticks since the machine was; None if it is gone or dead."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            line = file.read()
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None
-    # The name of the program stands in parentheses and may contain anything, also these.
-    state, *fields = line.rpartition(b") ")[2].split()
-    return None if state in (b"Z", b"X") else int(fields[18])
 
 
 def agreed(ours: Iterable[int], theirs: Iterable[int]) -> int | None:

@@ -10,6 +10,7 @@ import select
 import signal
 import socket
 import struct
+import time
 from collections import deque
 from contextlib import suppress
 
@@ -28,6 +29,8 @@ from holdfast.exec.keeper.protocol import (
     text,
 )
 
+ALONE_LONGEST = 30.0  # seconds that a keeper with nothing to keep waits for a server
+
 _EXITED = "exited"
 
 
@@ -38,27 +41,38 @@ class Taken(Exception):
 class Keeper:
     """The processes of one state directory, and the server that was last to come for them."""
 
-    def __init__(self, listener: socket.socket) -> None:
+    def __init__(self, listener: socket.socket, *, alone_longest: float = ALONE_LONGEST) -> None:
         self._listener = listener
+        self._alone_longest = alone_longest
+        self._alone_since = time.monotonic()
         self._server: socket.socket | None = None
         self._outgoing: deque[tuple[Message, list[int]]] = deque()
         self._children: dict[str, Child] = {}
         self._by_pidfd: dict[int, Child] = {}
         self._is_ending = False
-        self._name = KeeperName.of(os.getpid())
+        self._name = KeeperName.own()
         self._poll = select.epoll()
         self._poll.register(listener, select.EPOLLIN)
 
     def serve(self) -> None:
-        """Do what servers ask until one asks for the end while nothing is held."""
+        """Do what servers ask until nothing is held, and one asks for the end or none comes."""
         while not (self._is_ending and not self._outgoing):
-            for descriptor, _ in self._poll.poll():
+            found = self._poll.poll(self._patience())
+            if not found and self._patience() == 0.0:
+                return
+            for descriptor, _ in found:
                 if child := self._by_pidfd.get(descriptor):
                     self._look(child)
                 elif descriptor == self._listener.fileno():
                     self._accept()
                 elif self._server is not None and descriptor == self._server.fileno():
                     self._attend(self._server)
+
+    def _patience(self) -> float | None:
+        """How long to wait for anything; for ever, but for one who has nothing and nobody."""
+        if self._server is not None or self._by_pidfd:
+            return None
+        return max(0.0, self._alone_since + self._alone_longest - time.monotonic())
 
     def _accept(self) -> None:
         """Let a new server take the place of the one before, which may be dead or stuck."""
@@ -81,6 +95,7 @@ class Keeper:
             self._poll.unregister(self._server)
             self._server.close()
         self._server = None
+        self._alone_since = time.monotonic()
         self._outgoing.clear()
 
     def _attend(self, server: socket.socket) -> None:
@@ -173,6 +188,7 @@ class Keeper:
 
     def _reap(self, child: Child) -> None:
         del self._by_pidfd[child.pidfd]
+        self._alone_since = time.monotonic()
         child.reap()
 
     def _say(self, message: Message) -> None:
@@ -199,13 +215,19 @@ class Keeper:
 
 
 def listen(state: str) -> socket.socket:
-    """Own a state directory for as long as we live, and listen in it; raises `Taken`."""
+    """Own a state directory for as long as we live, and listen in it; raises `Taken`.
+
+    Our name stays in the lock if we are killed, for whoever ends what has outlived us.
+    """
     directory = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
     lock = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600, dir_fd=directory)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise Taken from None
+    with suppress(OSError):  # a full disk: what outlives us would only be reported, not ended
+        os.ftruncate(lock, 0)
+        os.write(lock, str(KeeperName.own()).encode())
     with suppress(FileNotFoundError):
         os.unlink(SOCKET_NAME, dir_fd=directory)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -235,6 +257,8 @@ def main(state: str) -> int:
     os.write(tells, b"!")
     os.close(tells)
     keeper.serve()
+    with suppress(OSError):
+        os.truncate(os.path.join(state, LOCK_NAME), 0)  # we are not lost: nobody has to clean up
     return 0
 
 

@@ -14,7 +14,7 @@ from holdfast.exec.core import sessions as decide
 from holdfast.exec.core.sessions import Attached, Detached, Holding, Policy
 from holdfast.exec.failures import SessionAttached, SessionExpired
 from holdfast.exec.keeping_input_loop import Input
-from holdfast.exec.keeping_loop import Kept
+from holdfast.exec.kept import Kept
 from holdfast.exec.place import Place
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.hands import Hands
@@ -73,6 +73,14 @@ class Plane:
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))
+
+    @property
+    def untaken_bytes_max(self) -> int:
+        """How much of a process may be told to a client before that says what it has taken.
+
+        Less than is kept: else a process could wait for a word that its client owes nobody yet.
+        """
+        return max(1, self._workshop.retention_bytes_max // 4)
 
     def find(self, name: str) -> Session:
         """The session of this name."""

@@ -12,7 +12,8 @@ import pybase64
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
 from holdfast.exec.failures import KeeperLost, RequestInvalid, RequestUnfit
 from holdfast.exec.keeping_input_loop import Input
-from holdfast.exec.keeping_loop import Keeping, Kept
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.kept import Kept
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.files import encoded
 from holdfast.exec.server.hold import Hold

@@ -19,7 +19,8 @@ from holdfast.exec.failures import (
     StartCancelled,
 )
 from holdfast.exec.keeping_input_loop import Input
-from holdfast.exec.keeping_loop import Keeping, Order, Terminal
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.orders import Order, Terminal
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.files import refuse_sandbox
 from holdfast.exec.server.model import StartAsked
