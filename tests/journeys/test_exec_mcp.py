@@ -88,7 +88,17 @@ class Plane:
 
 @asynccontextmanager
 async def plane(state: Path) -> AsyncGenerator[Plane]:
-    """All of it; whatever is left at the end is ended."""
+    """All of it; whatever is left at the end is ended, also when the block fails."""
+    try:
+        async with _plane(state) as stage:
+            yield stage
+    finally:
+        with anyio.CancelScope(shield=True):
+            await end_keeper(state)
+
+
+@asynccontextmanager
+async def _plane(state: Path) -> AsyncGenerator[Plane]:
     servers: list[Served] = []
     async with chaos_proxy(0) as (proxy, url), anyio.create_task_group() as tasks:
 
@@ -107,7 +117,6 @@ async def plane(state: Path) -> AsyncGenerator[Plane]:
         async with Client(lambda: connect_websocket(url), policy=POLICY) as client:
             yield Plane(client, proxy, servers, revive)
         tasks.cancel_scope.cancel()
-    await end_keeper(state)
 
 
 @asynccontextmanager
@@ -161,6 +170,7 @@ async def test_a_tool_that_takes_long_is_not_disturbed_by_lost_connections(
         assert stage.proxy.dials > 3
 
 
+@pytest.mark.long
 @pytest.mark.promise("X10", "X13")
 async def test_a_tool_that_takes_long_is_not_disturbed_by_servers_that_die(tmp_path: Path) -> None:
     argv = mcp_server("server-everything")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.exec.client import Client
     from holdfast.exec.core.recovery import Policy
     from holdfast.exec.files import Files
+    from holdfast.exec.mcp import mcp_streams
     from holdfast.exec.operator import Operator, operating
     from holdfast.exec.process import Process
     from holdfast.exec.transport import ProcessTransport
@@ -24,6 +25,7 @@ __all__ = [
     "Policy",
     "Process",
     "ProcessTransport",
+    "mcp_streams",
     "operating",
 ]
 
@@ -34,6 +36,7 @@ _HOME = {
     "Policy": "core.recovery",
     "Process": "process",
     "ProcessTransport": "transport",
+    "mcp_streams": "mcp",
     "operating": "operator",
 }
 

@@ -17,6 +17,7 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from holdfast.exec.keeping import has_keeper
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.failures import Failure
 from holdfast.rpc import Transport
@@ -113,8 +114,8 @@ class Talk:
     async def call(self, method: str, /, **params: Any) -> Any:
         return await self.answer(await self.ask(method, params))
 
-    async def introduce(self, session: str | None = None) -> str:
-        result = await self.call("initialize", clientName="test", resumeSessionId=session)
+    async def introduce(self, session: str | None = None, **more: Any) -> str:
+        result = await self.call("initialize", clientName="test", resumeSessionId=session, **more)
         await self.tell({"method": "initialized"})
         self.session = result["sessionId"]
         return self.session
@@ -226,4 +227,8 @@ async def end_keeper(state: Path) -> None:
     keeping = await Keeping.open(state)
     for kept in await keeping.adopt():
         await kept.forget()
-    await keeping.close(end_keeper=True)
+    with anyio.fail_after(10):  # it does not end while it still waits for one that was killed
+        while not (await keeping.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # see above
+            await anyio.sleep(0.01)
+    await keeping.close()
+    await until(lambda: not has_keeper(state))
