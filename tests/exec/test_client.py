@@ -110,7 +110,7 @@ async def test_closing_it_ends_whoever_waits() -> None:
 
 @pytest.mark.promise("X5")
 async def test_a_gap_ends_one_process_and_terminates_it() -> None:
-    async with stage(Traits(retained_max=5)) as (client, server):
+    async with stage(Traits(is_ours=False, retained_max=5)) as (client, server):
         loud, quiet = await client.start(prints(80)), await client.start(echoes(60))
         server.refuses = True
         server.links[-1][0].cut()

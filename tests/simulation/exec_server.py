@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import anyio
+import msgspec
 import pybase64
 from anyio.abc import TaskGroup
 
 from holdfast.exec import wire
 from holdfast.exec.core.codes import exec_error
+from holdfast.exec.core.credit import Credit
 from holdfast.exec.failures import (
     FileMissing,
     ProcessExists,
@@ -22,10 +24,11 @@ from holdfast.exec.failures import (
 )
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.server.model import FileData, ReadFileParams, WriteFileParams
+from holdfast.failures import Failure
 from holdfast.rpc import Connection, Handler, Service, Terms
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
 from holdfast.rpc.memory import MemoryTransport, pair
-from holdfast.rpc.model import Dialect
+from holdfast.rpc.model import Dialect, Notification
 
 _UNREAD_MAX = 64 * 1024
 ENDS = (ConnectionClosed, ConnectionLost)
@@ -44,6 +47,7 @@ class SimProcess:
     stdin_closed: bool = False
     events: list[Event] = field(default_factory=list[Event])
     dropped: int = 0  # the last number that is no longer kept
+    taken: int | None = None  # the last number that its client needs no more, if it says so
     written: dict[str, bytes] = field(default_factory=dict[str, bytes])
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
@@ -55,13 +59,36 @@ class SimProcess:
     def is_closed(self) -> bool:
         return bool(self.events) and isinstance(self.events[-1], Closed)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it may say no more until something is taken."""
+        return self.taken is not None and len(self._kept()) > self.retained_max
+
     def add(self, event: Event) -> None:
         self.events.append(event)
-        if len(self.events) - self.dropped <= self.retained_max:
-            return
-        outputs = [e.seq for e in self.events if isinstance(e, Output) and e.seq > self.dropped]
+        self._make_room()
+
+    def take(self, seq: int) -> None:
+        self.taken = max(seq, self.taken or 0)
+        self._make_room()
+        if not self.is_full:
+            self.room.set()
+            self.room = anyio.Event()
+
+    async def wait_room(self) -> None:
+        while self.is_full:
+            await self.room.wait()
+
+    def _make_room(self) -> None:
+        outputs = self._kept()
         if len(outputs) > self.retained_max:
-            self.dropped = outputs[-self.retained_max - 1]
+            oldest = outputs[-self.retained_max - 1]
+            self.dropped = oldest if self.taken is None else min(oldest, self.taken)
+
+    def _kept(self) -> list[int]:
+        if len(self.events) - self.dropped <= self.retained_max:
+            return []  # all of them fit, whatever they are
+        return [e.seq for e in self.events[self.dropped :] if isinstance(e, Output)]
 
     def read(self, asked: wire.ReadParams, *, is_ours: bool) -> wire.ReadResult:
         after = max(asked.after_seq or 0, self.dropped)
@@ -181,6 +208,8 @@ class Attendance:
         self.server = server
         self._session: SimSession | None = None
         self._news: list[tuple[str, Event]] = []
+        self._unread_bytes_max: int | None = None
+        self._credits: dict[SimProcess, tuple[Credit, int]] = {}  # and what to tell next
         self._stirred = anyio.Event()
         self._scope = anyio.CancelScope()
         handlers = {
@@ -200,6 +229,7 @@ class Attendance:
     async def serve(self) -> None:
         with self._scope:
             async with self._connection, anyio.create_task_group() as tasks:
+                self._connection.follow(self)
                 tasks.start_soon(self._pump)
                 await self._connection.wait_ended()
                 tasks.cancel_scope.cancel()
@@ -210,8 +240,49 @@ class Attendance:
     def put_out(self) -> None:
         self._scope.cancel()
 
-    def tell(self, process: str, event: Event) -> None:
-        self._news.append((process, event))
+    def put(self, batch: Sequence[Notification], size: int) -> None:  # a follower's
+        """Hear what the client has taken."""
+        for notification in batch:
+            if notification.method == "process/taken" and self._session is not None:
+                told = msgspec.json.decode(notification.params, type=wire.TakenParams)
+                if (process := self._session.processes.get(told.process_id)) is not None:
+                    process.take(told.seq)
+                    self._credit(process)[0].take(told.seq)
+                    self._tell_on(process)
+
+    def end(self, failure: Failure) -> None:
+        """Hear nothing more."""
+
+    def tell(self, process: SimProcess, event: Event) -> None:
+        if self._unread_bytes_max is None:
+            self._say(process, event)
+        else:
+            self._credit(process)
+            self._tell_on(process)
+
+    def _credit(self, process: SimProcess) -> tuple[Credit, int]:
+        if process not in self._credits:
+            assert self._unread_bytes_max is not None, "it says what it has taken"
+            credit = Credit(self._unread_bytes_max, taken=process.taken or 0)
+            self._credits[process] = credit, max(1, len(process.events))
+        return self._credits[process]
+
+    def _tell_on(self, process: SimProcess) -> None:
+        """Tell as much as the client has said that it holds; and that it has ended, in any case."""
+        credit, next_seq = self._credits[process]
+        next_seq = max(next_seq, credit.taken + 1)
+        while next_seq <= len(process.events) and credit.bytes_left:
+            event = process.events[next_seq - 1]
+            credit.tell([event])
+            self._say(process, event)
+            next_seq += 1
+        self._credits[process] = credit, next_seq
+        for event in process.events[next_seq - 1 :]:
+            if isinstance(event, Exited):
+                self._say(process, event)
+
+    def _say(self, process: SimProcess, event: Event) -> None:
+        self._news.append((process.id, event))
         self._stirred.set()
 
     async def _pump(self) -> None:
@@ -231,10 +302,14 @@ class Attendance:
     async def _initialize(self, asked: wire.InitializeParams) -> wire.InitializeResult:
         self._session = self.server.attach(asked.resume_session_id, self)
         is_ours = self.server.traits.is_ours
+        if is_ours and asked.unread_bytes_max is not None:
+            self._unread_bytes_max = min(
+                asked.unread_bytes_max, 8 * self.server.traits.retained_max
+            )
         can = wire.Capabilities(first_retained_seq=is_ours, close_stdin=is_ours)
         shell = wire.ShellInfo("sh", "/bin/sh")
         info = wire.EnvironmentInfo(shell, capabilities=can)
-        return wire.InitializeResult(self._session.id, info)
+        return wire.InitializeResult(self._session.id, info, self._unread_bytes_max)
 
     async def _status(self, _: dict[str, object]) -> dict[str, object]:
         return {"status": "ready"}
@@ -262,6 +337,7 @@ class Attendance:
         if reservation.cancel_called:
             raise StartCancelled(process=asked.process_id)
         process = SimProcess(asked.process_id, asked.argv, self.server.traits.retained_max)
+        process.taken = None if self._unread_bytes_max is None else 0
         session.processes[process.id] = process
         self.server.all_processes.append(process)
         run = Run(self.server, session, process)
@@ -346,6 +422,7 @@ class Run:
 
     async def _print(self) -> None:
         for number in range(int(self.process.argv[1])):
+            await self.process.wait_room()
             self.say(b"line %d\n" % number)
             await anyio.sleep(self.server.chance.choice([0.0, 0.0, 0.02, 1.0]))
 
@@ -368,7 +445,7 @@ class Run:
     def _happen(self, event: Event) -> None:
         self.process.add(event)
         if self.session.owner is not None:
-            self.session.owner.tell(self.process.id, event)
+            self.session.owner.tell(self.process, event)
 
 
 def _message(process: str, event: Event) -> tuple[str, object]:

@@ -159,6 +159,7 @@ def check(server: SimServer, user: User) -> None:
             assert isinstance(got[-1], Closed)
         elif isinstance(end, ReplayGap):
             assert end.expected <= process.dropped, "a gap where there is none"
+            assert not server.traits.is_ours, "it was told what was taken"
         else:
             assert end == client_failure
     for name, accepted in user.accepted.items():

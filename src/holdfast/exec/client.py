@@ -9,6 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast import __version__
+from holdfast.exec.core.credit import EVENTS_MAX
 from holdfast.exec.core.recovery import Policy
 from holdfast.exec.core.sequence import Sequence
 from holdfast.exec.failures import CapabilityMissing
@@ -64,7 +65,7 @@ class Client:
             peer="exec-server",
         )
         self._line = Line(dial, self._greet, policy=self._policy, terms=terms, rhythm=rhythm)
-        self._session = Session(CLIENT_NAME)
+        self._session = Session(CLIENT_NAME, unread_bytes_max=unread_bytes_max)
         self._table = Table()
         self._tasks: TaskGroup = anyio.create_task_group()
         self.files = Files(self._line)
@@ -102,11 +103,7 @@ class Client:
         If the connection breaks meanwhile, whatever was started is ended and its outcome called
         unknown; with `continue_if_started` it is looked up, and continued if it is there.
         """
-        sequence = Sequence(
-            process_id or str(self._ids.make("process")), held_bytes_max=self._unread_bytes_max
-        )
-        feed = Feed(sequence, self._line, self._session)
-        self._table.add(feed)
+        feed = self._feed(process_id or str(self._ids.make("process")))
         process = Process(command, feed, self._line, self._session)
         try:
             process.was_continued = await start(
@@ -124,14 +121,13 @@ class Client:
 
     async def follow(self, listed: ListedProcess, *, after: int = 0) -> Process:
         """Take up a process of the session that another client started, after an event of it."""
-        sequence = Sequence(listed.process_id, held_bytes_max=self._unread_bytes_max, after=after)
-        feed = Feed(sequence, self._line, self._session)
+        feed = self._feed(listed.process_id, after=after)
         feed.is_started = True
-        self._table.add(feed)
         command = Command(listed.argv, cwd="", env={}, tty=listed.tty, has_stdin=True)
         writer = f"-{self._ids.make('writer')}"
         process = Process(command, feed, self._line, self._session, writer=writer)
         await feed.catch_up(feed.ask)
+        await feed.tell_taken(await self._line.wait_connected())
         return process
 
     async def processes(self) -> tuple[ListedProcess, ...]:
@@ -178,6 +174,13 @@ class Client:
         connection.follow(self._table)
         await self._session.introduce(connection, timeout=self._policy.answer_longest)
         await self._table.catch_up(connection, timeout=self._policy.answer_longest)
+
+    def _feed(self, process: str, *, after: int = 0) -> Feed:
+        held = self._unread_bytes_max
+        sequence = Sequence(process, held_max=EVENTS_MAX, held_bytes_max=held, after=after)
+        feed = Feed(sequence, self._line, self._session)
+        self._table.add(feed)
+        return feed
 
     async def _mourn(self) -> None:
         self._table.fail(await self._line.wait_failed())

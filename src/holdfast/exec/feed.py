@@ -9,13 +9,21 @@ from copy import copy
 import anyio
 
 from holdfast.exec.core.answers import read_page, refused
+from holdfast.exec.core.credit import Receipts
 from holdfast.exec.core.sequence import Sequence
 from holdfast.exec.failures import ReplayGap
 from holdfast.exec.line import Line
 from holdfast.exec.model import Event
 from holdfast.exec.session import Session
-from holdfast.exec.wire import ProcessParams, ReadParams, ReadResult, TerminateResult
+from holdfast.exec.wire import (
+    ProcessParams,
+    ReadParams,
+    ReadResult,
+    TakenParams,
+    TerminateResult,
+)
 from holdfast.failures import Failure
+from holdfast.rpc import Connection
 from holdfast.rpc.failures import ErrorResponse
 
 Ask = Callable[[ReadParams], Awaitable[ReadResult]]
@@ -28,17 +36,17 @@ class Feed:
     """The events of one process, from news and, for whoever is behind, from what is kept.
 
     A reader that is slow holds no more than the sequence holds; the rest stays with the server
-    and is read when there is room again. What the server then no longer keeps is a gap, and ends
-    this process alone.
+    and is read when there is room again. A server that can is told what was taken, and keeps the
+    rest; what another one no longer keeps is a gap, and ends this process alone.
     """
 
     def __init__(self, sequence: Sequence, line: Line, session: Session) -> None:
         self.process = sequence.process
         self.is_started = False
         self._line, self._session = line, session
-        self._sequence = sequence
+        self._sequence, self._receipts = sequence, Receipts()
         self._stirred = anyio.Event()
-        self._is_reading_on = False
+        self._is_reading_on = self._is_telling = False
         self._is_put_down = False
         self._failure: Failure | None = None
 
@@ -70,6 +78,10 @@ class Feed:
             if self._failure is not None:
                 raise copy(self._failure)
             await self._stirred.wait()
+        if self._receipts.take(ready, self._session.untaken_bytes_max) or (
+            ready and self._sequence.is_finished
+        ):
+            self._tell_soon()
         self._read_on_if_behind()
         return ready
 
@@ -93,6 +105,12 @@ class Feed:
     async def ask(self, params: ReadParams) -> ReadResult:
         """Read on whichever connection the line has."""
         return await self._line.call("process/read", params, ReadResult, repeats=True)
+
+    async def tell_taken(self, connection: Connection) -> None:
+        """Tell a server that can use it what is not needed of it any more."""
+        if self._session.untaken_bytes_max is not None and not self._is_put_down:
+            taken = TakenParams(self.process, self._sequence.taken)
+            await connection.notify("process/taken", taken)
 
     async def put_down(self) -> None:
         """End the process at the server, whatever became of it here."""
@@ -119,6 +137,18 @@ class Feed:
             self.fail(gap)
             self._line.start_soon(self.put_down)
         self._stir()
+
+    def _tell_soon(self) -> None:
+        if not self._is_telling:
+            self._is_telling = True
+            self._line.start_soon(self._tell)
+
+    async def _tell(self) -> None:
+        """Tell what was taken; if a connection breaks at that, the next one is told anyway."""
+        with suppress(Failure):
+            connection = await self._line.wait_connected()
+            self._is_telling = False
+            await self.tell_taken(connection)
 
     def _stir(self) -> None:
         self._stirred.set()

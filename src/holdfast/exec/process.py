@@ -65,7 +65,11 @@ class Process:
                 yield event
 
     async def wait(self) -> int:
-        """Wait until it has ended, whether or not anyone reads its output; return its status."""
+        """Wait until it has ended; return its status.
+
+        Nobody need read its output meanwhile, as long as the server has room for that (64 MiB);
+        then the process waits for its reader.
+        """
         return await self._feed.wait_status()
 
     async def write(self, data: bytes) -> None:

@@ -16,15 +16,16 @@ class Session:
     A session is never exchanged for another one: what ran in it would be forgotten silently.
     """
 
-    def __init__(self, client_name: str) -> None:
-        self._client_name = client_name
+    def __init__(self, client_name: str, *, unread_bytes_max: int) -> None:
+        self._client_name, self._unread_bytes_max = client_name, unread_bytes_max
         self.id: str | None = None
+        self.untaken_bytes_max: int | None = None  # what is told before we must say what we took
         self.environment: EnvironmentInfo | None = None
         self.capabilities = Capabilities()
 
     async def introduce(self, connection: Connection, *, timeout: float) -> None:
         """Begin the session on a new connection, or take it up again there."""
-        params = InitializeParams(self._client_name, self.id)
+        params = InitializeParams(self._client_name, self.id, self._unread_bytes_max)
         try:
             welcome = await connection.request(
                 _INITIALIZE, params, timeout=timeout, result=InitializeResult
@@ -35,6 +36,7 @@ class Session:
             reason = f"asked for session {self.id}, it gave {welcome.session_id}"
             raise AnswerInvalid(method=_INITIALIZE, reason=reason)
         self.id = welcome.session_id
+        self.untaken_bytes_max = welcome.unread_bytes_max
         self.environment = welcome.environment_info or self.environment
         if self.environment is not None:
             self.capabilities = self.environment.capabilities

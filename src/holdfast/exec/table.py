@@ -66,6 +66,7 @@ class Table:
         async def catch_up(feed: Feed) -> None:
             try:
                 await feed.catch_up(ask)
+                await feed.tell_taken(connection)
             except Failure as failure:
                 if connection.failure is not None or isinstance(failure, RequestTimedOut):
                     raise

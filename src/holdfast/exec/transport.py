@@ -21,8 +21,8 @@ GRACE = 5.0
 class ProcessTransport:
     """A connection with a process that lives as long as the connection does.
 
-    The process is not held back by a slow reader here: what finds no room stays with the server,
-    as long as that keeps it.
+    What a slow reader here has no room for stays with the server, and the process waits once that
+    has none either; a server without that capability drops it, which ends the process.
     """
 
     def __init__(

@@ -26,8 +26,7 @@ class Stream(StrEnum):
 class InitializeParams(Wire, frozen=True):
     """How a client introduces itself, and which session it wants back.
 
-    Ours: `unread_bytes_max` is how much of each process the client holds for a slow reader. Who
-    says so also says, where the server has that capability, what it has taken.
+    Ours: `unread_bytes_max` is how much of each process the client holds for a slow reader.
     """
 
     client_name: str
@@ -51,7 +50,6 @@ class Capabilities(Wire, frozen=True):
     kill: bool = False
     first_retained_seq: bool = False
     operator: bool = False
-    taken: bool = False
 
 
 class EnvironmentInfo(Wire, frozen=True):
@@ -67,10 +65,15 @@ class EnvironmentInfo(Wire, frozen=True):
 
 
 class InitializeResult(Wire, frozen=True):
-    """The session that the connection now has."""
+    """The session that the connection now has.
+
+    Ours: so much of each process (`unread_bytes_max`) is told, and no more until the client says
+    what it has taken.
+    """
 
     session_id: str
     environment_info: EnvironmentInfo | None = None
+    unread_bytes_max: int | None = None
 
 
 class EnvPolicy(Wire, frozen=True):

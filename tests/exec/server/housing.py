@@ -20,7 +20,7 @@ from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
 from holdfast.exec.server.records import Records
-from holdfast.rpc.memory import pair
+from holdfast.rpc.memory import MemoryTransport, pair
 from holdfast.world import SystemClock, SystemDisk
 from tests.exec.server.talking import Talk
 
@@ -37,13 +37,18 @@ class Housed:
     def __post_init__(self) -> None:
         self._numbers = count(1)
 
+    async def dial(self) -> MemoryTransport:
+        """Connect as a client does."""
+        ours, theirs = pair(buffer_bytes_max=2**20)
+        self.tasks.start_soon(Attendant(next(self._numbers), theirs, self.house).run)
+        return ours
+
     @asynccontextmanager
     async def talk(
         self, *, introduced: bool = True, session: str | None = None
     ) -> AsyncIterator[Talk]:
         """Connect, shake hands unless told otherwise, and cut the connection at the end."""
-        ours, theirs = pair(buffer_bytes_max=2**20)
-        self.tasks.start_soon(Attendant(next(self._numbers), theirs, self.house).run)
+        ours = await self.dial()
         talk = Talk(ours)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(talk.listen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -154,3 +155,86 @@ async def test_names_of_any_kind_are_told_as_they_are(tmp_path: Path) -> None:
 
     assert ran == (0, b"hi\n")
     assert json.dumps(name) in json.dumps(talk.news)
+
+
+@pytest.mark.promise("X11")
+async def test_who_says_what_it_holds_is_told_no_more_until_it_takes_some(tmp_path: Path) -> None:
+    size, holds = 4 * LIMIT, LIMIT // 4
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        async with server.talk(introduced=False) as talk:
+            await talk.introduce(unreadBytesMax=holds)
+            await talk.start("p", "sh", "-c", f"head -c {size} /dev/zero; echo end")
+            await talk.start("q", "sh", "-c", "echo not in the way")
+            await talk.closed("q")
+            told = 0
+            while not talk.is_closed("p"):
+                await _quiet(talk, 0.05)
+                assert _kept(tmp_path) <= 2 * LIMIT, "it waits"
+                assert len(talk.output("p")) - told <= holds + 2**16
+                told = len(talk.output("p"))
+                await talk.tell(_taken(talk, "p"))
+
+    assert talk.output("p") == bytes(size) + b"end\n"
+
+
+async def test_who_takes_nothing_is_still_told_of_the_exit(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server, server.talk(introduced=False) as talk:
+        await talk.introduce(unreadBytesMax=1000)
+        await talk.start("p", "sh", "-c", "head -c 500000 /dev/zero; exit 5")
+        await talk.until(lambda: any("exitCode" in news for news in talk.of("p")))
+        assert (len(talk.output("p")) < 500_000, talk.is_closed("p")) == (True, False)
+
+        while not talk.is_closed("p"):
+            await talk.tell(_taken(talk, "p"))
+            await _quiet(talk, 0.05)
+
+    assert talk.output("p") == bytes(500_000)
+
+
+async def test_what_was_not_taken_is_kept_for_who_comes_back(tmp_path: Path) -> None:
+    size = 8 * LIMIT
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        async with server.talk(introduced=False) as first:
+            await first.introduce(unreadBytesMax=1000)
+            await first.start("p", "sh", "-c", f"head -c {size} /dev/zero")
+            await until(lambda: _kept(tmp_path) > LIMIT)
+        await anyio.sleep(0.5)  # while nobody is there, too
+        async with server.talk(introduced=False) as second:
+            await second.introduce(first.session, unreadBytesMax=1000)
+            page = await second.call("process/read", processId="p", afterSeq=0, maxBytes=1)
+            assert (page["firstRetainedSeq"], page["chunks"][0]["seq"]) == (1, 1)
+            while not second.is_closed("p"):
+                await second.tell(_taken(second, "p", after=1))
+                await _quiet(second, 0.02)
+
+    first_chunk = len(base64.b64decode(page["chunks"][0]["chunk"]))
+    assert first_chunk + len(second.output("p", after=1)) == size
+
+
+async def test_a_client_that_follows_one_process_of_two_does_not_stop_the_other(
+    tmp_path: Path,
+) -> None:
+    size = 8 * LIMIT
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        async with server.talk() as first:
+            command = f"read x; head -c {size} /dev/zero"
+            await first.start("p", "sh", "-c", command, pipeStdin=True)
+        async with server.talk(introduced=False) as second:
+            await second.introduce(first.session, unreadBytesMax=1000)
+            await second.call("process/write", processId="p", chunk="Cg==", writeId="1")
+            await second.closed("p")
+
+
+def _taken(talk: Talk, name: str, *, after: int = 0) -> Json:
+    """That the client has taken all that it knows without a hole."""
+    known = {news["seq"] for news in talk.of(name)}
+    seq = next(seq for seq in count(after) if seq + 1 not in known)
+    return {"method": "process/taken", "params": {"processId": name, "seq": seq}}
+
+
+async def _quiet(talk: Talk, pause: float) -> None:
+    """Wait until nothing is told for a while."""
+    heard = -1
+    while heard != len(talk.news):
+        heard = len(talk.news)
+        await anyio.sleep(pause)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
+from holdfast.exec.core.index import RECORD_BYTES
 from holdfast.exec.model import Event, Output
 
 EVENTS_MAX = 4096
@@ -48,23 +49,24 @@ class Credit:
 
 
 class Receipts:
-    """Decides when to say what was taken: at half of what is held, so that nobody waits for it."""
+    """Decides when to say what was taken: at half of what is told, so that nobody waits for it."""
 
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
+    def __init__(self) -> None:
         self._bytes = self._events = 0
 
-    def take(self, events: Iterable[Event]) -> bool:
-        """Take note of what was taken; say whether that is to be told, now."""
+    def take(self, events: Iterable[Event], bytes_max: int | None) -> bool:
+        """Take note of what was taken; say whether that is to be told now, to who wants to know."""
+        if bytes_max is None:
+            return False
         for event in events:
             self._bytes += size_of(event)
             self._events += 1
-        is_due = 2 * self._bytes >= self._bytes_max or 2 * self._events >= EVENTS_MAX
+        is_due = 2 * self._bytes >= bytes_max or 2 * self._events >= EVENTS_MAX
         if is_due:
             self._bytes = self._events = 0
         return is_due
 
 
 def size_of(event: Event) -> int:
-    """What an event weighs; an end weighs nothing."""
-    return len(event.data) if isinstance(event, Output) else 0
+    """What an event weighs, the same as where it is kept."""
+    return RECORD_BYTES + (len(event.data) if isinstance(event, Output) else 0)

@@ -39,10 +39,8 @@ class Desk:
         """
         if self._session is not None or self._asking:
             raise HandshakeRepeated
-        if asked.unread_bytes_max is not None and asked.unread_bytes_max < 1:
-            raise RequestInvalid(reason="unreadBytesMax must be positive")
+        self.pump.unread_bytes_max = self._unread_bytes_max(asked)
         self._asking, self._asked = 1, anyio.Event()
-        self.pump.unread_bytes_max = asked.unread_bytes_max
         try:
             if asked.resume_session_id is None:
                 self._session = await self._plane.begin(self)
@@ -53,7 +51,7 @@ class Desk:
         finally:
             self._asking = 0
             self._asked.set()
-        return InitializeResult(self._session.id, self._info)
+        return InitializeResult(self._session.id, self._info, self.pump.unread_bytes_max)
 
     async def session(self, family: str) -> Session:
         """The session of this connection; whoever was put out of it is refused."""
@@ -65,6 +63,14 @@ class Desk:
             raise NotIntroduced(method=family, step="send initialized")
         self._session.check(self)
         return self._session
+
+    def _unread_bytes_max(self, asked: InitializeParams) -> int | None:
+        """What the client holds, but only as much as is kept for sure until it says so."""
+        if asked.unread_bytes_max is None:
+            return None
+        if asked.unread_bytes_max < 1:
+            raise RequestInvalid(reason="unreadBytesMax must be positive")
+        return min(asked.unread_bytes_max, self._plane.untaken_bytes_max)
 
     def put_out(self) -> None:
         """Lose the session to another connection, at once."""

@@ -38,7 +38,6 @@ def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
             kill=True,
             first_retained_seq=True,
             operator=True,
-            taken=True,
         ),
     )
 

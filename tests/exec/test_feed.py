@@ -1,0 +1,92 @@
+"""A reader takes its time: the process waits for it, others do not, and nothing is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec.client import Client
+from holdfast.exec.model import Command, Output
+from holdfast.exec.process import Process
+from holdfast.rpc.memory import MemoryTransport
+from tests.exec.server.housing import housed
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+
+LIMIT = 2**20
+LINES = 600_000  # some 4 MB
+ALL = b"".join(b"%d\n" % number for number in range(1, LINES + 1))
+
+
+def shell(script: str) -> Command:
+    return Command(("sh", "-c", script), cwd="/", env={"PATH": "/usr/bin:/bin"})
+
+
+async def said(process: Process, pause: float = 0.0) -> bytes:
+    data = b""
+    async for event in process.events():
+        if isinstance(event, Output):
+            data += event.data
+        await anyio.sleep(pause)
+    return data
+
+
+async def standstill(state: Path) -> int:
+    """How much is kept, once it does not change any more."""
+    kept = -1
+    while (now := kept_bytes(state)) != kept:
+        kept = now
+        await anyio.sleep(0.3)
+    return kept
+
+
+def kept_bytes(state: Path) -> int:
+    return sum(file.stat().st_blocks * 512 for file in state.glob("processes/*/stdout"))
+
+
+@pytest.mark.promise("X11", "X4")
+async def test_a_process_waits_for_its_reader_and_no_other_process_does(tmp_path: Path) -> None:
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        async with Client(server.dial, unread_bytes_max=2**17) as client:
+            slow = await client.start(shell(f"seq 1 {LINES}"))
+            assert await standstill(tmp_path) < 2 * LIMIT
+            assert slow.status is None
+
+            other = await client.start(shell("seq 1 100000"))
+            assert len(await said(other)) == 588_895
+            assert await said(slow) == ALL
+
+
+@pytest.mark.promise("X4", "X11")
+async def test_a_slow_reader_misses_nothing_through_cuts(tmp_path: Path) -> None:
+    links: list[MemoryTransport] = []
+
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+
+        async def dial() -> MemoryTransport:
+            links.append(await server.dial())
+            return links[-1]
+
+        async def cut() -> None:
+            while True:
+                await anyio.sleep(0.2)
+                links[-1].cut()
+
+        async with Client(dial, unread_bytes_max=2**17) as client, anyio.create_task_group() as few:
+            process = await client.start(shell(f"seq 1 {LINES}"))
+            await standstill(tmp_path)
+            few.start_soon(cut)
+            assert await said(process, pause=0.01) == ALL
+            few.cancel_scope.cancel()
+
+    assert len(links) > 2
+
+
+async def test_a_process_of_which_nobody_reads_anything_can_be_waited_for(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server, Client(server.dial, unread_bytes_max=1000) as client:
+        process = await client.start(shell(f"seq 1 {LINES}; exit 5"))
+
+        assert await process.wait() == 5
+        assert await said(process) == ALL
