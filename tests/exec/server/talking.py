@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -199,11 +199,18 @@ def command(*options: str) -> list[str]:
 
 @asynccontextmanager
 async def served(
-    state: Path, *options: str, listen: str = "ws://127.0.0.1:0", leave: bool = False
+    state: Path,
+    *options: str,
+    listen: str = "ws://127.0.0.1:0",
+    leave: bool = False,
+    through: Sequence[str] = (),
 ) -> AsyncIterator[Served]:
-    """Run a server; at the end it and its processes are gone, unless they are to be left."""
+    """Run a server; at the end it and its processes are gone, unless they are to be left.
+
+    `through` is a command that becomes the server, once it has prepared where that is to run.
+    """
     auth = () if {"--token-file"} & set(options) else ("--no-token",)
-    argv = command("--listen", listen, "--state", str(state), *auth, *options)
+    argv = [*through, *command("--listen", listen, "--state", str(state), *auth, *options)]
     env = {**os.environ, "PYTHONPATH": "src"}
     process = await anyio.open_process(argv, env=env, stderr=None)
     try:
