@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.openat2 import has_openat2, open_beneath
+from holdfast.world.openat2 import has_openat2, open_beneath, open_in_root
 
 needs_it = pytest.mark.skipif(not has_openat2(), reason="this system has no openat2")
 
@@ -45,6 +45,20 @@ def test_only_what_is_beneath_is_opened(tmp_path: Path, path: bytes, refusal: in
         os.close(root)
 
     assert found == refusal
+
+
+@needs_it
+@pytest.mark.parametrize("path", [b"inside", b"/inside", b"absolute", b"up", b"../../inside"])
+def test_every_way_stays_in_a_root(tmp_path: Path, path: bytes) -> None:
+    (tmp_path / "inside").write_text("inside")
+    (tmp_path / "absolute").symlink_to("/inside")
+    (tmp_path / "up").symlink_to("../../inside")
+    root = os.open(tmp_path, os.O_RDONLY)
+    try:
+        with open(open_in_root(root, path, os.O_RDONLY, 0)) as found:
+            assert found.read() == "inside"
+    finally:
+        os.close(root)
 
 
 @needs_it

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.world.database import Database, Transaction, Upgrade
     from holdfast.world.disk import SystemDisk
     from holdfast.world.journal import Journal
+    from holdfast.world.openat2 import open_in_root
     from holdfast.world.ports import Disk, FileStatus, OpenFile
     from holdfast.world.processes import (
         SystemProcess,
@@ -71,6 +72,7 @@ __all__ = [
     "disk_failure",
     "encode_record",
     "environment_of",
+    "open_in_root",
     "read_journal",
     "replace_file",
     "retrying",
@@ -112,6 +114,7 @@ _HOME = {
     "disk_failure": "core.system_errors",
     "encode_record": "core.records",
     "environment_of": "processes",
+    "open_in_root": "openat2",
     "read_journal": "reading",
     "replace_file": "replace",
     "signal_exactly": "processes",

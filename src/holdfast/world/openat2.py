@@ -1,7 +1,7 @@
 """Open what lies beneath a directory, by the one system call of Linux that can.
 
-The kernel resolves the whole path, links included, and refuses with EXDEV whatever would leave
-the directory, also while others rename things under its feet.
+The kernel resolves the whole path, links included, also while others rename things under its
+feet. What would leave the directory is refused with EXDEV, or stays in it as if it were the root.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from collections.abc import Callable
 from functools import cache
 
 _NUMBER = 437  # the same on every architecture that Python runs on here
-_RESOLVE_NO_MAGICLINKS = 0x02
+_PLAIN_LINKS = 0x02  # none of those in /proc that lead to any place at all
 _RESOLVE_BENEATH = 0x08
+_RESOLVE_IN_ROOT = 0x10
 _TRIES_MAX = 32
 
 
@@ -32,8 +33,19 @@ def open_beneath(root: int, path: bytes, flags: int, mode: int) -> int:
 
     EAGAIN means that while `..` was resolved somebody renamed something, anywhere, each time.
     """
+    return _opened(root, path, _How(flags | os.O_CLOEXEC, mode, _RESOLVE_BENEATH | _PLAIN_LINKS))
+
+
+def open_in_root(root: int, path: bytes, flags: int, mode: int) -> int:
+    """Open `path` as if the directory `root` were the root of everything; raise OSError.
+
+    Absolute links lead from that root, and `..` in it leads nowhere else.
+    """
+    return _opened(root, path, _How(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _PLAIN_LINKS))
+
+
+def _opened(root: int, path: bytes, how: _How) -> int:
     assert b"\0" not in path, "the call would silently stop reading there"
-    how = _How(flags | os.O_CLOEXEC, mode, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
     number = errno.EAGAIN
     for _ in range(_TRIES_MAX):
         descriptor = _syscall()(_NUMBER, root, path, how, ctypes.sizeof(how))
