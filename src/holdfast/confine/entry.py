@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from holdfast.confine import kernel
+from holdfast.confine import kernel, restrict
+from holdfast.confine.core.fence import Fence
 
 _SIGNALS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 _REPORT: Final = struct.Struct("=ci")  # what it is about, and a number
@@ -33,7 +34,8 @@ class Entry:
 
     `files` says which of our descriptors it gets under which number. `namespaces` are descriptors
     in the order in which they are entered: the user's first. `groups` are descriptors of
-    `cgroup.procs` files. `limits` are (resource, most) pairs.
+    `cgroup.procs` files. `limits` are (resource, most) pairs. `fence` and `filter` hold the process
+    back from paths and from system calls.
     """
 
     argv: Sequence[str]
@@ -46,6 +48,8 @@ class Entry:
     limits: Sequence[tuple[int, int]] = ()
     is_terminal: bool = False
     is_unprivileged: bool = True
+    fence: Fence | None = None
+    filter: bytes = b""
 
 
 def enter(entry: Entry) -> int:
@@ -135,6 +139,10 @@ def _arrange(entry: Entry, tells: int) -> int:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     if entry.is_unprivileged:
         kernel.give_up_privileges()
+    if entry.fence is not None:
+        restrict.stay_within(entry.fence)
+    if entry.filter:
+        restrict.filter_calls(entry.filter)
     # Last: a change of credentials would forget it.
     kernel.die_with_parent(signal.SIGKILL)
     return tells

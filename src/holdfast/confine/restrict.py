@@ -1,0 +1,71 @@
+"""Have the kernel hold back this very process: a fence of Landlock, a filter of system calls.
+
+Only the standard library is imported, for the same reason as in `kernel`. Neither can be undone,
+and whatever the process starts is held back too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Final
+
+from holdfast.confine.core.fence import Fence, grant
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
+_VERSION: Final = 1
+_PATH_BENEATH: Final = 1
+_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_INSTRUCTION_BYTES: Final = 8
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("count", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def landlock_version() -> int:
+    """Which version of Landlock there is; 0 if there is none."""
+    return max(0, _call(_CREATE, None, 0, _VERSION))
+
+
+def stay_within(fence: Fence) -> None:
+    """Forbid us what a fence forbids; a path of it that does not exist is granted to nobody."""
+    attributes = fence.attributes()
+    rules = _checked(_call(_CREATE, attributes, len(attributes), 0))
+    try:
+        for path, rights in fence.grants:
+            try:
+                opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            except OSError:
+                continue
+            try:
+                _checked(_call(_ADD, rules, _PATH_BENEATH, grant(rights, opened), 0))
+            finally:
+                os.close(opened)
+        _checked(_call(_RESTRICT, rules, 0))
+    finally:
+        os.close(rules)
+
+
+def filter_calls(program: bytes) -> None:
+    """Have every system call of ours judged by a program, from the next one on."""
+    filtered = _Program(len(program) // _INSTRUCTION_BYTES, program)
+    _checked(_libc().prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(filtered), 0, 0))
+
+
+def _call(number: int, *arguments: bytes | int | None) -> int:
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    return int(_libc().syscall(ctypes.c_long(number), *words))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
