@@ -1,0 +1,117 @@
+"""The moment in which a sandbox stands and its command does not run yet.
+
+Bubblewrap says who its first process is and then waits for a word. Until that word is given, a
+socket can be made in the sandbox's own network: a socket belongs to the network that it was made
+in, whoever holds it. So those inside reach us without any process of ours beside them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NoReturn, Self
+
+from holdfast.confine import kernel
+from holdfast.confine.entry import Entry
+from holdfast.confine.failures import SandboxFailed
+
+PROXY_PORT: Final = 3128  # nobody else listens in a network of its own
+
+_NS_GET_USERNS: Final = 0xB701
+_INFO_BYTES_MAX: Final = 4096
+_BACKLOG: Final = 128
+_LOOPBACK: Final = "127.0.0.1"
+
+
+class Threshold:
+    """Holds a sandbox up before its command begins; `entry` is what is to be entered."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._hears, info = os.pipe()
+        block, self._tells = os.pipe()
+        self._theirs = [info, block]
+        free = max((2, *entry.files.values())) + 1
+        program, *rest = entry.argv
+        options = ["--info-fd", str(free), "--block-fd", str(free + 1)]
+        files = {**entry.files, info: free, block: free + 1}
+        self.entry = replace(entry, argv=[program, *options, *rest], files=files)
+        self.first = 0  # the number of the first process inside, as we see it
+
+    def arrive(self) -> None:
+        """Wait, after it was entered, until the sandbox stands."""
+        self._forget_theirs()
+        told = b""
+        while len(told) < _INFO_BYTES_MAX and (piece := os.read(self._hears, _INFO_BYTES_MAX)):
+            told += piece
+        try:
+            self.first = int(json.loads(told)["child-pid"])
+        except (ValueError, KeyError) as error:
+            raise SandboxFailed(reason="it ended before its command began") from error
+
+    def listen(self) -> socket.socket:
+        """A socket that listens in there, at `PROXY_PORT`, and that only we can accept from.
+
+        May be called only where there is one thread.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours, theirs:
+            child = os.fork()
+            if child == 0:
+                _listen_inside(self.first, theirs)
+            theirs.close()
+            word, found, _, _ = socket.recv_fds(ours, 1, 1)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        if not word:
+            raise SandboxFailed(reason=f"no way out of its network ({os.strerror(status)})")
+        return socket.socket(fileno=found[0])
+
+    def cross(self) -> None:
+        """Let the command begin."""
+        os.write(self._tells, b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._forget_theirs()
+        os.close(self._hears)
+        os.close(self._tells)
+
+    def _forget_theirs(self) -> None:
+        while self._theirs:
+            os.close(self._theirs.pop())
+
+
+def command_of(first: int) -> int | None:
+    """The number of the command that the first process of a sandbox waits for, while it runs."""
+    with suppress(OSError):
+        children = Path(f"/proc/{first}/task/{first}/children").read_text("ascii").split()
+        if children:
+            return int(children[0])
+    return None
+
+
+def _listen_inside(first: int, theirs: socket.socket) -> NoReturn:
+    """Go where the network is, make a socket there, hand it out and be gone."""
+    number = errno.EIO
+    try:
+        network = os.open(f"/proc/{first}/ns/net", os.O_RDONLY)
+        owner = fcntl.ioctl(network, _NS_GET_USERNS)
+        if not os.path.samestat(os.fstat(owner), os.stat("/proc/self/ns/user")):
+            kernel.join(owner)
+        kernel.join(network)
+        with socket.socket() as listener:
+            listener.bind((_LOOPBACK, PROXY_PORT))
+            listener.listen(_BACKLOG)
+            socket.send_fds(theirs, [b"+"], [listener.fileno()])
+        number = 0
+    except OSError as error:
+        number = error.errno or errno.EIO
+    finally:
+        os._exit(number)

@@ -1,0 +1,107 @@
+"""A sandbox stands and waits: we can listen in its network, and nobody else is let in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.confine.entry import Entry, enter
+from holdfast.confine.failures import SandboxFailed
+from holdfast.confine.threshold import PROXY_PORT, Threshold, command_of
+
+BWRAP = shutil.which("bwrap") or ""
+pytestmark = pytest.mark.skipif(not BWRAP, reason="bubblewrap (bwrap) is not installed")
+ASK = (
+    f"import socket; s = socket.create_connection(('127.0.0.1', {PROXY_PORT}));"
+    "s.sendall(b'hello'); print(s.recv(99).decode())"
+)
+
+
+@contextmanager
+def standing(*words: str) -> Generator[tuple[Threshold, int, int]]:
+    """A sandbox before its command, its number, and where its output can be read."""
+    options = ["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc"]
+    reads, writes = os.pipe()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    files = {nothing: 0, writes: 1, 2: 2}
+    env = {"PATH": os.defpath}
+    entry = Entry([BWRAP, *options, *words], env, "/", BWRAP, files, is_unprivileged=False)
+    with Threshold(entry) as threshold:
+        pid = enter(threshold.entry)
+        os.close(writes)
+        os.close(nothing)
+        try:
+            yield threshold, pid, reads
+        finally:
+            os.close(reads)
+            os.waitpid(pid, 0)
+
+
+def read_all(descriptor: int) -> str:
+    with open(os.dup(descriptor), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_those_inside_reach_our_socket_and_it_is_in_no_other_network() -> None:
+    with standing("--", sys.executable, "-c", ASK) as (threshold, _, output):
+        threshold.arrive()
+        with threshold.listen() as listener:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(listener.getsockname())
+            threshold.cross()
+            client, _ = listener.accept()
+            with client:
+                assert client.recv(99) == b"hello"
+                client.sendall(b"welcome")
+            assert read_all(output) == "welcome\n"
+
+
+def test_the_command_waits_for_our_word_and_is_found() -> None:
+    with standing("--", "/bin/sh", "-c", "echo begun; read line") as (threshold, _, output):
+        os.set_blocking(output, False)
+        threshold.arrive()
+        with pytest.raises(BlockingIOError):
+            os.read(output, 9)
+        os.set_blocking(output, True)
+        threshold.cross()
+        assert read_all(output) == "begun\n"
+    assert command_of(threshold.first) is None
+
+
+def test_the_command_inside_is_known_by_the_number_that_we_see() -> None:
+    with standing("--", "/bin/sleep", "60") as (threshold, _, output):
+        threshold.arrive()
+        assert command_of(threshold.first) is None
+        threshold.cross()
+        found = None
+        while found is None or os.readlink(f"/proc/{found}/exe") == os.readlink(
+            f"/proc/{threshold.first}/exe"
+        ):
+            found = command_of(threshold.first)
+        assert Path(f"/proc/{found}/cmdline").read_bytes() == b"/bin/sleep\x0060\0"
+        os.kill(found, 9)
+        assert read_all(output) == ""
+
+
+def test_a_sandbox_that_does_not_come_to_stand_is_said() -> None:
+    with standing("--ro-bind", "/nonexistent", "/x", "--", "/bin/true") as (threshold, _, _):
+        with pytest.raises(SandboxFailed):
+            threshold.arrive()
+            threshold.listen()
+
+
+def test_nothing_is_left_open() -> None:
+    before = os.listdir("/proc/self/fd")
+    with standing("--", "/bin/true") as (threshold, _, _):
+        threshold.arrive()
+        threshold.listen().close()
+        threshold.cross()
+
+    assert os.listdir("/proc/self/fd") == before
