@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal
 
 import msgspec
 import pytest
@@ -90,6 +93,60 @@ def test_what_no_line_can_hold_is_refused(data: bytes, reason: str) -> None:
 def test_what_is_no_json_is_refused(value: object) -> None:
     with pytest.raises(RecordRefused):
         encode_record(value)
+
+
+class Measured(msgspec.Struct):
+    """Holds a number, as a record may."""
+
+    number: object
+    rest: object = None
+
+
+NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda number: number,
+        lambda number: [1, {"a": (None, number)}],
+        lambda number: {2: number, 1.5: None},
+        lambda number: Measured(number, {"when": datetime(2026, 1, 1, tzinfo=UTC)}),
+        lambda number: [msgspec.Raw(b"null"), number],
+    ],
+)
+def test_a_number_that_json_lacks_is_refused_and_not_written_as_null(
+    number: float, wrapped: Callable[[float], object]
+) -> None:
+    with pytest.raises(RecordRefused, match="Out of range float"):
+        encode_record(wrapped(number))
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        ([None, 1.5], b"[null,1.5]"),
+        ({"null": "null"}, b'{"null":"null"}'),
+        (Measured(1), b'{"number":1,"rest":null}'),
+        ([msgspec.Raw(b'{"a":null}'), None], b'[{"a":null},null]'),
+        ({1: None, 2**70: b"\0"}, b'{"1":null,"1180591620717411303424":"AA=="}'),
+        ([Decimal("NaN"), None], b'["NaN",null]'),
+    ],
+)
+def test_a_null_that_was_meant_is_kept(value: object, data: bytes) -> None:
+    assert encode_record(value) == data
+
+
+@given(st.recursive(st.none() | st.floats(), lambda inner: st.lists(inner) | st.tuples(inner)))
+def test_no_value_changes_on_its_way_into_a_record(value: object) -> None:
+    try:
+        data = encode_record(value)
+    except RecordRefused:
+        with pytest.raises(ValueError, match="Out of range"):
+            json.dumps(value, allow_nan=False)
+    else:
+        assert json.loads(data) == json.loads(json.dumps(value))
 
 
 def test_depth_is_refused_by_name() -> None:

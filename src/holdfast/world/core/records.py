@@ -13,6 +13,7 @@ Whatever happens to a file, a reader can look for `{ "seq":` and find every line
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import NewType
 from zlib import crc32
@@ -42,12 +43,14 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def encode_record(value: object) -> Encoded:
-    """Write a value as the JSON of a record, or refuse it."""
+    """Write a value as the JSON of a record, or refuse it: NaN and infinity too, at any depth."""
     try:
         data = _encode(value)
+        if b"null" in data:
+            _check_finite(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise RecordRefused(reason=f"{type(value).__name__}: {error}") from error
-    return accept_record(data)
+    return accept_record(data)  # what a `Raw` brings along was never checked
 
 
 def accept_record(data: bytes) -> Encoded:
@@ -58,10 +61,21 @@ def accept_record(data: bytes) -> Encoded:
         raise RecordRefused(reason="it is not compact")
     try:
         _check(data)
-        str(data, "utf-8")
+        if not data.isascii():
+            str(data, "utf-8")
     except (ValueError, RecursionError) as error:
         raise RecordRefused(reason=str(error)) from error
     return Encoded(data)
+
+
+def _check_finite(value: object) -> None:
+    """Raise ValueError if a number in it is none: the encoder has written null in its place."""
+    plain = msgspec.to_builtins(value, str_keys=True, enc_hook=_skip_raw)
+    json.dumps(plain, allow_nan=False)
+
+
+def _skip_raw(value: object) -> None:
+    assert isinstance(value, msgspec.Raw), f"{type(value).__name__} was encoded a moment ago"
 
 
 def write_line(record: Record) -> bytes:
