@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 NUMBER_MAX = 2**63 - 1  # what every store of ours holds
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
@@ -19,4 +20,9 @@ def split(text: str, mark: str) -> tuple[str, int] | None:
 
 def is_pair(word: str, number: int) -> bool:
     """Whether a word and a number have a text."""
-    return _WORD.fullmatch(word) is not None and 0 <= number <= NUMBER_MAX
+    return 0 <= number <= NUMBER_MAX and _is_word(word)
+
+
+@lru_cache(maxsize=1024)  # the same few logs and leases are named again and again
+def _is_word(word: str) -> bool:
+    return _WORD.fullmatch(word) is not None

@@ -10,9 +10,10 @@ No task leads a batch: what a cancelled appender leaves behind goes its way with
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import partial
+from itertools import count, repeat
 
 from holdfast.failures import Failure
 from holdfast.nouns import Cursor
@@ -36,9 +37,10 @@ class GroupCommit:
         self._journal = journal
         self._run = run
         self._is_writing = False
-        self._next = _Batch()
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._records: list[Encoded] = []  # the next batch
+        self._told: list[asyncio.Future[Outcome]] = []  # those who wait for it, in its order
+        self._bytes = 0
+        self._taken = asyncio.Event()
 
     async def append(self, record: object) -> Cursor:
         """Return where the record is once it is on disk; raise what kept it from getting there.
@@ -46,55 +48,40 @@ class GroupCommit:
         The record of an appender that is cancelled may be kept.
         """
         data = encode_record(record)
-        while not self._has_room.is_set():
-            await self._has_room.wait()
+        while len(self._records) >= _BATCH_MAX or self._bytes >= _BATCH_BYTES_MAX:
+            self._taken.clear()
+            await self._taken.wait()
         # Each has a future of its own: to cancel who waits for one cancels it for all who do.
         told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._next.add(data, told)
+        self._records.append(data)
+        self._told.append(told)
+        self._bytes += len(data)
         if not self._is_writing:
             self._begin()
-        elif self._next.is_full:
-            self._has_room.clear()
         outcome = await told
         if isinstance(outcome, Failure):
             raise copy(outcome) from outcome  # everyone in the batch raises it
         return Cursor(self._journal.log, outcome)
 
     def _begin(self) -> None:
-        """Send the next batch to the disk, if anyone is in it."""
-        batch = self._next
-        self._is_writing = bool(batch.records)
+        """Send the next batch to the disk, if there is anything in it."""
+        records, told = self._records, self._told
+        self._is_writing = bool(records)
         if self._is_writing:
-            self._next = _Batch()
-            self._has_room.set()
-            self._run(partial(self._journal.append, batch.records), partial(self._end, batch))
+            self._records, self._told, self._bytes = [], [], 0
+            self._taken.set()
+            self._run(partial(self._journal.append, records), partial(self._end, told))
 
-    def _end(self, batch: _Batch, outcome: Outcome) -> None:
+    def _end(self, told: list[asyncio.Future[Outcome]], outcome: Outcome) -> None:
         """Tell everyone in a batch how it went, and go on with the next one."""
-        for place, told in enumerate(batch.told):
-            if not told.done():  # whoever waited may be gone
-                told.set_result(outcome if isinstance(outcome, Failure) else outcome + place)
-        # Those just woken may append again at once: let them into the next batch.
-        asyncio.get_running_loop().call_soon(self._begin)
-
-
-class _Batch:
-    """Records that go to the disk together, each with the future that its appender waits for."""
-
-    __slots__ = ("_bytes", "records", "told")
-
-    def __init__(self) -> None:
-        self.records: list[Encoded] = []
-        self.told: list[asyncio.Future[Outcome]] = []
-        self._bytes = 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether whoever comes now has to wait for the next one."""
-        return len(self.records) >= _BATCH_MAX or self._bytes >= _BATCH_BYTES_MAX
-
-    def add(self, data: Encoded, told: asyncio.Future[Outcome]) -> None:
-        """Take a record in, and who is to be told about it."""
-        self.records.append(data)
-        self.told.append(told)
-        self._bytes += len(data)
+        outcomes: Iterator[Outcome] = (
+            repeat(outcome) if isinstance(outcome, Failure) else count(outcome)
+        )
+        for one, found in zip(told, outcomes, strict=False):
+            if not one.done():  # whoever waited may be gone
+                one.set_result(found)
+        if len(told) > 1 or self._records:
+            # Those just woken may append again at once: let them into the next batch.
+            asyncio.get_running_loop().call_soon(self._begin)
+        else:
+            self._is_writing = False

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import Self
+from typing import NoReturn, Self
 
 from holdfast.failures import Failure
 from holdfast.world.core.opening import FORMAT, Opening, Repairs
@@ -122,16 +122,19 @@ class Journal:
     def _write(self, lines: bytes) -> None:
         if self._refusal is not None:
             raise copy(self._refusal)
-        self._check_fence()
+        file = self._file
+        if not file.is_still(self._length):
+            self._fence()
         try:
-            write_all(self._file, lines, path=self.path)
+            write_all(file, lines, path=self.path)
         except Failure:
             self._roll_back()
             raise
         try:
-            self._file.sync_data()
+            file.sync_data()
             self._length += len(lines)
-            self._check_fence()
+            if not file.is_still(self._length):
+                self._fence()
         except Failure as failure:
             self._refuse(failure)
             raise
@@ -144,11 +147,10 @@ class Journal:
         except Failure as failure:
             self._refuse(failure)
 
-    def _check_fence(self) -> None:
-        """Refuse from now on if the file is no longer the one that we alone have written."""
-        if not self._file.is_still(self._length):
-            self._refusal = JournalFenced(path=str(self.path), epoch=self.epoch)
-            raise copy(self._refusal)
+    def _fence(self) -> NoReturn:
+        """Refuse from now on: the file is no longer the one that we alone have written."""
+        self._refusal = JournalFenced(path=str(self.path), epoch=self.epoch)
+        raise copy(self._refusal)
 
     def _refuse(self, cause: Failure) -> None:
         if self._refusal is None:

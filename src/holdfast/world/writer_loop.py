@@ -11,15 +11,12 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from threading import Thread
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from holdfast.failures import Failure, boundary
-
-_READ_MAX = 4096
 
 
 class WriterThread:
@@ -118,19 +115,24 @@ class _Order(NamedTuple):
 
 
 class _Bell:
-    """Wakes another thread; ringing it twice before it is heard is ringing it once."""
+    """Wakes the other thread, which then looks for all that there is.
+
+    Whoever rings must have put it there before; one ring is enough until it is heard.
+    """
 
     def __init__(self) -> None:
         self.number, self._other_end = os.pipe()
-        os.set_blocking(self._other_end, False)
+        self._rings = False
 
     def ring(self) -> None:
-        with suppress(BlockingIOError):  # it has been ringing for long
+        if not self._rings:
+            self._rings = True
             os.write(self._other_end, b"\0")
 
     def hear(self) -> None:
         """Wait until it rings."""
-        os.read(self.number, _READ_MAX)
+        os.read(self.number, 1)
+        self._rings = False
 
     def close(self) -> None:
         os.close(self.number)
