@@ -20,6 +20,7 @@ from holdfast.rpc.core.websocket_pulse import Pulse
 from holdfast.rpc.failures import (
     AddressInvalid,
     ConnectionLost,
+    NameRefused,
     NotWebSocket,
     SocketRefused,
     SocketUnsafe,
@@ -72,8 +73,6 @@ def answering(answer: str) -> Talk:
         ("HTTP/1.1 403 Forbidden\r\n\r\n", UpgradeRefused(url="{url}", status=403)),
         ("HTTP/1.1 404 Not Found\r\n\r\nnothing", UpgradeRefused(url="{url}", status=404)),
         ("HTTP/1.1 200 OK\r\n\r\n", UpgradeRefused(url="{url}", status=200)),
-        ("", NotWebSocket(url="{url}", reason="it hung up")),
-        ("HTTP/1.1 101 Switch", NotWebSocket(url="{url}", reason="it hung up")),
     ],
 )
 async def test_what_is_said_instead_has_a_name(answer: str, expected: Failure) -> None:
@@ -82,6 +81,23 @@ async def test_what_is_said_instead_has_a_name(answer: str, expected: Failure) -
             await connect_websocket(url)
     facts = {name: getattr(expected, name) for name in expected.fact_names()} | {"url": url}
     assert refused.value == type(expected)(**facts)
+
+
+@pytest.mark.parametrize("answer", ["", "HTTP/1.1 101 Switch"])
+async def test_who_hangs_up_before_an_answer_is_lost_and_may_come_back(answer: str) -> None:
+    async with saying(answering(answer)) as url:
+        with pytest.raises(ConnectionLost) as lost:
+            await connect_websocket(url)
+    assert lost.value == ConnectionLost(reason=f"{url} hung up before it had answered")
+    assert lost.value.kind.passes
+
+
+async def test_a_name_that_the_server_does_not_know_is_told() -> None:
+    async with saying(answering("HTTP/1.1 421 Misdirected Request\r\n\r\n")) as url:
+        with pytest.raises(NameRefused) as refused:
+            await connect_websocket(url)
+    assert refused.value == NameRefused(url=url, name=url.removeprefix("ws://"))
+    assert "--name 127.0.0.1:" in refused.value.user_message
 
 
 @pytest.mark.parametrize(

@@ -352,6 +352,21 @@ class UpgradeRefused(
     status: int
 
 
+class NameRefused(
+    Failure,
+    code="RPC_NAME_REFUSED",
+    kind=Kind.MISCONFIGURED,
+    title="The server has another name",
+    user_message="The server at {url} does not answer to {name}, by which a forwarded port or a "
+    "proxy makes us call it. Start it with --name {name}, or use the address it listens at.",
+    actions=(Action.OPEN_SETTINGS, Action.CANCEL),
+):
+    """A server was called by a name that it was not told of; so pages cannot trick it."""
+
+    url: str
+    name: str
+
+
 class ServerFull(
     Failure,
     code="RPC_SERVER_FULL",

@@ -17,6 +17,8 @@ from holdfast.rpc.core.tail import excerpt
 from holdfast.rpc.core.websocket_address import TcpAddress, UnixAddress, read_address
 from holdfast.rpc.core.websocket_admission import PATH
 from holdfast.rpc.failures import (
+    ConnectionLost,
+    NameRefused,
     NotWebSocket,
     ServerFull,
     SocketRefused,
@@ -113,8 +115,9 @@ def _behind_own_link(path: Path) -> Path:
 
 async def _raise_refusal(stream: WebSocketStream, codec: Codec, url: str) -> NoReturn:
     """Say by name why there is no WebSocket."""
-    if stream.failure is not None:
-        raise NotWebSocket(url=url, reason="it hung up") from stream.failure
+    if stream.failure is not None:  # whatever it is, it may be there again in a moment
+        reason = f"{url} hung up before it had answered"
+        raise ConnectionLost(reason=reason) from stream.failure
     try:
         await codec.wait_until_handshake_complete()
     except WSInvalidStatusError as error:
@@ -131,5 +134,7 @@ def _refusal(status: HTTPStatus, url: str) -> Failure:
             return TokenRefused(url=url)
         case HTTPStatus.SERVICE_UNAVAILABLE:
             return ServerFull(url=url)
+        case HTTPStatus.MISDIRECTED_REQUEST:
+            return NameRefused(url=url, name=url.partition("://")[2].partition("/")[0])
         case _:
             return UpgradeRefused(url=url, status=int(status))
