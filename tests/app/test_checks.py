@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import resources
 from pathlib import Path
 
 import anyio
@@ -77,3 +78,11 @@ async def test_what_only_linux_has_is_skipped_elsewhere(tmp_path: Path) -> None:
 
     skipped = {name for name, result in found.items() if result.finding.status is Status.SKIPPED}
     assert skipped == {name for name in IDS if name.startswith("sandbox.")}
+
+
+def test_the_profile_of_apparmor_comes_with_us() -> None:
+    found = resources.files("holdfast.app").joinpath("apparmor/holdfast")
+
+    text = found.read_text(encoding="utf-8")
+    assert text.count("@HOLDFAST@") == 1
+    assert "userns," in text

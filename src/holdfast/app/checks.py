@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import shutil
 import sys
 from pathlib import Path
 
 from holdfast.app.children import ask, try_program
 from holdfast.app.core import confinement, runtime, storage, surroundings
+from holdfast.app.core.remedies import install_profile
 from holdfast.app.doctor import Check, Look
 from holdfast.app.model import Finding, Machine
 from holdfast.app.settings import KNOWN, Settings
 
 _DEATHS = ("--pdeathsig", "KILL", "--", "true")
+_PROFILE = Path(__file__).with_name("apparmor") / "holdfast"
 _BUBBLEWRAP = ("--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "true")
 
 
@@ -80,7 +84,8 @@ def _confinement(settings: Settings, machine: Machine) -> tuple[Check, ...]:
 
     async def namespaces() -> Finding:
         facts = await ask("confinement.namespaces", state, confinement.Namespaces)
-        return confinement.judge_namespaces(facts, machine)
+        profile = install_profile(str(_PROFILE), _own_program(), machine)
+        return confinement.judge_namespaces(facts, machine, profile=profile)
 
     async def landlock() -> Finding:
         return confinement.judge_landlock(
@@ -93,7 +98,7 @@ def _confinement(settings: Settings, machine: Machine) -> tuple[Check, ...]:
         )
 
     async def open_beneath() -> Finding:
-        facts = await ask("confinement.open_beneath", state, confinement.OpenBeneath)
+        facts = await ask("paths.leaving", "/", confinement.OpenBeneath)
         return confinement.judge_open_beneath(facts)
 
     async def cgroup() -> Finding:
@@ -145,6 +150,11 @@ def _programs(settings: Settings, machine: Machine) -> tuple[Check, ...]:
         return Check(f"program.{name}", "Programs (optional)", name, program)
 
     return tuple(check(name) for name in ("codex", "claude", "node", "git", "rg"))
+
+
+def _own_program() -> str:
+    """The file by which a person runs us."""
+    return shutil.which("holdfast") or os.path.abspath(sys.argv[0])
 
 
 def _mountinfo() -> str:

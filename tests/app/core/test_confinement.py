@@ -24,6 +24,7 @@ from holdfast.app.model import Finding, Machine, Refused, Status
 PERSON = Machine(system="Linux", family="debian")
 ROOT = Machine(system="Linux", family="debian", is_root=True)
 OK, WARNING, SKIPPED = Status.OK, Status.WARNING, Status.SKIPPED
+PROFILE = "sudo install-the-profile"
 NOWHERE = Refused("Permission denied", "EACCES", is_nowhere=True)
 
 
@@ -76,11 +77,7 @@ def refused_by(switch: str) -> Namespaces:
     ("facts", "machine", "remedy"),
     [
         (Namespaces(is_allowed=True), PERSON, None),
-        (
-            refused_by("apparmor"),
-            PERSON,
-            "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
+        (refused_by("apparmor"), PERSON, PROFILE),
         (refused_by("clone"), ROOT, "sysctl -w kernel.unprivileged_userns_clone=1"),
         (refused_by("count"), ROOT, "sysctl -w user.max_user_namespaces=10000"),
         (
@@ -91,14 +88,19 @@ def refused_by(switch: str) -> Namespaces:
     ],
 )
 def test_namespaces(facts: Namespaces, machine: Machine, remedy: str | None) -> None:
-    finding = judge_namespaces(facts, machine)
+    finding = judge_namespaces(facts, machine, profile=PROFILE)
 
     assert (finding.status, finding.remedy) == (WARNING if remedy else OK, remedy)
 
 
 @pytest.mark.parametrize(
     ("facts", "status"),
-    [(Landlock(4), OK), (Landlock(3), WARNING), (Refused("Function not implemented"), WARNING)],
+    [
+        (Landlock(4), OK),
+        (Landlock(3), WARNING),
+        (Landlock(0), WARNING),
+        (Refused("no answer within 2.5 s"), WARNING),
+    ],
 )
 def test_landlock(facts: Landlock | Refused, status: Status) -> None:
     assert judge_landlock(facts).status is status

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.app.core.remedies import as_root, family_of, install, install_agent
+from holdfast.app.core.remedies import (
+    as_root,
+    family_of,
+    install,
+    install_agent,
+    install_profile,
+)
 from holdfast.app.model import Machine
 
 
@@ -56,3 +62,13 @@ def test_install_agent(machine: Machine, expected: str) -> None:
 def test_root_needs_no_sudo() -> None:
     assert as_root("id", Machine(system="Linux", is_root=True)) == "id"
     assert as_root("id", Machine(system="Linux")) == "sudo id"
+
+
+def test_the_profile_of_apparmor_is_filled_in_and_loaded() -> None:
+    person = Machine(system="Linux", family="debian")
+
+    assert install_profile("/lib/a b/holdfast", "/home/me/bin/holdfast", person) == (
+        "sed 's|@HOLDFAST@|/home/me/bin/holdfast|' '/lib/a b/holdfast'"
+        " | sudo tee /etc/apparmor.d/holdfast >/dev/null"
+        " && sudo apparmor_parser -r /etc/apparmor.d/holdfast"
+    )

@@ -21,14 +21,6 @@ def test_namespaces_answer_and_leave_us_where_we_are() -> None:
     assert os.readlink("/proc/self/ns/user") == before
 
 
-def test_open_beneath_is_enforced_by_this_kernel() -> None:
-    answer = run_probe("confinement", "open_beneath")
-
-    if answer.get("refused", {}).get("errno") == "ENOSYS":
-        pytest.skip("this kernel has no openat2")
-    assert answer == {"facts": {"is_enforced": True}}
-
-
 def test_overlay_keeps_the_lower_file_and_leaves_nothing_behind(tmp_path: Path) -> None:
     answer = run_probe("confinement", "overlay", tmp_path)
 
@@ -47,8 +39,4 @@ def test_cgroup_is_killed_whole() -> None:
 
 
 def test_landlock_answers() -> None:
-    answer = run_probe("confinement", "landlock")
-
-    if "refused" in answer:
-        pytest.skip(f"no Landlock here: {answer['refused']['reason']}")
-    assert answer["facts"].keys() == {"abi"}
+    assert run_probe("confinement", "landlock")["facts"].keys() == {"abi"}

@@ -14,9 +14,7 @@ from holdfast.app.model import Finding, Machine, Refused, Status
 
 LANDLOCK_WANTED = 4  # the first version that rules TCP
 
-_APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _REMEDIES = {
-    "apparmor": f"sysctl -w {_APPARMOR}=0",
     "clone": "sysctl -w kernel.unprivileged_userns_clone=1",
     "count": "sysctl -w user.max_user_namespaces=10000",
 }
@@ -94,10 +92,16 @@ def judge_deaths(facts: Ran | Refused, machine: Machine) -> Finding:
     return Finding(Status.OK, "what we start dies with us (setpriv)")
 
 
-def judge_namespaces(facts: Namespaces | Refused, machine: Machine) -> Finding:
-    """A process may have users, mounts and process ids of its own."""
+def judge_namespaces(facts: Namespaces | Refused, machine: Machine, *, profile: str) -> Finding:
+    """A process may have users, mounts and process ids of its own.
+
+    `profile` is the command that tells AppArmor to let us.
+    """
     if isinstance(facts, Refused):
         return Finding(Status.WARNING, f"could not be tried ({facts.reason})")
+    if facts.switch == "apparmor" and not facts.is_allowed:
+        text = "AppArmor keeps them from programs that it has no profile for"
+        return Finding(Status.WARNING, text, profile)
     if not facts.is_allowed:
         command = _REMEDIES.get(facts.switch)
         remedy = as_root(command, machine) if command else _CONTAINER
@@ -108,7 +112,9 @@ def judge_namespaces(facts: Namespaces | Refused, machine: Machine) -> Finding:
 def judge_landlock(facts: Landlock | Refused) -> Finding:
     """The kernel can restrict files and network even where namespaces are forbidden."""
     if isinstance(facts, Refused):
-        text = f"the kernel has none ({facts.reason}); there is no second line of defence"
+        return Finding(Status.WARNING, f"could not be tried ({facts.reason})")
+    if facts.abi == 0:
+        text = "the kernel has none; there is no second line of defence"
         return Finding(Status.WARNING, text, "Boot with lsm=landlock,... or Linux 6.7 or newer.")
     if facts.abi < LANDLOCK_WANTED:
         text = f"version {facts.abi} does not rule the network"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from holdfast.app.model import Machine
 
 _INSTALL = {
@@ -13,6 +15,7 @@ _INSTALL = {
 }
 _FAMILIES = {"debian", "fedora", "arch", "alpine", "suse"}
 _RELATIVES = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "opensuse": "suse"}
+_PROFILE = "/etc/apparmor.d/holdfast"
 _NPM = {"codex": "@openai/codex", "claude": "@anthropic-ai/claude-code"}
 
 
@@ -36,6 +39,13 @@ def install_agent(program: str, machine: Machine) -> str:
     """The command that installs a coding agent."""
     command = f"npm install -g {_NPM[program]}"
     return as_root(command, machine) if machine.system == "Linux" else command
+
+
+def install_profile(template: str, program: str, machine: Machine) -> str:
+    """The command that tells AppArmor of our program, and of no other."""
+    fill = shlex.join(["sed", f"s|@HOLDFAST@|{program}|", template])
+    put = as_root(f"tee {_PROFILE} >/dev/null", machine)
+    return f"{fill} | {put} && {as_root(f'apparmor_parser -r {_PROFILE}', machine)}"
 
 
 def as_root(command: str, machine: Machine) -> str:

@@ -8,9 +8,9 @@ import signal
 from collections.abc import Callable
 
 from holdfast.app.core.mounts import cgroup_directory
-from holdfast.app.probes import kernel
 from holdfast.app.probes.answer import answer
 from holdfast.app.probes.scratch import Facts, read_file, scratch, write_file
+from holdfast.confine import kernel, restrict
 
 _SWITCHES = (
     ("apparmor", "kernel/apparmor_restrict_unprivileged_userns", "1"),
@@ -30,18 +30,7 @@ def namespaces(_: str) -> Facts:
 
 def landlock(_: str) -> Facts:
     """Ask the kernel for its version of Landlock."""
-    return {"abi": kernel.landlock_abi()}
-
-
-def open_beneath(_: str) -> Facts:
-    """Try to leave a directory; the kernel must say no."""
-    try:
-        os.close(kernel.open_beneath(b".."))
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        return {"is_enforced": True}
-    return {"is_enforced": False}
+    return {"abi": restrict.landlock_version()}
 
 
 def overlay(directory: str) -> Facts:
@@ -91,14 +80,14 @@ def _enter() -> None:
     write_file("/proc/self/setgroups", b"deny")
     write_file("/proc/self/uid_map", b"%d %d 1" % (_INSIDE, uid))
     write_file("/proc/self/gid_map", b"%d %d 1" % (_INSIDE, gid))
-    kernel.mount("none", b"/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    kernel.mount(None, b"/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
 
 
 def _write_through(place: str) -> None:
     _enter()
     os.chdir(place)  # option values then need no escaping, whatever the path holds
     options = b"lowerdir=lower,upperdir=upper,workdir=work,userxattr"
-    kernel.mount("overlay", b"merged", options=options)
+    kernel.mount(b"overlay", b"merged", b"overlay", options=options)
     write_file("merged/file", b"draft")
 
 
@@ -132,4 +121,4 @@ def _text(path: str) -> str:
 
 
 if __name__ == "__main__":
-    answer(namespaces, landlock, overlay, open_beneath, cgroup)
+    answer(namespaces, landlock, overlay, cgroup)
