@@ -18,7 +18,7 @@ from holdfast.exec import wire
         (
             wire.ReadResult((), 1, False, None, False),
             b'{"chunks":[],"nextSeq":1,"exited":false,"exitCode":null,"closed":false,'
-            b'"failure":null,"sandboxDenied":false,"firstRetainedSeq":null}',
+            b'"failure":null,"sandboxDenied":false,"firstRetainedSeq":null,"hasMore":null}',
         ),
         (
             wire.Exited("p", 3, 0),

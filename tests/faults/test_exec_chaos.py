@@ -188,6 +188,19 @@ async def test_a_session_is_taken_over_from_a_connection_that_is_only_half_dead(
         assert await heard(process) == (lines(20), 0)
 
 
+@pytest.mark.promise("X3")
+async def test_a_client_catches_up_with_a_process_that_never_pauses(tmp_path: Path) -> None:
+    async with behind("ours", tmp_path) as (proxy, url), client_of(url) as client:
+        process = await client.start(printer(5000, 0.005))
+        proxy.delay = 0.03  # there is always something new when an answer arrives
+        await proxy.cut()
+        await until(lambda: client.state is State.RECOVERING)
+        with anyio.fail_after(5):
+            assert (await client.files.metadata("/")).is_directory
+
+        assert await process.terminate()
+
+
 @pytest.mark.promise("X5")
 @EVERY_SERVER
 async def test_more_than_is_retained_is_complete_or_a_named_gap(

@@ -119,7 +119,8 @@ async def said(argv: Sequence[str], home: Path, place: Path) -> list[object]:
             if "error" in answer:
                 answers.append((method, answer["error"]["code"]))
             else:
-                answer["result"].pop("firstRetainedSeq", None)
+                for ours in ("firstRetainedSeq", "hasMore"):
+                    answer["result"].pop(ours, None)
                 answers.append((method, answer["result"]))
     return answers
 

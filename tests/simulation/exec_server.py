@@ -102,6 +102,7 @@ class SimProcess:
             exit_code=self.status,
             closed=self.is_closed,
             first_retained_seq=self.dropped + 1 if is_ours else None,
+            has_more=len(shown) < len(kept) if is_ours else None,
         )
 
 

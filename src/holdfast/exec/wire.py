@@ -141,6 +141,7 @@ class ReadResult(Wire, frozen=True, omit_defaults=False):
     failure: str | None = None
     sandbox_denied: bool = False
     first_retained_seq: int | None = None  # ours
+    has_more: bool | None = None  # ours: whether more is kept; if not, what follows is news
 
 
 class WriteParams(Wire, frozen=True):

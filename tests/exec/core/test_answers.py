@@ -72,6 +72,23 @@ CHUNK = wire.Chunk(1, "stdout", "YQ==")
         ),
         (
             100,
+            wire.ReadResult(
+                (CHUNK,), 2, exited=False, exit_code=None, closed=False, has_more=False
+            ),
+            Page((Output(1, "stdout", b"a"),), 2, None, closed=False),
+        ),
+        (
+            100,
+            wire.ReadResult((CHUNK,), 2, exited=False, exit_code=None, closed=False, has_more=True),
+            Page((Output(1, "stdout", b"a"),), 2, None, closed=False, is_whole=False),
+        ),
+        (
+            100,
+            wire.ReadResult((CHUNK,), 2, exited=True, exit_code=7, closed=False, has_more=False),
+            Page((Output(1, "stdout", b"a"),), 2, 7, closed=False, is_whole=False),
+        ),
+        (
+            100,
             wire.ReadResult((), 4, exited=True, exit_code=7, closed=True),
             Page((), 4, 7, closed=True),
         ),

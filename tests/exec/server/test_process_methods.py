@@ -55,6 +55,7 @@ async def test_a_process_tells_its_output_its_exit_and_its_close(tmp_path: Path)
         "failure": None,
         "sandboxDenied": False,
         "firstRetainedSeq": 1,
+        "hasMore": False,
     }
 
 

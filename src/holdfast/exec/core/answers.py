@@ -70,8 +70,13 @@ def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:
         answer.closed,
         answer.sandbox_denied,
         answer.first_retained_seq or 0,
-        is_whole=asked.max_bytes is None or not chunks,
+        is_whole=asked.max_bytes is None or not chunks or _is_newest(answer),
     )
+
+
+def _is_newest(answer: wire.ReadResult) -> bool:
+    """Whether all after a page comes as news: who never pauses cannot be read to the end."""
+    return answer.has_more is False and not answer.exited
 
 
 def refused(error: ErrorResponse, *, subject: str) -> Failure:

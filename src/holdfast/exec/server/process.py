@@ -83,6 +83,7 @@ class Process:
             closed=reach.closed,
             failure=self.failure,
             first_retained_seq=kept.first_retained,
+            has_more=not reach.is_last,
         )
         return result, reach
 
