@@ -45,6 +45,14 @@ def make_ext4(image: Path, *, size_bytes: int) -> None:
     subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True, capture_output=True)
 
 
+def copied(image: Path, name: str) -> Path:
+    """A copy of what is in a file system's file, in a new file, for a mount of its own."""
+    copy = image.with_name(name)
+    copy.unlink(missing_ok=True)  # what is still mounted somewhere keeps the old one
+    subprocess.run(["cp", "--sparse=always", str(image), str(copy)], check=True)
+    return copy
+
+
 def cut_power(where: Path) -> None:
     """Make a file system forget, from one moment to the next, all that is not on its disk."""
     directory = os.open(where, os.O_RDONLY)

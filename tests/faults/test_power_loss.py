@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from tests.faults.mounts import cut_power, make_ext4, missing_for_mounts, mounted
+from tests.faults.mounts import copied, cut_power, make_ext4, missing_for_mounts, mounted
 from tests.faults.verdict import Before, Told, complaints
 
 MISSING = missing_for_mounts()
@@ -25,24 +25,27 @@ SEED = 3
 
 
 class Machine:
-    """A file system that loses its power, again and again."""
+    """A file system that loses its power, again and again.
+
+    Each time it is looked at on a copy of its disk. A sandbox that somebody starts meanwhile has
+    all that is mounted, for as long as it lives: the disk itself could come back as dead as it is.
+    """
 
     def __init__(self, base: Path) -> None:
-        self.image = base / "image"
+        self.empty = base / "empty"
         self.where = base / "mount"
-        self.cycles = 0
-        make_ext4(self.image, size_bytes=64 << 20)
+        make_ext4(self.empty, size_bytes=64 << 20)
 
     def cycle(self, lines: int, *habits: str) -> list[str]:
         """Let a keeper work until it has said so many lines, then cut the power and look."""
-        self.cycles += 1
-        root = self.where / f"cycle{self.cycles}"
-        with mounted(self.where, "-o", "loop", str(self.image)):
+        root = self.where / "root"
+        disk = copied(self.empty, "disk")
+        with mounted(self.where, "-o", "loop", str(disk)):
             Before().lay_out(root)
             for path in (root / "target", root, self.where):
                 _sync(path)
             before, after = _run_until(root, lines, habits, lambda: cut_power(self.where))
-        with mounted(self.where, "-o", "loop", str(self.image)):
+        with mounted(self.where, "-o", "loop", str(copied(disk, "found"))):
             return complaints(root, Before(), Told.parse(before, in_doubt=after))
 
 
