@@ -66,6 +66,31 @@ async def test_what_was_not_started_at_the_cut_cannot_be_continued() -> None:
         assert server.all_processes == []
 
 
+class _ForGood(dict[str, anyio.CancelScope]):
+    """What is being started, and stays so."""
+
+    def __delitem__(self, key: str) -> None:
+        pass
+
+
+@pytest.mark.promise("X6", "X8")
+async def test_what_is_being_started_for_ever_is_given_up() -> None:
+    async with stage(Traits(start_delay=1000.0)) as (client, server):
+
+        async def cut() -> None:
+            """As Codex does it: the id stays taken by a start that nobody goes on with."""
+            await anyio.sleep(1.0)
+            server.links[-1][0].cut()
+            [session] = server.sessions.values()
+            session.starting = _ForGood(p=anyio.CancelScope())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(cut)
+            with pytest.raises(OutcomeUnknown), anyio.fail_after(20):
+                await client.start(prints(9), process_id="p", continue_if_started=True)
+        assert server.all_processes == []
+
+
 @pytest.mark.promise("X6")
 async def test_a_start_that_nobody_waits_for_any_more_is_ended() -> None:
     async with stage(SLOW) as (client, server):

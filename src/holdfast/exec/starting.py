@@ -17,6 +17,7 @@ from holdfast.exec.wire import StartParams, StartResult, WriteParams, WriteResul
 from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 
 _LOOK_AGAIN = 0.05
+_STARTING_LONGEST = 10.0
 _COMMAND_CHARS_MAX = 200
 
 
@@ -50,16 +51,19 @@ async def start(feed: Feed, command: Command, line: Line, *, continue_if_started
 
 
 async def _is_there(process: str, line: Line) -> bool:
-    """Whether the server has a process; one that is being started is waited for.
+    """Whether the server has a process; one that is being started is waited for, but not for ever.
 
-    Only the answer to a write tells the three apart by more than words; it writes nothing.
+    Only the answer to a write tells the three apart by more than words; it writes nothing. There
+    are servers to which a start that was cut off is being made for good.
     """
     params = WriteParams(process, "", "look")
-    while True:
+    deadline = anyio.current_time() + _STARTING_LONGEST
+    while anyio.current_time() < deadline:
         answer = await line.call("process/write", params, WriteResult, repeats=True)
         if answer.status != "starting":
             return answer.status != "unknownProcess"
         await anyio.sleep(_LOOK_AGAIN)
+    return False
 
 
 def _params(process: str, command: Command) -> StartParams:
