@@ -21,7 +21,7 @@ from holdfast.rpc.failures import (
     SocketTaken,
 )
 from holdfast.rpc.websocket import WebSocketTransport, connect_websocket
-from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket
+from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket, resume_websocket
 from holdfast.rpc.websocket_server_loop import ServerLimits
 
 pytestmark = [pytest.mark.anyio, pytest.mark.promise("X12")]
@@ -249,6 +249,35 @@ async def test_a_unix_socket_asks_for_no_name_but_for_the_token(tmp_path: Path) 
             await stream.send(get("/", "Host: whatever\r\n", UPGRADE).encode())
             assert (await stream.receive()).startswith(b"HTTP/1.1 401 ")
     assert not path.exists()
+
+
+@pytest.mark.parametrize("way", ["tcp", "unix"])
+async def test_who_comes_while_nobody_accepts_is_let_in_by_the_next(
+    tmp_path: Path, way: str
+) -> None:
+    url = f"unix://{tmp_path}/private/s" if way == "unix" else "ws://127.0.0.1:0"
+    async with listening(url) as first:
+        assert first.is_quiet
+        left = first.leave()
+        await first.aclose()
+        with pytest.raises(ConnectionClosed):
+            await first.accept()
+        dialled: list[WebSocketTransport] = []
+
+        async def knock() -> None:
+            dialled.append(await connect_websocket(first.url, token=TOKEN))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(knock)
+            await anyio.wait_readable(left)
+            second = resume_websocket(left, token=TOKEN)
+            accepted = await second.accept()
+        assert (second.url, second.is_quiet) == (first.url, False)
+        await dialled[0].aclose()
+        with pytest.raises(Failure):
+            await accepted.receive()
+        await accepted.aclose()
+        await second.aclose()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

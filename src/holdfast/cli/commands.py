@@ -306,7 +306,10 @@ Codex's exec-server. The first line of output is the address. Whoever has the
 token can do all that you can: keep it, and the address, to yourself.
 
 With --state the processes outlive the server, however that ends, and the next
-one with the same directory goes on with them. SIGTERM ends it in good order.""",
+one with the same directory goes on with them. SIGTERM ends it in good order.
+
+While it has no connections, sessions and processes it leaves the door to a small
+porter, in the same process; the first who comes then waits half a second.""",
         examples=(
             ("holdfast exec-server", "any free port of this machine, for this machine"),
             (
@@ -334,6 +337,11 @@ one with the same directory goes on with them. SIGTERM ends it in good order."""
                 form="SECONDS",
             ),
             Option(("--no-takeover",), "refuse a session that another connection has"),
+            Option(
+                ("--idle-exit",),
+                "end after so long without connections, sessions and processes (otherwise: never)",
+                form="SECONDS",
+            ),
         ),
     ),
 )

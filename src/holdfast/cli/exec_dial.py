@@ -20,6 +20,7 @@ from holdfast.rpc.failures import SocketRefused
 from holdfast.world import disk_failure
 
 DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is kept
+IDLE_EXIT = 600  # seconds after which a local server with nothing to keep ends
 _START_LONGEST = 20.0
 _LOCK_PAUSE = 0.02
 _LOG_CHARS = 300
@@ -109,7 +110,7 @@ async def _start(url: str, state: Path) -> None:
 def _spawned(url: str, state: Path, log: Path) -> IO[bytes]:
     """What a new server says: its address, once it listens."""
     words = ["--listen", url, "--no-token", "--state", str(state)]
-    words += ["--detached-ttl", str(DETACHED_TTL)]
+    words += ["--detached-ttl", str(DETACHED_TTL), "--idle-exit", str(IDLE_EXIT)]
     with open(log, "wb") as complaints:
         # -P: what lies in the current directory is none of its modules.
         process = subprocess.Popen(

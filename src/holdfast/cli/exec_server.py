@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -19,33 +20,42 @@ from holdfast.exec.server.token import token_in
 from holdfast.world import disk_failure
 
 _LISTEN = "ws://127.0.0.1:0"
+_HINT = "Clients are to be given --token-file {path}\n"  # said once, where it was not chosen
 
 
 def exec_server(request: Request, settings: Settings) -> Outcome:
     """Serve until told to end."""
     listen, state = request.value("--listen") or _LISTEN, request.value("--state")
-    ttl = request.value("--detached-ttl")
+    ttl, idle = request.value("--detached-ttl"), request.value("--idle-exit")
+    path = None if listen == STDIO else _token_path(request, settings)
+    hint = "" if path is None or request.has("--token-file") else _HINT.format(path=path)
     telemetry = wiring.telemetry(settings)
     serving = Serving(
         listen=listen,
-        token=None if listen == STDIO else _token(request, settings),
+        token=None if path is None else token_in(path),
         state=None if state is None else Path(state).absolute(),
         policy=Policy(
             detached_ttl=Policy().detached_ttl if ttl is None else float(ttl),
             takeover=not request.has("--no-takeover"),
         ),
+        idle_exit=None if idle is None else float(idle),
+        may_rest=True,
         environment=environment(),
         telemetry=telemetry,
     )
     try:
-        anyio.run(serve, serving, _announce, backend_options={"use_uvloop": True})
+        rest = anyio.run(
+            serve, serving, partial(_announce, hint), backend_options={"use_uvloop": True}
+        )
     finally:
         telemetry.close()
+    if rest is not None:
+        rest.begin(serving.environment)
     return Outcome()
 
 
-def _token(request: Request, settings: Settings) -> str | None:
-    """The token that clients must show; where it is found is said where it was not chosen."""
+def _token_path(request: Request, settings: Settings) -> Path | None:
+    """The file with the token that clients must show, if they must; its directory is there."""
     chosen, state = request.value("--token-file"), request.value("--state")
     if request.has("--no-token"):
         if chosen is not None:
@@ -58,11 +68,9 @@ def _token(request: Request, settings: Settings) -> str | None:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise disk_failure(error, path=str(path.parent)) from error
-    token = token_in(path)
-    if chosen is None:
-        complain(f"Clients are to be given --token-file {path}\n")
-    return token
+    return path
 
 
-def _announce(url: str) -> None:
+def _announce(hint: str, url: str) -> None:
     write(f"{url}\n")
+    complain(hint)

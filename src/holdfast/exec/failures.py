@@ -220,6 +220,22 @@ class HttpFailed(
     reason: str
 
 
+class HttpOverrun(
+    Failure,
+    code="EXEC_HTTP_OVERRUN",
+    kind=Kind.BUSY,
+    title="The answer was read too slowly",
+    user_message="{url} answers faster than it is read: more than {unread_bytes_max} bytes were "
+    "unread, and this exec-server cannot be told to wait.",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.RETRY,),
+):
+    """A streamed body came faster than it was taken, from a server that does not wait for that."""
+
+    url: str
+    unread_bytes_max: int
+
+
 class StateTaken(
     Failure,
     code="EXEC_STATE_TAKEN",
@@ -232,6 +248,21 @@ class StateTaken(
     """Two servers cannot work with one state directory."""
 
     state: str
+
+
+class OrphansEnded(
+    Failure,
+    code="EXEC_ORPHANS_ENDED",
+    kind=Kind.LOST,
+    title="Processes without a keeper were ended",
+    user_message="Processes that had outlived their keeper were ended: {commands}.",
+    recovery=Recovery.ESCALATE,
+    retryable=False,
+    actions=(Action.VIEW_REPORT,),
+):
+    """A keeper was lost while no server was there, and what it held still ran."""
+
+    commands: tuple[str, ...]
 
 
 class KeeperUnavailable(

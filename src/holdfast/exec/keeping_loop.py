@@ -119,6 +119,10 @@ class Keeping:
         await asyncio.shield(question.answered)
         return question.answers[0][0]
 
+    def copy_lock(self) -> int:
+        """Another descriptor that makes whoever has it the one server, also after we close."""
+        return os.dup(self._lock)
+
     async def close(self, *, end_keeper: bool = False) -> None:
         """Let go of the keeper, which lives on; or end it too, if it holds nothing."""
         if end_keeper and self._is_open and not self._lost.done():

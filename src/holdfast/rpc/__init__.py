@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.rpc.subscription import Subscription
     from holdfast.rpc.unix import UnixServer, UnixTransport, connect, listen
     from holdfast.rpc.websocket import WebSocketTransport, connect_websocket
-    from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket
+    from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket, resume_websocket
     from holdfast.rpc.websocket_server_loop import ServerLimits
     from holdfast.rpc.websocket_stream_loop import WebSocketLimits
 
@@ -75,6 +75,7 @@ __all__ = [
     "listen_websocket",
     "of_child",
     "own_error",
+    "resume_websocket",
     "spawn",
     "welcoming",
 ]
@@ -118,6 +119,7 @@ _HOME = {
     "listen_websocket": "websocket_server",
     "of_child": "core.ending",
     "own_error": "dispatch",
+    "resume_websocket": "websocket_server",
     "spawn": "child",
     "welcoming": "introduction",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +23,11 @@ class WebSocketServer:
         self._door, self._path = door, path
         self._inode = 0 if path is None else path.lstat().st_ino
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody is connected or about to be."""
+        return self._door.is_quiet
+
     async def accept(self) -> WebSocketTransport:
         """Wait for the next connection; raises `ConnectionClosed` once the server is closed."""
         return WebSocketTransport(await self._door.fetch())
@@ -31,6 +37,10 @@ class WebSocketServer:
         if self._door.is_open and self._path is not None:
             remove(self._path, inode=self._inode)
         self._door.close()
+
+    def leave(self) -> socket.socket:
+        """Accept no more, but go on listening: whoever comes waits for who has the socket next."""
+        return self._door.leave()
 
 
 async def listen_websocket(
@@ -47,13 +57,27 @@ async def listen_websocket(
     socket only our own user and root are heard, whatever name they call us by.
     """
     address = read_address(url)
-    limits = limits or ServerLimits()
     if isinstance(address, UnixAddress):
-        path = Path(address.path)
-        listener = await patiently(listening, path)
+        listener = await patiently(listening, Path(address.path))
+    else:
+        listener = await listening_tcp(address, has_token=bool(token))
+    return resume_websocket(listener, token=token, names=names, limits=limits)
+
+
+def resume_websocket(
+    listener: socket.socket,
+    *,
+    token: str | None,
+    names: Iterable[str] = (),
+    limits: ServerLimits | None = None,
+) -> WebSocketServer:
+    """Accept, on the same terms, whoever comes to a socket that listens already."""
+    limits = limits or ServerLimits()
+    listener.setblocking(False)
+    if listener.family == socket.AF_UNIX:
+        path = listener.getsockname()
         door = Door(listener, policy=Policy(hosts=None, token=token), limits=limits)
-        return WebSocketServer(door, str(address), path)
-    listener = await listening_tcp(address, has_token=bool(token))
+        return WebSocketServer(door, str(UnixAddress(path)), Path(path))
     bound = TcpAddress(*listener.getsockname()[:2])
     policy = Policy(hosts=host_names(bound.host, bound.port, names), token=token)
     return WebSocketServer(Door(listener, policy=policy, limits=limits), str(bound))

@@ -48,6 +48,11 @@ class Door:
         """Whether anyone can still come."""
         return self._listener.fileno() >= 0
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody is inside or asks to come in."""
+        return not (self._asking or self._inside or self._unfetched)
+
     async def fetch(self) -> WebSocketStream:
         """Wait for the next who was let in; raises `ConnectionClosed` once the door is closed."""
         while True:
@@ -69,6 +74,13 @@ class Door:
             for stream in (*self._asking, *self._unfetched):
                 stream.release()
             self._arrival.set()
+
+    def leave(self) -> socket.socket:
+        """The socket, at which whoever comes now waits for somebody else; the door is closed."""
+        self._loop.remove_reader(self._listener)
+        left = socket.socket(fileno=self._listener.detach())
+        self._arrival.set()
+        return left
 
     def _watch(self) -> None:
         if self.is_open:

@@ -13,7 +13,15 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdfast.exec.core.sessions import Policy
+from holdfast.exec.failures import OrphansEnded, StateTaken
+from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.server.serving import Settings, serve
+from holdfast.rpc.failures import TokenRefused
 from holdfast.rpc.websocket import connect_websocket
+from holdfast.telemetry import Telemetry
+from holdfast.telemetry.testing import MemorySink
+from holdfast.world import SystemClock
 from tests.exec.server.talking import (
     PATH,
     Refused,
@@ -24,6 +32,7 @@ from tests.exec.server.talking import (
     names,
     served,
     talking,
+    until,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -223,3 +232,84 @@ async def test_without_takeover_a_second_connection_is_refused(tmp_path: Path) -
                 await second.introduce(talk.session)
 
     assert refused.value.code == -32010
+
+
+def is_resting(pid: int) -> bool:
+    return b"porter.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+@pytest.mark.parametrize("way", ["tcp", "unix"])
+async def test_a_server_that_nobody_needs_rests_until_somebody_knocks(
+    tmp_path: Path, way: str
+) -> None:
+    path, token = tmp_path / "sockets" / "s", tmp_path / "token"
+    listen = f"unix://{path}" if way == "unix" else "ws://127.0.0.1:0"
+    async with served(tmp_path / "s", "--token-file", str(token), listen=listen) as server:
+        await until(lambda: is_resting(server.process.pid))
+        assert server.rss_mb < 15
+        with pytest.raises(StateTaken):
+            await Keeping.open(server.state)
+
+        with pytest.raises(TokenRefused):
+            await connect_websocket(server.url, token="wrong")
+        async with talking(server.url, token=token.read_text().strip()) as talk:
+            await talk.introduce()
+            status, said = await talk.run("p", "env")
+            assert (status, b"RESTED" in said) == (0, False)
+        assert not is_resting(server.process.pid)
+        server.process.terminate()
+        assert await server.process.wait() == 0
+    assert not path.exists()
+
+
+async def test_told_to_end_while_it_rests_it_leaves_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    argv = command("--listen", f"unix://{tmp_path}/s", "--no-token")
+    async with await anyio.open_process(argv, env={**ENV, "TMPDIR": str(place)}) as process:
+        assert process.stdout is not None
+        await process.stdout.receive()
+        await until(lambda: is_resting(process.pid))
+        assert len(list(place.iterdir())) == 1
+        process.terminate()
+        assert await process.wait() == 0
+    assert (list(place.iterdir()), (tmp_path / "s").exists()) == ([], False)
+
+
+@pytest.mark.parametrize("seconds", ["0.1", "0.5"], ids=["before it rests", "while it rests"])
+async def test_an_idle_server_ends_when_it_was_asked_to(tmp_path: Path, seconds: str) -> None:
+    async with served(tmp_path / "s", "--idle-exit", seconds) as server:
+        with anyio.fail_after(20):
+            assert await server.process.wait() == 0
+
+
+async def test_a_session_keeps_a_server_from_ending(tmp_path: Path) -> None:
+    options = ("--idle-exit", "0.3", "--detached-ttl", "0.8")
+    async with served(tmp_path / "s", *options) as server:
+        async with introduced(server.url):
+            await anyio.sleep(0.5)
+        left = anyio.current_time()
+        with anyio.fail_after(20):
+            await server.process.wait()
+        assert anyio.current_time() - left > 0.8
+
+
+@pytest.mark.promise("X13")
+async def test_what_outlived_a_lost_keeper_is_ended_and_reported(tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    async with served(state, leave=True) as server, introduced(server.url) as talk:
+        await talk.start("p", "sh", "-c", "setsid sleep 60 & echo $!; wait")
+        await talk.until(lambda: talk.output("p").endswith(b"\n"))
+        orphan = int(talk.output("p"))
+        (listed,) = (await talk.call("process/list"))["processes"]
+        await server.kill()
+        os.kill(parent(listed["pid"]), signal.SIGKILL)  # and nobody is there to see it
+    assert is_alive(orphan)
+
+    sink = MemorySink()
+    telemetry = Telemetry([sink], clock=SystemClock())
+    settings = Settings(state=state, telemetry=telemetry, idle_exit=0.1, policy=Policy(0.1))
+    assert await serve(settings, print) is None
+    await until(lambda: not is_alive(orphan))
+    codes = [record.failure["code"] for record in sink.records if record.failure is not None]
+    assert codes == [OrphansEnded.code]

@@ -21,8 +21,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until told to end; the exit status says what kind of failure ended it, if one did."""
     parsed = _parser().parse_args(arguments)
     try:
-        settings = _settings(parsed)
-        anyio.run(serve, settings, _announce, backend_options={"use_uvloop": True})
+        settings = _settings(parsed, may_rest=arguments is None)
+        rest = anyio.run(serve, settings, _announce, backend_options={"use_uvloop": True})
+        if rest is not None:
+            rest.begin(settings.environment)
     except Failure as failure:
         print(failure.user_message, file=sys.stderr)  # noqa: T201  # this is a command
         return failure.kind.exit_status
@@ -41,10 +43,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-takeover", action="store_true")
     parser.add_argument("--retention-bytes", type=int, default=BYTES_MAX)
     parser.add_argument("--end-processes", action="store_true")
+    parser.add_argument("--idle-exit", type=float)
     return parser
 
 
-def _settings(parsed: argparse.Namespace) -> Settings:
+def _settings(parsed: argparse.Namespace, *, may_rest: bool) -> Settings:
     token = None
     if parsed.listen != STDIO and not parsed.no_token:
         if parsed.token_file is None and parsed.state is None:
@@ -58,6 +61,8 @@ def _settings(parsed: argparse.Namespace) -> Settings:
         policy=Policy(detached_ttl=parsed.detached_ttl, takeover=not parsed.no_takeover),
         retention_bytes_max=parsed.retention_bytes,
         end_processes=parsed.end_processes,
+        idle_exit=parsed.idle_exit,
+        may_rest=may_rest,
         environment=dict(os.environ),  # noqa: TID251  # the command itself, until it has settings
     )
 

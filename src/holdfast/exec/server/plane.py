@@ -82,6 +82,11 @@ class Plane:
         """
         return max(1, self._workshop.retention_bytes_max // 4)
 
+    @property
+    def has_sessions(self) -> bool:
+        """Whether anybody may come back for anything."""
+        return bool(self._sessions)
+
     def find(self, name: str) -> Session:
         """The session of this name."""
         session = self._sessions.get(name)

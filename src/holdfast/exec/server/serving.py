@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import signal
+import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.exec.core.sessions import Policy
+from holdfast.exec.failures import OrphansEnded
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.retention_loop import BYTES_MAX
 from holdfast.exec.server.attendant import Attendant, House
@@ -24,8 +26,16 @@ from holdfast.exec.server.memory import keep_freed_memory
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
 from holdfast.exec.server.records import Records
+from holdfast.exec.server.rest import Rest, without_rest
 from holdfast.failures import Failure, boundary, ungrouped
-from holdfast.rpc import ServerLimits, StdioTransport, Transport, WebSocketServer, listen_websocket
+from holdfast.rpc import (
+    ServerLimits,
+    StdioTransport,
+    Transport,
+    WebSocketServer,
+    listen_websocket,
+    resume_websocket,
+)
 from holdfast.rpc.failures import ConnectionClosed
 from holdfast.telemetry import Telemetry
 from holdfast.world import Clock, SystemClock, SystemDisk
@@ -33,6 +43,9 @@ from holdfast.world import Clock, SystemClock, SystemDisk
 STDIO = "stdio"
 _CONNECTIONS_MAX = 1024
 _REAPED_LONGEST, _LOOK_AGAIN = 2.0, 0.01
+_QUIET_LOOK = 0.1
+# Before anybody has come, and after the last one is gone: who came once is likely to come again.
+_QUIET_FIRST, _QUIET = 0.25, 60.0
 _STDIO_BYTES_MAX = 64 * 2**20
 
 
@@ -41,7 +54,8 @@ class Settings:
     """How a server is to run.
 
     Without a `state` of its own it leaves nothing behind: its processes end with it. With one they
-    stay with their keeper for the next server, unless `end_processes` says otherwise.
+    stay with their keeper for the next server, unless `end_processes` says otherwise. After
+    `idle_exit` seconds without connections, sessions and processes it ends.
     """
 
     listen: str = "ws://127.0.0.1:0"
@@ -51,57 +65,81 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     retention_bytes_max: int = BYTES_MAX
     end_processes: bool = False
+    idle_exit: float | None = None
+    may_rest: bool = False  # the process is ours alone, and may be left to a porter
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     telemetry: Telemetry | None = None
     clock: Clock = field(default_factory=SystemClock)
 
 
-async def serve(settings: Settings, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT, or for `stdio` until the input ends.
+async def serve(settings: Settings, announce: Callable[[str], None]) -> Rest | None:
+    """Serve until SIGTERM or SIGINT, for `stdio` until the input ends, or until nobody needs us.
 
-    `announce` is told the address once connections are accepted.
+    `announce` is told the address once connections are accepted. Returns what is to be left to a
+    porter, if the server may rest.
     """
     keep_freed_memory()
-    given = settings.state
-    state = given or Path(tempfile.mkdtemp(prefix="holdfast-exec-"))
+    over = Rest.over(settings.environment)
+    private = None if settings.state else Path(over.state if over else _temporary())
+    rest = None
     try:
-        await _serve_in(state, settings, announce)
+        rest = await _serve_in(settings.state or private or Path(), settings, over, announce)
     finally:
-        if given is None:
-            shutil.rmtree(state, ignore_errors=True)
+        if private is not None and rest is None:
+            shutil.rmtree(private, ignore_errors=True)
+    return rest
 
 
-async def _serve_in(state: Path, settings: Settings, announce: Callable[[str], None]) -> None:
+def _temporary() -> str:
+    return tempfile.mkdtemp(prefix="holdfast-exec-")
+
+
+async def _serve_in(
+    state: Path, settings: Settings, over: Rest | None, announce: Callable[[str], None]
+) -> Rest | None:
     records = Records(state, SystemDisk())
     records.prepare()
-    keeping = await Keeping.open(state)
+    keeping = await Keeping.open(state, lock=None if over is None else over.lock)
+    environment = without_rest(settings.environment)
     workshop = Workshop(
         keeping=keeping,
         records=records,
         clock=settings.clock,
         fresh_key=lambda: uuid4().hex,
-        own_environment=settings.environment,
+        own_environment=environment,
         retention_bytes_max=settings.retention_bytes_max,
     )
+    rest = None
     with Hands() as hands:
         plane = Plane(workshop, settings.policy, hands)
-        house = House(plane, hands, settings.environment, settings.telemetry)
+        house = House(plane, hands, environment, settings.telemetry)
         try:
+            _report_orphans(house, keeping)
             await plane.adopt()
             with ungrouped():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(plane.run)
-                    tasks.start_soon(_replace_lost, workshop, plane, state)
-                    await _attend(settings, house, announce)
+                    tasks.start_soon(_replace_lost, workshop, house, state)
+                    listener = await _attend(settings, house, over, announce)
+                    if listener is not None:
+                        lock, is_private = workshop.keeping.copy_lock(), settings.state is None
+                        rest = Rest(listener, lock, state, is_private, settings.idle_exit)
                     tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                if settings.end_processes or settings.state is None or settings.listen == STDIO:
+                if rest is None and _is_whole_end(settings):
                     await plane.end()
                     await _wait_reaped(workshop.keeping)
                 plane.release()
                 with suppress(Failure):
-                    await workshop.keeping.close(end_keeper=True)
+                    # Who rests leaves the keeper alone: it ends by itself unless somebody knocks.
+                    await workshop.keeping.close(end_keeper=rest is None)
+    return rest
+
+
+def _is_whole_end(settings: Settings) -> bool:
+    """Whether nothing is to outlive the server."""
+    return settings.end_processes or settings.state is None or settings.listen == STDIO
 
 
 async def _wait_reaped(keeping: Keeping) -> None:
@@ -111,25 +149,51 @@ async def _wait_reaped(keeping: Keeping) -> None:
             await anyio.sleep(_LOOK_AGAIN)
 
 
-async def _attend(settings: Settings, house: House, announce: Callable[[str], None]) -> None:
-    """Attend to all who come, until we are told to end."""
+async def _attend(
+    settings: Settings, house: House, over: Rest | None, announce: Callable[[str], None]
+) -> socket.socket | None:
+    """Attend to all who come, until we are told to end or may leave the door to a porter."""
+    left = None
     async with anyio.create_task_group() as guests:
+        guests.start_soon(_until_told, guests)
         if settings.listen == STDIO:
             transport = StdioTransport(message_bytes_max=_STDIO_BYTES_MAX)
-            guests.start_soon(_until_told, guests)
             await _guest(1, transport, house)
-            guests.cancel_scope.cancel()
-            return
-        limits = ServerLimits(connections_max=_CONNECTIONS_MAX)
-        server = await listen_websocket(
-            settings.listen, token=settings.token, names=settings.names, limits=limits
-        )
-        try:
-            guests.start_soon(_accept, server, house, guests)
-            announce(server.url)
-            await _until_told(guests)
-        finally:
-            await server.aclose()
+        else:
+            server = await _listening(settings, over)
+            try:
+                guests.start_soon(_accept, server, house, guests)
+                if over is None:
+                    announce(server.url)
+                left = await _until_idle(settings, server, house.plane, is_called=over is not None)
+            finally:
+                await server.aclose()
+        guests.cancel_scope.cancel()
+    return left
+
+
+async def _listening(settings: Settings, over: Rest | None) -> WebSocketServer:
+    limits = ServerLimits(connections_max=_CONNECTIONS_MAX)
+    token, names = settings.token, settings.names
+    if over is not None:
+        return resume_websocket(over.listener, token=token, names=names, limits=limits)
+    return await listen_websocket(settings.listen, token=token, names=names, limits=limits)
+
+
+async def _until_idle(
+    settings: Settings, server: WebSocketServer, plane: Plane, *, is_called: bool
+) -> socket.socket | None:
+    """Wait until nobody has needed us for long; the socket, if we may rest and not just end."""
+    since, quiet = anyio.current_time(), _QUIET if is_called else _QUIET_FIRST
+    while True:
+        await anyio.sleep(_QUIET_LOOK)
+        now = anyio.current_time()
+        if plane.has_sessions or not server.is_quiet:
+            since, quiet = now, _QUIET
+        elif settings.idle_exit is not None and now - since >= settings.idle_exit:
+            return None
+        elif settings.may_rest and now - since >= quiet:
+            return server.leave()
 
 
 async def _until_told(guests: TaskGroup) -> None:
@@ -156,10 +220,19 @@ async def _guest(number: int, transport: Transport, house: House) -> None:
             house.telemetry.record(failure)
 
 
-async def _replace_lost(workshop: Workshop, plane: Plane, state: Path) -> None:
+async def _replace_lost(workshop: Workshop, house: House, state: Path) -> None:
     """Report what ended with a keeper that is gone, and go on with a new one."""
     while True:
         lost = await workshop.keeping.wait_lost()
-        plane.lose(lost)
+        if house.telemetry is not None:
+            house.telemetry.record(lost)
+        house.plane.lose(lost)
         await workshop.keeping.close()
         workshop.keeping = await Keeping.open(state)
+        _report_orphans(house, workshop.keeping)
+
+
+def _report_orphans(house: House, keeping: Keeping) -> None:
+    if keeping.orphans and house.telemetry is not None:
+        commands = tuple(each.command for each in keeping.orphans)
+        house.telemetry.record(OrphansEnded(commands=commands))
