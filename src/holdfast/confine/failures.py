@@ -101,3 +101,19 @@ class ForeignOwners(
 
     directory: str
     example: str
+
+
+class PlaceStuck(
+    Failure,
+    code="PLACE_STUCK",
+    kind=Kind.LATE,
+    title="The place does not end",
+    user_message="{directory} was told to end, but after {waited:g} s something in it still "
+    "waits for a device or a server (process {pid}). Nothing new was started; try again later.",
+    actions=(Action.RETRY, Action.VIEW_REPORT),
+):
+    """Everything inside was killed, and the kernel cannot let go of some of it yet."""
+
+    directory: str
+    pid: int
+    waited: float

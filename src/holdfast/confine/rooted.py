@@ -1,0 +1,131 @@
+"""Files by absolute path, as seen from the root of a place or of the machine itself.
+
+Every path is resolved from the descriptor of a root. In a place links lead where they lead for
+those inside, however absolute they are; on the machine they mean what they mean to everyone.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from errno import ELOOP
+from typing import Self
+
+from holdfast.world import open_in_root
+
+Opener = Callable[[int, bytes, int, int], int]
+"""Opens a path below a directory: `open_in_root`, or as the system itself does."""
+
+_LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
+_MAKES = os.O_CREAT | getattr(os, "O_TMPFILE", 0) & ~os.O_DIRECTORY
+
+
+def _open_plainly(root: int, path: bytes, flags: int, mode: int) -> int:
+    return os.open(path, flags, mode, dir_fd=root)
+
+
+class Rooted:
+    """The files below a root; raises `OSError` as the system does."""
+
+    def __init__(self, root: int, opener: Opener = open_in_root) -> None:
+        """Take over a descriptor of the root; `close` gives it back."""
+        self._root, self._opener = root, opener
+
+    @classmethod
+    def on_machine(cls) -> Self:
+        """The files of the machine itself."""
+        return cls(os.open("/", os.O_RDONLY | os.O_DIRECTORY), _open_plainly)
+
+    def close(self) -> None:
+        """Give the root back; nothing can be reached from it any more."""
+        os.close(self._root)
+
+    def open(self, path: bytes, flags: int, *, mode: int = 0o666) -> int:
+        """Open an absolute path; links lead where they lead in this place."""
+        makes = mode if flags & _MAKES else 0
+        return self._opener(self._root, _below(path), flags | os.O_CLOEXEC, makes)
+
+    def open_without_links(self, path: bytes, flags: int) -> int:
+        """Open an absolute path if no part of it is a link; else raise ELOOP."""
+        directory = os.dup(self._root)
+        *parents, name = _below(path).split(b"/")
+        try:
+            for parent in parents:
+                step = os.open(parent, _LOOK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+                os.close(directory)
+                directory = step
+                if stat.S_ISLNK(os.fstat(directory).st_mode):
+                    raise OSError(ELOOP, os.strerror(ELOOP))
+            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+        finally:
+            os.close(directory)
+
+    def look(self, path: bytes, *, follow: bool = True) -> os.stat_result:
+        """Say what is there: on request the link itself."""
+        if not follow:
+            with self._parent(path) as (parent, name):
+                return os.stat(name, dir_fd=parent, follow_symlinks=False)
+        found = self.open(path, _LOOK)
+        try:
+            return os.fstat(found)
+        finally:
+            os.close(found)
+
+    def names(self, path: bytes) -> list[bytes]:
+        """The names in a directory, sorted."""
+        directory = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return sorted(os.fsencode(name) for name in os.listdir(directory))
+        finally:
+            os.close(directory)
+
+    def resolve(self, path: bytes) -> bytes:
+        """The path without links, of something that exists."""
+        if sys.platform != "linux":
+            return os.path.realpath(path, strict=True)
+        found = self.open(path, _LOOK)
+        try:
+            return os.readlink(b"/proc/self/fd/%d" % found)
+        finally:
+            os.close(found)
+
+    def make_directory(self, path: bytes) -> None:
+        """Make one new directory."""
+        with self._parent(path) as (parent, name):
+            os.mkdir(name, dir_fd=parent)
+
+    def remove(self, path: bytes, *, is_directory: bool) -> None:
+        """Remove a file or link, or an empty directory."""
+        with self._parent(path) as (parent, name):
+            if is_directory:
+                os.rmdir(name, dir_fd=parent)
+            else:
+                os.unlink(name, dir_fd=parent)
+
+    def read_link(self, path: bytes) -> bytes:
+        """The target of a link, as it is written."""
+        with self._parent(path) as (parent, name):
+            return os.readlink(name, dir_fd=parent)
+
+    def make_link(self, path: bytes, *, target: bytes) -> None:
+        """Make a link."""
+        with self._parent(path) as (parent, name):
+            os.symlink(target, name, dir_fd=parent)
+
+    @contextmanager
+    def _parent(self, path: bytes) -> Generator[tuple[int, bytes]]:
+        """The directory that something is in, and its name there."""
+        above, _, name = _below(path).rstrip(b"/").rpartition(b"/")
+        parent = self.open(above, _LOOK | os.O_DIRECTORY)
+        try:
+            yield parent, name
+        finally:
+            os.close(parent)
+
+
+def _below(path: bytes) -> bytes:
+    """The path as seen from the root."""
+    return path.lstrip(b"/") or b"."
