@@ -17,6 +17,8 @@ from holdfast.exec.core.recovery import Policy
 from holdfast.exec.failures import (
     CapabilityMissing,
     FileMissing,
+    HttpFailed,
+    HttpOverrun,
     OutcomeUnknown,
     ProcessExists,
     RecoveryTimedOut,
@@ -25,12 +27,13 @@ from holdfast.exec.failures import (
     StartFailed,
     StdinClosed,
 )
-from holdfast.exec.model import Closed, Command, Event, Exited, Output, State
+from holdfast.exec.model import Closed, Command, Event, Exited, Fetch, Output, State
 from holdfast.exec.process import Process
 from holdfast.exec.server.model import WalkOptions
 from holdfast.exec.transport import ProcessTransport
 from holdfast.failures import Failure
 from holdfast.rpc.websocket import connect_websocket
+from tests.exec.test_web import DATA, LARGE, PLAIN, endless, site
 from tests.parts.chaos_proxy import ChaosProxy, chaos_proxy
 from tests.parts.codex_binary import codex_binary
 
@@ -374,3 +377,29 @@ async def test_a_conversation_over_a_process_does_not_notice_cuts(server_port: i
             await transport.send([b'{"n":%d}' % number])
             assert await transport.receive() == [b'{"n":%d}' % number]
         await transport.aclose()
+
+
+async def test_web_requests_are_made_whole_and_streamed(server_port: int) -> None:
+    async with site({"/": PLAIN, "/large": LARGE}) as web, connected(server_port) as (client, _):
+        found = await client.http.request(Fetch(f"{web.url}/"))
+        assert (found.status, found.body) == (200, b"hello")
+        with pytest.raises(HttpFailed):
+            await client.http.request(Fetch("http://127.0.0.1:1/"))
+        async with client.http.stream(Fetch(f"{web.url}/large")) as answer:
+            assert answer.status == 200
+            assert b"".join([data async for data in answer]) == DATA
+
+
+@pytest.mark.promise("X2", "X11")
+async def test_a_streamed_body_ends_with_its_connection_and_is_bounded(server_port: int) -> None:
+    async with endless() as web, connected(server_port) as (client, proxy):
+        async with client.http.stream(Fetch(f"{web.url}/silent")) as answer:
+            await proxy.cut()
+            with anyio.fail_after(1.0), pytest.raises(HttpFailed):
+                async for _ in answer:
+                    pass
+        async with client.http.stream(Fetch(f"{web.url}/endless")) as answer:
+            await anyio.sleep(0.5)  # nobody reads, and this server cannot be told to wait
+            with pytest.raises(HttpOverrun):
+                async for _ in answer:
+                    await anyio.sleep(0.1)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.exec.operator import Operator, operating
     from holdfast.exec.process import Process
     from holdfast.exec.transport import ProcessTransport
+    from holdfast.exec.web import Web, WebStream
 
 __all__ = [
     "Client",
@@ -25,6 +26,8 @@ __all__ = [
     "Policy",
     "Process",
     "ProcessTransport",
+    "Web",
+    "WebStream",
     "mcp_streams",
     "operating",
 ]
@@ -36,6 +39,8 @@ _HOME = {
     "Policy": "core.recovery",
     "Process": "process",
     "ProcessTransport": "transport",
+    "Web": "web",
+    "WebStream": "web",
     "mcp_streams": "mcp",
     "operating": "operator",
 }

@@ -21,6 +21,7 @@ from holdfast.exec.process import Process
 from holdfast.exec.session import Session
 from holdfast.exec.starting import start
 from holdfast.exec.table import Table
+from holdfast.exec.web import Web
 from holdfast.exec.wire import Capabilities, EnvironmentInfo, ListedProcess, ListResult
 from holdfast.failures import Failure, ungrouped
 from holdfast.rpc import Connection, Limits, Rhythm, Terms
@@ -69,6 +70,7 @@ class Client:
         self._table = Table()
         self._tasks: TaskGroup = anyio.create_task_group()
         self.files = Files(self._line)
+        self.http = Web(self._line, self._ids)
 
     @property
     def state(self) -> State:
@@ -172,6 +174,7 @@ class Client:
     async def _greet(self, connection: Connection) -> None:
         """Make a connection fit for use: it is heard before the session speaks again."""
         connection.follow(self._table)
+        connection.follow(self.http)
         await self._session.introduce(connection, timeout=self._policy.answer_longest)
         await self._table.catch_up(connection, timeout=self._policy.answer_longest)
 

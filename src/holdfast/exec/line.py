@@ -122,15 +122,27 @@ class Line:
         while True:
             connection = await self.wait_connected()
             try:
-                return await connection.request(method, params, timeout=timeout, result=result)
-            except RequestTimedOut:
+                return await self.ask(connection, method, params, result, timeout=timeout)
+            except (RequestTimedOut, OutcomeUnknown):
                 if not repeats:
                     raise
-            except Failure as failure:
-                if connection.failure is None or failure != connection.failure:
-                    raise
-                if not repeats:
-                    raise OutcomeUnknown(method=method) from failure
+
+    async def ask(  # a request needs all of them
+        self,
+        connection: Connection,
+        method: str,
+        params: object,
+        result: type[Result],
+        *,
+        timeout: float,
+    ) -> Result:
+        """Ask on this connection alone; if that is lost meanwhile, the outcome is unknown."""
+        try:
+            return await connection.request(method, params, timeout=timeout, result=result)
+        except Failure as failure:
+            if connection.failure is None or failure != connection.failure:
+                raise
+            raise OutcomeUnknown(method=method) from failure
 
     def _enter(self, state: recovery.State) -> recovery.State:
         if self.failure is None:

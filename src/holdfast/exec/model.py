@@ -64,6 +64,36 @@ class Command:
     has_stdin: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WebHeader:
+    """A header of a web request; the server's own `variable`, if one is named, ends its value."""
+
+    name: str
+    value: str
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A web request for the server to make; `timeout` is for the whole of its answer."""
+
+    url: str
+    method: str = "GET"
+    headers: tuple[WebHeader, ...] = ()
+    body: bytes = b""
+    timeout: float | None = None
+    follows_redirects: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """The whole answer to a web request."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
 class State(StrEnum):
     """Where a client stands."""
 

@@ -6,25 +6,31 @@ import msgspec
 import pybase64
 
 import holdfast.exec.wire as wire
+from holdfast.exec.core.body import Piece
 from holdfast.exec.failures import (
     FileFailed,
     FileMissing,
+    HttpFailed,
     ProcessBroken,
     ProcessExists,
     ProcessUnknown,
+    RequestInvalid,
     SessionAttached,
     SessionExpired,
 )
 from holdfast.exec.model import Closed, Event, Exited, Output, Page
+from holdfast.exec.server.model import HttpDelta
 from holdfast.failures import Failure
 from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
 
-_INVALID, _NOT_FOUND, _ATTACHED = -32600, -32004, -32010
+_INVALID, _PARAMS, _INTERNAL = -32600, -32602, -32603
+_NOT_FOUND, _ATTACHED = -32004, -32010
 _READ = "process/read"
 
 _read_output = msgspec.json.Decoder(wire.Output).decode
 _read_exited = msgspec.json.Decoder(wire.Exited).decode
 _read_closed = msgspec.json.Decoder(wire.Closed).decode
+_read_delta = msgspec.json.Decoder(HttpDelta).decode
 
 
 def read_event(method: str, params: bytes | msgspec.Raw) -> tuple[str, Event] | None:
@@ -48,6 +54,21 @@ def read_event(method: str, params: bytes | msgspec.Raw) -> tuple[str, Event] | 
                 return None
     except (msgspec.MsgspecError, ValueError):
         return None
+
+
+def read_piece(method: str, params: bytes | msgspec.Raw) -> tuple[str, Piece] | None:
+    """The request that a notification is about, and the piece of its body; None if it is none.
+
+    What is unreadable is skipped: the next piece finds that one is missing.
+    """
+    if method != "http/request/bodyDelta":
+        return None
+    try:
+        told = _read_delta(params)
+        data = pybase64.b64decode(told.delta_base64, validate=True)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+    return told.request_id, Piece(told.seq, data, told.done, told.error)
 
 
 def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:
@@ -87,6 +108,8 @@ def refused(error: ErrorResponse, *, subject: str) -> Failure:
         ("initialize", _INVALID): SessionExpired(session=subject),
         ("process/start", _INVALID): ProcessExists(process=subject),
         ("process", _INVALID): ProcessUnknown(process=subject),
+        ("http", _PARAMS): RequestInvalid(reason=error.error_message),
+        ("http", _INTERNAL): HttpFailed(url=subject, reason=error.error_message),
         ("fs", _NOT_FOUND): FileMissing(path=subject, reason=error.error_message),
     }
     failure = known.get((error.method, code)) or known.get((room, code))

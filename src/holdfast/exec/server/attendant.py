@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import anyio
 import msgspec
-from anyio.abc import TaskGroup
 
 from holdfast.exec.core.codes import exec_error
 from holdfast.exec.server.complaints import ComplainingTransport
@@ -16,7 +15,7 @@ from holdfast.exec.server.desk import Desk, Handlers, plain
 from holdfast.exec.server.file_methods import FileMethods
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.machine import configuration, environment_info
-from holdfast.exec.server.model import ConfigParams
+from holdfast.exec.server.model import ConfigParams, HttpTaken
 from holdfast.exec.server.operator_methods import OperatorMethods
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.process_methods import ProcessMethods
@@ -31,6 +30,7 @@ from holdfast.telemetry import Redactor, Telemetry, ValueRedactor
 _RUNNING_MAX = 2048  # long polls take a place each, and clients keep a thousand calls in flight
 _WAITING_MAX = 4096
 _read_taken = msgspec.json.Decoder(TakenParams).decode
+_read_http_taken = msgspec.json.Decoder(HttpTaken).decode
 _clean = ValueRedactor(Redactor().text)  # a failure may quote what it was given
 
 
@@ -58,12 +58,14 @@ class Attendant:
         pump = Pump(self._transport)
         self._desk = Desk(number, house.plane, pump, self._info)
         self._files = FileMethods(self._desk, house.hands)
+        self._web: WebMethods
 
     async def run(self) -> None:
         """Attend until the connection ends or loses its session; the session lives on."""
         try:
             async with anyio.create_task_group() as tasks:
-                async with Connection(self._transport, self._terms(tasks)) as connection:
+                self._web = WebMethods(self._desk, self._transport, tasks, self._house.environment)
+                async with Connection(self._transport, self._terms()) as connection:
                     connection.follow(self)
                     tasks.start_soon(self._desk.pump.run)
                     tasks.start_soon(self._hang_up, connection)
@@ -77,12 +79,17 @@ class Attendant:
     def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
         """Hear what the client tells: that it is introduced, and what it has taken."""
         for notification in batch:
-            if notification.method == "initialized":
-                self._desk.is_introduced = True
-            elif notification.method == "process/taken":
-                with suppress(msgspec.MsgspecError):  # who cannot say it is not helped by a word
-                    taken = _read_taken(notification.params)
-                    self._desk.pump.taken(taken.process_id, taken.seq)
+            with suppress(msgspec.MsgspecError):  # who cannot say it is not helped by a word
+                match notification.method:
+                    case "initialized":
+                        self._desk.is_introduced = True
+                    case "process/taken":
+                        taken = _read_taken(notification.params)
+                        self._desk.pump.taken(taken.process_id, taken.seq)
+                    case "http/request/taken":
+                        self._web.taken(_read_http_taken(notification.params))
+                    case _:
+                        pass
 
     def end(self, failure: Failure) -> None:
         """Hear that nothing will follow."""
@@ -91,8 +98,7 @@ class Attendant:
         await self._desk.was_put_out.wait()
         await connection.aclose()
 
-    def _terms(self, tasks: TaskGroup) -> Terms:
-        web = WebMethods(self._desk, self._transport, tasks, self._house.environment)
+    def _terms(self) -> Terms:
         handlers: Handlers = {
             "initialize": Handler(InitializeParams, self._desk.initialize),
             "environment/status": plain(self._status),
@@ -100,7 +106,7 @@ class Attendant:
             "environmentConfig/read": Handler(ConfigParams, self._configuration),
             **ProcessMethods(self._desk).handlers(),
             **self._files.handlers(),
-            **web.handlers(),
+            **self._web.handlers(),
             **OperatorMethods(self._house.plane).handlers(),
         }
         service = Service(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from holdfast.exec.wire import StartParams, Wire
 
 
@@ -196,7 +198,10 @@ class HttpHeader(Wire, frozen=True):
 
 
 class HttpParams(Wire, frozen=True):
-    """A web request to make."""
+    """A web request to make.
+
+    Ours: `unread_bytes_max` is how much of a streamed body the client holds unread.
+    """
 
     method: str
     url: str
@@ -206,6 +211,7 @@ class HttpParams(Wire, frozen=True):
     timeout_ms: int | None = None
     redirect_policy: str = "follow"
     stream_response: bool = False
+    unread_bytes_max: int | None = None
 
 
 class HttpAnswerHeader(Wire, frozen=True, omit_defaults=False):
@@ -216,11 +222,24 @@ class HttpAnswerHeader(Wire, frozen=True, omit_defaults=False):
 
 
 class HttpResult(Wire, frozen=True, omit_defaults=False):
-    """The answer to a web request; a streamed one has its body in deltas."""
+    """The answer to a web request; a streamed one has its body in deltas.
+
+    Ours: where `is_paced`, no more of the body is told than the client holds unread, and the
+    client says what it has taken.
+    """
 
     status: int
     headers: tuple[HttpAnswerHeader, ...]
     body_base64: str
+    is_paced: bool | UnsetType = UNSET
+
+
+class HttpTaken(Wire, frozen=True):
+    """Ours, and news: so much of a body was read in all; `is_over`: no more of it is wanted."""
+
+    request_id: str
+    total_bytes: int
+    is_over: bool = False
 
 
 class HttpDelta(Wire, frozen=True, omit_defaults=False):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
-import anyio
-import msgspec
 from anyio.abc import TaskGroup, TaskStatus
+from msgspec import UNSET, UnsetType
 
 from holdfast.exec.core.http_rules import (
     WebRequest,
@@ -20,9 +19,9 @@ from holdfast.exec.failures import HttpFailed, RequestInvalid
 from holdfast.exec.server.desk import Desk, Handlers
 from holdfast.exec.server.files import FILE_BYTES_MAX, encoded
 from holdfast.exec.server.http_loop import WebAnswer, asked
-from holdfast.exec.server.model import HttpAnswerHeader, HttpDelta, HttpParams, HttpResult
+from holdfast.exec.server.model import HttpAnswerHeader, HttpParams, HttpResult, HttpTaken
 from holdfast.exec.server.process import decoded
-from holdfast.failures import Failure
+from holdfast.exec.server.web_body import Patience, WebBody, in_time
 from holdfast.rpc import Handler, Transport
 
 _REDIRECTS_MAX = 10
@@ -37,11 +36,16 @@ class WebMethods:
         self, desk: Desk, transport: Transport, tasks: TaskGroup, own: Mapping[str, str]
     ) -> None:
         self._desk, self._transport, self._tasks, self._own = desk, transport, tasks, own
-        self._live: set[str] = set()
+        self._live: dict[str, WebBody] = {}
 
     def handlers(self) -> Handlers:
         """Who serves which method."""
         return {"http/request": Handler(HttpParams, self._request)}
+
+    def taken(self, news: HttpTaken) -> None:
+        """Hear what the client has read of a body."""
+        if (body := self._live.get(news.request_id)) is not None:
+            body.take(news)
 
     async def _request(self, params: HttpParams) -> HttpResult:
         await self._desk.session("http")
@@ -49,8 +53,8 @@ class WebMethods:
         limit = _PATIENCE if params.timeout_ms is None else params.timeout_ms / 1000
         follow = params.redirect_policy != "stop"
         if params.stream_response:
-            return await self._streamed(params.request_id, request, limit=limit, follow=follow)
-        with _in_time(params.url, limit):
+            return await self._streamed(params, request, limit=limit, follow=follow)
+        with in_time(params.url, limit):
             async with AsyncExitStack() as stack:
                 answer = await _followed(stack, request, follow=follow)
                 return _result(answer, await _whole(answer, params.url))
@@ -62,6 +66,8 @@ class WebMethods:
         if params.stream_response and params.request_id in self._live:
             reason = f"http/request streamResponse request id `{params.request_id}` is in use"
             raise RequestInvalid(reason=reason)
+        if params.unread_bytes_max is not None and params.unread_bytes_max < 1:
+            raise RequestInvalid(reason="unreadBytesMax must be positive")
         headers = [(each.name, each.value, each.value_env_var) for each in params.headers]
         return WebRequest(
             checked_method(params.method),
@@ -71,60 +77,28 @@ class WebMethods:
         )
 
     async def _streamed(
-        self, name: str, request: WebRequest, *, limit: float, follow: bool
+        self, params: HttpParams, request: WebRequest, *, limit: float, follow: bool
     ) -> HttpResult:
         """Answer with the head; the body follows from a task of its own."""
-        self._live.add(name)
-        head: HttpResult | HttpFailed = await self._tasks.start(
-            self._stream, name, request, limit, follow
-        )
+        patience = Patience(limit, is_for_each=params.timeout_ms is None)
+        held = params.unread_bytes_max
+        body = WebBody(params.request_id, self._transport, unread_bytes_max=held, patience=patience)
+
+        async def tell(*, task_status: TaskStatus[WebAnswer | HttpFailed]) -> None:
+            try:
+                await body.tell(
+                    lambda stack: _followed(stack, request, follow=follow),
+                    params.url,
+                    task_status=task_status,
+                )
+            finally:
+                del self._live[params.request_id]
+
+        self._live[params.request_id] = body
+        head: WebAnswer | HttpFailed = await self._tasks.start(tell)
         if isinstance(head, HttpFailed):
             raise head
-        return head
-
-    async def _stream(
-        self,
-        name: str,
-        request: WebRequest,
-        limit: float,
-        follow: bool,
-        *,
-        task_status: TaskStatus[HttpResult | HttpFailed],
-    ) -> None:
-        """Tell the head to whoever started this, then the body, piece by piece, to the client."""
-        seq, error, is_answered = 0, None, False
-        try:
-            with _in_time(request.url.geturl(), limit):
-                async with AsyncExitStack() as stack:
-                    answer = await _followed(stack, request, follow=follow)
-                    task_status.started(_result(answer, b""))
-                    is_answered = True
-                    async for piece in answer.body():
-                        seq += 1
-                        await self._say(HttpDelta(name, seq, encoded(piece), done=False))
-        except HttpFailed as failure:
-            error = failure.reason
-            if not is_answered:
-                task_status.started(failure)
-        finally:
-            self._live.discard(name)
-        if is_answered:
-            await self._say(HttpDelta(name, seq + 1, "", done=True, error=error))
-
-    async def _say(self, delta: HttpDelta) -> None:
-        message = {"method": "http/request/bodyDelta", "params": delta}
-        with suppress(Failure):  # an ended transport tells its reader, which ends us too
-            await self._transport.send([msgspec.json.encode(message)])
-
-
-@contextmanager
-def _in_time(url: str, limit: float) -> Generator[None]:
-    try:
-        with anyio.fail_after(limit):
-            yield
-    except TimeoutError as error:
-        reason = f"no whole answer within {limit:g} seconds"
-        raise HttpFailed(url=url, reason=reason) from error
+        return _result(head, b"", is_paced=True if held is not None else UNSET)
 
 
 async def _followed(stack: AsyncExitStack, request: WebRequest, *, follow: bool) -> WebAnswer:
@@ -152,6 +126,6 @@ async def _whole(answer: WebAnswer, url: str) -> bytes:
     return b"".join(pieces)
 
 
-def _result(answer: WebAnswer, body: bytes) -> HttpResult:
+def _result(answer: WebAnswer, body: bytes, *, is_paced: bool | UnsetType = UNSET) -> HttpResult:
     headers = tuple(HttpAnswerHeader(name, value) for name, value in answer.headers)
-    return HttpResult(answer.status, headers, encoded(body))
+    return HttpResult(answer.status, headers, encoded(body), is_paced)
