@@ -1,0 +1,126 @@
+"""Write the arguments of bubblewrap that keep a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from holdfast.confine.core.ground import HOME, NUMBER, OF_NETWORKS, SYSTEM, Ground
+from holdfast.confine.core.policy import Network, Policy, is_within
+from holdfast.confine.core.protected import Found, Guard, Guarding, Sort
+
+NEEDED: Final = frozenset({"--args", "--clearenv", "--perms", "--seccomp", "--sync-fd"})
+_DIRECTORIES: Final = ("/etc", "/home", "/run", "/var")
+_TEMPORARY: Final = ("/tmp", "/var/tmp", HOME, "/dev/shm")
+_OF_ITS_OWN: Final = ("--proc", "/proc", "--dev", "/dev")
+# What holds the mounts is a file system too, and belongs to the process. And root, even without
+# any right, owns the settings of the kernel in `/proc/sys`.
+_READ_ONLY_AT_LAST: Final = ("/proc", "/dev", "/")
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptors:
+    """The numbers under which bubblewrap finds what it is handed."""
+
+    arguments: int
+    filter: int
+    alive: int
+    accounts: int
+    groups: int
+
+
+class _View(IntEnum):
+    """How a path is seen; the later wins where two are for the same path."""
+
+    READ = 0
+    WRITE = 1
+    KEEP = 2
+    HIDE = 3
+
+
+def arguments(
+    policy: Policy,
+    kept: Iterable[Guard],
+    hidden: Mapping[str, Found],
+    *,
+    ground: Ground,
+    descriptors: Descriptors,
+    known: frozenset[str],
+) -> list[str]:
+    """What bubblewrap is told before the command; `known` are the options of this version.
+
+    `hidden` says what is found at each path that must not be seen. The variables and the
+    directory of the process are added by `told_of_process`.
+    """
+    words = [*_namespaces(policy, known), "--seccomp", str(descriptors.filter)]
+    words += ["--sync-fd", str(descriptors.alive)]
+    for path in ground.paths:
+        if path in OF_NETWORKS and policy.network is Network.NONE:
+            continue
+        words += ["--symlink", ground.links[path], path] if path in ground.links else _seen(path)
+    words += _OF_ITS_OWN
+    for path in _DIRECTORIES:
+        words += ["--perms", "0755", "--dir", path]
+    for path in _TEMPORARY:
+        size = ["--size", str(policy.limits.temporary_bytes)] if "--size" in known else []
+        words += ["--perms", "0700" if path == HOME else "1777", *size, "--tmpfs", path]
+    words += ["--ro-bind-data", str(descriptors.accounts), "/etc/passwd"]
+    words += ["--ro-bind-data", str(descriptors.groups), "/etc/group"]
+    for _, _, spoken in sorted(_views(policy, kept, hidden)):
+        words += spoken
+    for path in _READ_ONLY_AT_LAST:
+        words += ["--remount-ro", path]
+    return words
+
+
+def told_of_process(variables: Mapping[str, str], directory: str) -> list[str]:
+    """What bubblewrap is told of the variables and the directory of the process."""
+    words = ["--clearenv"]
+    for name, value in sorted(variables.items()):
+        words += ["--setenv", name, value]
+    return [*words, "--chdir", directory]
+
+
+def _namespaces(policy: Policy, known: frozenset[str]) -> list[str]:
+    words = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    words += ["--unshare-cgroup-try", "--hostname", "sandbox"]
+    if policy.network is Network.NONE:
+        words.append("--unshare-net")
+    if "--disable-userns" in known:
+        words.append("--disable-userns")
+    words += ["--uid", str(NUMBER), "--gid", str(NUMBER), "--cap-drop", "ALL"]
+    return [*words, "--die-with-parent"]
+
+
+def _views(
+    policy: Policy, kept: Iterable[Guard], hidden: Mapping[str, Found]
+) -> Iterable[tuple[str, _View, list[str]]]:
+    for path in policy.readable:
+        if not is_within(path, SYSTEM):
+            yield path, _View.READ, _seen(path)
+    for path in policy.writable:
+        yield path, _View.WRITE, _shared(path)
+    for guard in kept:
+        is_pinned = guard.guarding is Guarding.PINNED
+        yield guard.path, _View.KEEP, _shared(guard.path) if is_pinned else _seen(guard.path)
+    for path, found in hidden.items():
+        if not is_within(path, (*policy.readable, *policy.writable)):
+            continue
+        match found.sort:
+            case Sort.ABSENT | Sort.LINK:
+                continue  # what a link leads to is hidden by its own path
+            case Sort.DIRECTORY:
+                covered = ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
+            case _:
+                covered = ["--ro-bind", "/dev/null", path]
+        yield path, _View.HIDE, covered
+
+
+def _seen(path: str) -> list[str]:
+    return ["--ro-bind", path, path]
+
+
+def _shared(path: str) -> list[str]:
+    return ["--bind", path, path]
