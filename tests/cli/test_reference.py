@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.cli.commands import COMMANDS
+from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.reference import page
 
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import NoReturn
 
-from holdfast.cli.commands import (
-    COMMANDS,
-    COMMON,
-    GUIDE,
-    TOP,
-    VERSION_LINE,
-    Command,
-    Misuse,
-    Option,
-    Request,
-)
+from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
+from holdfast.cli.commands import VERSION_LINE, Command, Misuse, Option, Request
 
 _WIDTH_MOST = 88
 _BY_NAME = {command.name: command for command in COMMANDS}
@@ -42,7 +33,7 @@ def command_guide(command: Command) -> str:
 
 def is_group(command: Command) -> bool:
     """Whether it is but the common name of others."""
-    return any(name.startswith(f"{command.name} ") for name in _BY_NAME)
+    return not command.rest and any(name.startswith(f"{command.name} ") for name in _BY_NAME)
 
 
 def command_form(command: Command) -> str:
@@ -62,10 +53,12 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
     if position >= len(rest):
         return "", rest
     name = rest.pop(position)
-    if name in _BY_NAME and is_group(_BY_NAME[name]):
-        following = rest[position : position + 1]
-        if following and not following[0].startswith("-"):
-            name = f"{name} {rest.pop(position)}"
+    following = rest[position : position + 1]
+    if following and not following[0].startswith("-") and name in _BY_NAME:
+        longer = f"{name} {following[0]}"
+        if longer in _BY_NAME or is_group(_BY_NAME[name]):
+            del rest[position]
+            return longer, rest
     return name, rest
 
 
@@ -88,8 +81,6 @@ def _parse(name: str, words: list[str]) -> Request:
         page = VERSION_LINE
     elif found.help or command is None or is_group(command):
         page = parser.format_help()
-    values = {option.flags[-1]: getattr(found, _key(option)) for option in own}
-    values.pop("--json", None)  # it has a place of its own
     return Request(
         name,
         page,
@@ -97,9 +88,17 @@ def _parse(name: str, words: list[str]) -> Request:
         is_verbose=found.verbose,
         colour=found.color,
         argument=getattr(found, "argument", None),
-        given=tuple((flag, str(value)) for flag, value in values.items() if value),
+        given=tuple(_given(own, found)),
         words=tuple(kept),
     )
+
+
+def _given(options: Iterable[Option], found: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    for option in options:
+        value = getattr(found, _key(option))
+        if value and option.flags[-1] != "--json":  # that one has a place of its own
+            for each in value if option.is_repeated else (value,):
+                yield option.flags[-1], str(each)
 
 
 def _cut(words: list[str], command: Command | None) -> tuple[list[str], list[str]]:
@@ -158,8 +157,13 @@ def _parser(name: str, form: str, options: Iterable[Option], guide: str) -> _Par
                 *option.flags, choices=option.values, default=option.default, help=option.meaning
             )
         else:
-            fits = _FORMS.get(option.form, _filled)
-            parser.add_argument(*option.flags, metavar=option.form, type=fits, help=option.meaning)
+            parser.add_argument(
+                *option.flags,
+                action="append" if option.is_repeated else "store",
+                metavar=option.form,
+                type=_FORMS.get(option.form, _filled),
+                help=option.meaning,
+            )
     return parser
 
 

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from holdfast.cli.commands import COMMANDS, COMMON, GUIDE, TOP, Command, Option
+from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
+from holdfast.cli.commands import Command, Option
 from holdfast.cli.parser import command_form
 
 _HEAD = """\

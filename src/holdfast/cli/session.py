@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib import import_module
 
 from holdfast.app.settings import Settings, load
 from holdfast.cli.appearance import look_for
@@ -22,6 +23,17 @@ from holdfast.cli.output import abandon, complain, write
 from holdfast.failures import Failure, boundary
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
+HOMES = {  # the module and the function that carry a command out
+    "attach": ("exec_run", "attach"),
+    "codex ask": ("codex_ask", "ask"),
+    "codex threads": ("codex_threads", "threads"),
+    "doctor": ("doctor", "doctor"),
+    "exec": ("exec_run", "run_there"),
+    "exec-server": ("exec_server", "exec_server"),
+    "logs": ("exec_processes", "logs"),
+    "ps": ("exec_processes", "ps"),
+    "stop": ("exec_processes", "stop"),
+}
 
 
 def run(request: Request | Misuse) -> int:
@@ -57,31 +69,11 @@ def _carry_out(request: Request, settings: Settings) -> Outcome:
 
 def _command(name: str) -> Callable[[Request, Settings], Outcome]:
     """What carries a command out, imported only now."""
-    match name:
-        case "codex ask":
-            from holdfast.cli.codex_ask import ask
-
-            return ask
-        case "codex threads":
-            from holdfast.cli.codex_threads import threads
-
-            return threads
-        case "exec" | "attach":
-            from holdfast.cli.exec_run import attach, run_there
-
-            return run_there if name == "exec" else attach
-        case "ps" | "logs" | "stop":
-            from holdfast.cli.exec_processes import logs, ps, stop
-
-            return {"ps": ps, "logs": logs, "stop": stop}[name]
-        case "exec-server":
-            from holdfast.cli.exec_server import exec_server
-
-            return exec_server
-        case _:
-            from holdfast.cli.doctor import doctor
-
-            return doctor
+    module, function = HOMES[name]
+    found: Callable[[Request, Settings], Outcome] = getattr(
+        import_module(f"holdfast.cli.{module}"), function
+    )
+    return found
 
 
 def _emit(answer: str) -> None:

@@ -1,0 +1,68 @@
+"""All that can be asked, as data: help, parser and reference are made of it."""
+
+from __future__ import annotations
+
+from holdfast.cli.codex_commands import CODEX
+from holdfast.cli.commands import Command, Option
+from holdfast.cli.exec_commands import EXEC
+
+GUIDE = """\
+Holdfast runs coding agents so that nothing is lost: not your files, not the
+agent's work, not the conversation, not the reason why something failed.
+
+first steps:
+  holdfast doctor            see what this machine can do, and what is missing
+  holdfast doctor --json     the same, for a program
+  holdfast codex ask "..."   let Codex take a turn, and watch it
+  holdfast codex threads     the conversations that can be continued
+  holdfast exec -- make      run a command that outlives this terminal
+
+processes:
+  holdfast ps                what runs, and what has ended lately
+  holdfast logs -f NAME      what one has written, and what it writes
+  holdfast attach NAME       be at it again, with input and signals
+  holdfast stop NAME         end it
+  holdfast exec-server       let other machines, or Codex, run processes here
+
+environment:
+  HOLDFAST_HOME    keep everything below this directory (an absolute path)
+  HOLDFAST_CODEX   the program that is Codex (otherwise: codex, from the PATH)
+  HOLDFAST_DEBUG   1: say more when something fails
+  NO_COLOR         any value: no colours
+
+exit statuses:
+  0 done   1 failed   2 wrong usage   3 needs approval   4 not signed in
+  5 budget spent   69 unavailable   74 not written   78 wrong setting
+  126 no sandbox   130 interrupted   141 reader gone   143 terminated"""
+TOP = (Option(("-V", "--version"), "show the version and exit"),)
+COMMON = (
+    Option(("-h", "--help"), "show this page and exit"),
+    Option(("-v", "--verbose"), "say more when something fails"),
+    Option(
+        ("--color",),
+        "when to use colours (auto: on a terminal)",
+        values=("auto", "always", "never"),
+        default="auto",
+    ),
+)
+COMMANDS = (
+    Command(
+        name="doctor",
+        summary="see what this machine can do, and what is missing",
+        description="""\
+Try everything that Holdfast relies on, by doing it: sync a file, start a
+sandbox, mount an overlay, open a socket. Each finding comes with the command
+that mends it. Nothing on the machine is changed.
+
+Exits with 1 when a check failed, which means that a promise cannot be kept
+here; a warning is not a failure.""",
+        examples=(
+            ("holdfast doctor", "look at this machine"),
+            ("holdfast doctor --json | jq '.checks[] | select(.status != \"ok\")'", "what to mend"),
+            ("HOLDFAST_HOME=/mnt/disk holdfast doctor", "would that disk do?"),
+        ),
+        options=(Option(("--json",), "print one JSON object instead of a page"),),
+    ),
+    *CODEX,
+    *EXEC,
+)

@@ -1,0 +1,148 @@
+"""What can be asked of processes that outlive their terminal."""
+
+from __future__ import annotations
+
+from holdfast.cli.commands import Command, Option
+
+_SERVER = Option(("--server",), "that server instead of the local one (ws://, unix://)", form="URL")
+_TOKEN = Option(("--token-file",), "the file with the token of that server", form="FILE")
+_OF_EXEC = "its name, as holdfast ps has it"
+EXEC = (
+    Command(
+        name="exec",
+        summary="run a command that outlives this terminal",
+        description="""\
+Run a command on an exec-server, as if it ran here: its output to the last byte,
+standard output and standard error apart; your input to its end; its exit
+status (128 and the signal, if one ended it). A lost connection, or the death of
+the server itself, is not noticed: the process goes on, and what it wrote
+meanwhile follows.
+
+Without --server the local server is used, and started if none runs. Only you
+can reach it. What you leave runs on there, and is forgotten a day after it was
+last attached; holdfast ps lists it.
+
+Ctrl-C interrupts the command; a second one leaves it running. SIGTERM likewise.
+With --tty all keys go to the command; Enter ~ . leaves it running.
+
+The command gets your environment; on another server (--server) only the
+variables PATH, HOME, USER, SHELL, LANG, LC_ALL, TERM and TZ.""",
+        examples=(
+            ("holdfast exec -- make -j8", "run it here, whatever happens to this terminal"),
+            ("holdfast exec --tty -- vim notes.txt", "something that needs a terminal"),
+            ("tar c . | holdfast exec -- sha256sum", "input is streamed, and ends"),
+            (
+                "holdfast exec --server ws://127.0.0.1:4000 --token-file t -- uname -a",
+                "on that server",
+            ),
+        ),
+        options=(
+            Option(("-t", "--tty"), "give it a terminal, of the size of ours"),
+            Option(("--cwd",), "where it runs (otherwise: here)", form="DIR"),
+            _SERVER,
+            _TOKEN,
+        ),
+        rest=("CMD [ARG...]", "the command, as it is, without a shell"),
+    ),
+    Command(
+        name="ps",
+        summary="what runs, and what has ended lately",
+        description="""\
+List the processes of the local exec-server (or --server), of all who use it:
+name, state, age and command. No server is started for this.""",
+        examples=(
+            ("holdfast ps", "a page"),
+            ("holdfast ps --json | jq -r 'select(.exitCode == null) | .id'", "what still runs"),
+        ),
+        options=(
+            Option(("--json",), "print one JSON object per process instead of a page"),
+            _SERVER,
+            _TOKEN,
+        ),
+    ),
+    Command(
+        name="attach",
+        summary="be at a process again, with input and signals",
+        description="""\
+Take a process up again that was left: what is kept of its output, from the
+beginning, and then all as with holdfast exec. A process that somebody is
+attached to is refused; holdfast logs -f shows it all the same.""",
+        examples=(("holdfast attach make-3f09a1", "as if you had never left"),),
+        options=(_SERVER, _TOKEN),
+        argument=("PROCESS", _OF_EXEC),
+    ),
+    Command(
+        name="logs",
+        summary="what a process has written",
+        description="""\
+Write what is kept of the output of a process: standard output and standard
+error apart, byte by byte. Nobody who is attached notices. The beginning of very
+long output (64 MiB) is no longer kept; then a note on standard error says so.""",
+        examples=(
+            ("holdfast logs make-3f09a1 2>/dev/null | tail", "its last lines"),
+            ("holdfast logs -f make-3f09a1", "until it ends"),
+        ),
+        options=(Option(("-f", "--follow"), "go on until it ends"), _SERVER, _TOKEN),
+        argument=("PROCESS", _OF_EXEC),
+    ),
+    Command(
+        name="stop",
+        summary="end a process",
+        description="""\
+End a process and its group: kindly (SIGTERM), and by force after five seconds.
+Returns when it has ended; one that has ended before is no failure.""",
+        examples=(
+            ("holdfast stop make-3f09a1", "that one"),
+            ("holdfast stop --all", "every process of that server, whoever started it"),
+        ),
+        options=(Option(("--all",), "all that run"), _SERVER, _TOKEN),
+        argument=("PROCESS", _OF_EXEC),
+    ),
+    Command(
+        name="exec-server",
+        summary="let other machines, or Codex, run processes here",
+        description="""\
+Serve processes, files and web requests of this machine in the protocol of
+Codex's exec-server. The first line of output is the address. Whoever has the
+token can do all that you can: keep it, and the address, to yourself.
+
+With --state the processes outlive the server, however that ends, and the next
+one with the same directory goes on with them. SIGTERM ends it in good order.
+
+While it has no connections, sessions and processes it leaves the door to a small
+porter, in the same process; the first who comes then waits half a second.""",
+        examples=(
+            ("holdfast exec-server", "any free port of this machine, for this machine"),
+            (
+                "holdfast exec-server --listen ws://0.0.0.0:4000 --state /var/lib/plane",
+                "for others, and to be restarted",
+            ),
+            ("CODEX_EXEC_SERVER_URL=ws://127.0.0.1:4000 codex", "let Codex work there"),
+        ),
+        options=(
+            Option(
+                ("--listen",),
+                "ws://HOST:PORT, unix://PATH or stdio (otherwise: ws://127.0.0.1:0)",
+                form="URL",
+            ),
+            Option(
+                ("--token-file",),
+                "where the token is, or is put (otherwise: in the state directory)",
+                form="FILE",
+            ),
+            Option(("--no-token",), "let in whoever reaches the address"),
+            Option(("--state",), "keep processes and their output there", form="DIR"),
+            Option(
+                ("--detached-ttl",),
+                "forget a session that nobody came back to after so long (otherwise: 30)",
+                form="SECONDS",
+            ),
+            Option(("--no-takeover",), "refuse a session that another connection has"),
+            Option(
+                ("--idle-exit",),
+                "end after so long without connections, sessions and processes (otherwise: never)",
+                form="SECONDS",
+            ),
+        ),
+    ),
+)
