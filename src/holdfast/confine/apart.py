@@ -25,7 +25,7 @@ main()
 class HoldingApart:
     """A place that is whole, and whose holder waits for our word."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self.pid: int = _heard(process)["pid"]
 
@@ -45,7 +45,7 @@ def prepared_apart(spec: PlaceSpec, lock: int, mark: str) -> Generator[HoldingAp
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        text=True,
+        bufsize=0,
         pass_fds=(lock,),
         cwd="/",
     ) as process:
@@ -53,13 +53,15 @@ def prepared_apart(spec: PlaceSpec, lock: int, mark: str) -> Generator[HoldingAp
         yield HoldingApart(process)
 
 
-def _say(process: subprocess.Popen[str], what: dict[str, object]) -> None:
+def _say(process: subprocess.Popen[bytes], what: dict[str, object]) -> None:
     assert process.stdin is not None
-    process.stdin.write(json.dumps(what) + "\n")
-    process.stdin.flush()
+    try:
+        process.stdin.write(json.dumps(what).encode("ascii") + b"\n")
+    except BrokenPipeError as error:
+        raise Refused(Step.PROGRAM, 0) from error
 
 
-def _heard(process: subprocess.Popen[str]) -> dict[str, Any]:  # Any: as json declares it
+def _heard(process: subprocess.Popen[bytes]) -> dict[str, Any]:  # Any: as json declares it
     assert process.stdout is not None
     said: dict[str, Any] = json.loads(
         process.stdout.readline() or '{"step": "program"}'

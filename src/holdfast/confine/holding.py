@@ -54,7 +54,7 @@ class Holding:
 
     def confirm(self) -> None:
         """Let it hold the place from now on, whatever becomes of us."""
-        self._ours.send(_GO)
+        _tell(self._ours, _GO, Step.PROGRAM)
         _heard(self._ours, b"", Step.PROGRAM)
 
 
@@ -77,7 +77,7 @@ def prepared(spec: PlaceSpec, lock: int, mark: str) -> Generator[Holding]:
         try:
             _heard(ours, _UNSHARED, Step.NAMESPACES)
             _map(between)
-            ours.send(_MAPPED)
+            _tell(ours, _MAPPED, Step.NAMESPACES)
             yield Holding(_heard(ours, _READY, Step.OVERLAY), ours)
         finally:
             ours.close()
@@ -108,6 +108,13 @@ def main() -> None:
 def _say(what: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
+
+
+def _tell(ours: socket.socket, word: bytes, step: Step) -> None:
+    try:
+        ours.send(word)
+    except OSError as error:  # there is nobody
+        raise Refused(step, 0) from error
 
 
 def _heard(ours: socket.socket, expected: bytes, step: Step) -> int:

@@ -16,8 +16,7 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 def machine_for(spec: PlaceSpec) -> Machine:
     """What is known of the machine, for one who wants such a place."""
     mounts = list(_mounts())
-    # The last of those that something lies below is the one that it is on.
-    around = [kind for point, kind in mounts if _is_within(spec.directory, point)]
+    around = [(len(point), kind) for point, kind in mounts if _is_within(spec.directory, point)]
     below = [point for point, _ in mounts for path in spec.covered if _is_within(point, path + "/")]
     clone = _switch("kernel/unprivileged_userns_clone")
     apparmor = _switch("kernel/apparmor_restrict_unprivileged_userns")
@@ -25,7 +24,7 @@ def machine_for(spec: PlaceSpec) -> Machine:
         namespaces_max=_switch("user/max_user_namespaces"),
         is_clone_unprivileged=None if clone is None else clone > 0,
         is_restricted_by_apparmor=None if apparmor is None else apparmor > 0,
-        filesystem=around[-1] if around else "unknown",
+        filesystem=max(around, default=(0, "unknown"))[1],
         mounted_below=below[0] if below else None,
     )
 
