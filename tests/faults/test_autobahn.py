@@ -16,9 +16,11 @@ from picows import WSFrame, WSMsgType, WSTransport
 from holdfast.failures import Failure
 from holdfast.rpc.core.websocket_address import TcpAddress
 from holdfast.rpc.core.websocket_admission import ADMITTED
+from holdfast.rpc.core.websocket_frames import BINARY, TEXT, text_parts
 from holdfast.rpc.failures import SocketRefused
 from holdfast.rpc.websocket_codec_loop import client_codec, server_codec
 from holdfast.rpc.websocket_dial_loop import dial_tcp
+from holdfast.rpc.websocket_outbox_loop import FRAGMENT_BYTES
 from holdfast.rpc.websocket_stream_loop import WebSocketLimits, WebSocketStream
 from tests.parts.autobahn import AGENT, EVERYTHING, command, verdicts, write_spec
 
@@ -99,11 +101,19 @@ class Echo(WebSocketStream):
                     if self.kinds.pop(0) is WSMsgType.TEXT:
                         await self.outbox.send([message])
                     else:
-                        self.transport.send(WSMsgType.BINARY, message)
-                        await self.outbox.send([])  # lets go what picows was told to say
+                        await self._give_back_binary(message)
         except Failure:
             await self.released.wait()
         return came
+
+    async def _give_back_binary(self, message: bytes) -> None:
+        assert self.outbox is not None
+        if self.transport.is_client_side:
+            self.transport.send(WSMsgType.BINARY, message)
+            await self.outbox.send([])  # lets go what picows was told to say
+        else:
+            head, *rest = text_parts([message], frame_bytes_max=FRAGMENT_BYTES)
+            self._wire.push(bytes((head[0] ^ TEXT ^ BINARY,)) + head[1:], *rest)
 
 
 async def serve_echo(listener: socket.socket) -> None:

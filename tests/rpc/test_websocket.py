@@ -195,6 +195,22 @@ async def test_large_messages_leave_in_fragments_that_every_peer_takes() -> None
                     assert got == [b"{}", message, b"{}"]
 
 
+async def test_a_batch_of_any_size_leaves_whole_and_in_order() -> None:
+    """However much of it the kernel takes at once, and whether or not it was copied before."""
+    batches = [
+        [b"%d" % n + b"x" * size for n in range(count)]
+        for count, size in ((1500, 10_000), (3, 2**20), (5000, 10), (1, 0))
+    ]
+    async with connected() as pair, anyio.create_task_group() as tasks:
+        for teller, listener in (pair, pair[::-1]):
+            for batch in batches:
+                tasks.start_soon(teller.send, batch)
+            told: list[bytes] = []
+            while len(told) < sum(map(len, batches)):
+                told += await listener.receive()
+            assert told == [message for batch in batches for message in batch]
+
+
 async def test_an_end_that_was_not_said_is_a_loss() -> None:
     async with peer_process() as (process, url):
         transport = await connect_websocket(url)

@@ -7,7 +7,7 @@ says by itself: it would refuse a frame before we have answered the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from holdfast.rpc.websocket_wire_loop import Wire
 
@@ -43,14 +43,6 @@ class Mouth:
             self._wire.push(data)
         else:
             self._held.append(data)
-
-    def writelines(self, parts: Iterable[bytes | memoryview]) -> None:
-        """Write a head, whose memory picows will use again, and a body."""
-        head, body = parts
-        if self.is_free:
-            self._wire.push_both(bytes(head), body)
-        else:
-            self._held += (bytes(head), bytes(body))
 
     def close(self) -> None:
         """Note that picows is done: it has refused a handshake, or broken off."""

@@ -10,12 +10,20 @@ from copy import copy
 from picows import WSMsgType, WSTransport
 
 from holdfast.failures import Failure
-from holdfast.rpc.core.websocket_frames import CLOSE, PING, PONG, close_payload, control_frame
+from holdfast.rpc.core.websocket_frames import (
+    CLOSE,
+    PING,
+    PONG,
+    close_payload,
+    control_frame,
+    text_parts,
+)
 from holdfast.rpc.websocket_mouth_loop import Mouth
 from holdfast.rpc.websocket_wire_loop import UNSENT_BYTES_MAX, Wire
 
 FRAGMENT_BYTES = 8 * 2**20  # some clients hang up on a frame of more than 16 MiB
 
+_COPIED_BYTES_MAX = 8 * 2**10  # of a message: to copy so much costs less than to gather it
 _TEXT, _CONTINUATION = WSMsgType.TEXT, WSMsgType.CONTINUATION
 
 
@@ -25,6 +33,7 @@ class Outbox:
     def __init__(self, wire: Wire, mouth: Mouth, websocket: WSTransport) -> None:
         self._loop = asyncio.get_running_loop()
         self._wire, self._mouth, self._websocket = wire, mouth, websocket
+        self._is_client = websocket.is_client_side
         self._senders: list[asyncio.Future[None]] = []
         self._unyielded_bytes = 0
         self._owed_pong: bytes | None = None
@@ -47,11 +56,7 @@ class Outbox:
             raise copy(self._failure)
         if self._wire.is_broken or self._wire.unsent_bytes >= UNSENT_BYTES_MAX:
             return False
-        self._mouth.is_free = len(messages) == 1
-        for message in messages:
-            self._put(message)
-        self._mouth.is_free = False
-        self._mouth.let_go()
+        self._say(messages)
         return True
 
     def ping(self) -> None:
@@ -84,20 +89,36 @@ class Outbox:
     def _control(self, opcode: int, payload: bytes) -> None:
         """Say it ourselves: picows says nothing more once it has found a rule broken."""
         if self._failure is None:
-            mask = os.urandom(4) if self._websocket.is_client_side else b""
+            mask = os.urandom(4) if self._is_client else b""
             self._wire.push(control_frame(opcode, payload, mask=mask))
 
-    def _put(self, message: bytes) -> None:
-        self._unyielded_bytes += len(message)
-        if len(message) <= FRAGMENT_BYTES:
-            self._websocket.send(_TEXT, message)
+    def _say(self, messages: Sequence[bytes]) -> None:
+        """Write them in as few calls as there can be; what is large is not copied."""
+        size = sum(map(len, messages))
+        self._unyielded_bytes += size
+        if self._is_client:
+            self._say_masked(messages)
             return
-        view = memoryview(message)
-        kind = _TEXT
-        for first in range(0, len(message), FRAGMENT_BYTES):
-            last = first + FRAGMENT_BYTES
-            self._websocket.send(kind, view[first:last], last >= len(message))
-            kind = _CONTINUATION
+        parts = text_parts(messages, frame_bytes_max=FRAGMENT_BYTES)
+        if size <= _COPIED_BYTES_MAX * len(messages):
+            self._wire.push(b"".join(parts))
+        else:
+            self._wire.push(*parts)
+
+    def _say_masked(self, messages: Sequence[bytes]) -> None:
+        """Have picows write them: only a client masks what it says, which needs a copy anyway."""
+        self._mouth.is_free = len(messages) == 1
+        for message in messages:
+            if len(message) <= FRAGMENT_BYTES:
+                self._websocket.send(_TEXT, message)
+                continue
+            view, kind = memoryview(message), _TEXT
+            for first in range(0, len(message), FRAGMENT_BYTES):
+                last = first + FRAGMENT_BYTES
+                self._websocket.send(kind, view[first:last], last >= len(message))
+                kind = _CONTINUATION
+        self._mouth.is_free = False
+        self._mouth.let_go()
 
     def _wake(self) -> None:
         for turn in self._senders:

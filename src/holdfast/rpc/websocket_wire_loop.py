@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Protocol
 
 READ_BYTES = 256 * 2**10
 UNSENT_BYTES_MAX = 256 * 2**10
+
+_PARTS_AT_ONCE = 512  # of one call: the kernel takes twice as many
 
 
 class Reader(Protocol):
@@ -55,20 +60,14 @@ class Wire:
         self._loop = asyncio.get_running_loop()
         self._socket, self._ear = connection, ear
         self._reader: Reader | None = None
-        self._unsent = bytearray()
+        self._unsent: deque[memoryview] = deque()
         self._ends_after_unsent = False
+        self.fd = connection.fileno()
+        """The socket's descriptor; negative once it is released."""
+        self.unsent_bytes = 0
+        """How much the kernel has not taken yet."""
         self.is_reading = False
         self.is_broken = False
-
-    @property
-    def fd(self) -> int:
-        """The socket's descriptor; negative once it is released."""
-        return self._socket.fileno()
-
-    @property
-    def unsent_bytes(self) -> int:
-        """How much the kernel has not taken yet."""
-        return len(self._unsent)
 
     def read_on(self, reader: Reader | None = None) -> None:
         """Read from now on: for this reader, or for the one of before."""
@@ -88,30 +87,14 @@ class Wire:
         self._reader = None
         self.read_on()
 
-    def push(self, data: bytes) -> None:
-        """Write at once, or keep what the kernel does not take."""
+    def push(self, *parts: bytes | memoryview) -> None:
+        """Write parts at once, in order; what the kernel does not take is kept, not copied."""
         if self._unsent:
-            self._unsent += data
+            self._keep(parts)
         elif self.fd >= 0 and not self.is_broken:
-            sent = self._send(data)
-            if sent < len(data):
-                self._keep(memoryview(data)[sent:])
-
-    def push_both(self, head: bytes, body: bytes | memoryview) -> None:
-        """Write a head and a large body, which is not copied if the kernel takes it."""
-        if self._unsent or self.is_broken:
-            self.push(b"".join((head, body)))
-            return
-        try:
-            sent = self._socket.sendmsg((head, body))
-        except OSError:
-            sent = 0  # whether it waits or is broken: writing again tells
-        if sent < len(head):
-            self.push(head[sent:])
-            sent = len(head)
-        rest = memoryview(body)[sent - len(head) :]
-        if rest and not self.is_broken:
-            self._keep(rest)
+            sent = self._send(parts)
+            if sent is not None:
+                self._keep(_after(parts, sent))
 
     def end_writing(self) -> None:
         """Let the other side read our end, after all that was written."""
@@ -128,6 +111,7 @@ class Wire:
             self.pause()
             self._forget()
             self._socket.close()
+            self.fd = -1
 
     def _readable(self) -> None:
         try:
@@ -149,34 +133,58 @@ class Wire:
             self._ear.took()
 
     def _writable(self) -> None:
-        sent = self._send(self._unsent)
-        if sent == len(self._unsent):
-            self._forget()
-            if self._ends_after_unsent:
-                self.end_writing()
-        else:
-            del self._unsent[:sent]
-        if len(self._unsent) < UNSENT_BYTES_MAX:
+        sent = self._send(tuple(islice(self._unsent, _PARTS_AT_ONCE)))
+        if sent is not None:
+            self._took(sent)
+        if not self._unsent and self._ends_after_unsent:
+            self.end_writing()
+        if self.unsent_bytes < UNSENT_BYTES_MAX:
             self._ear.flowed()
 
-    def _send(self, data: bytes | bytearray) -> int:
-        """Give the kernel what it takes now; a side that is gone takes everything."""
+    def _send(self, parts: Sequence[bytes | memoryview]) -> int | None:
+        """Give the kernel what it takes now; None, with nothing left, if the other side is gone."""
         try:
-            return self._socket.send(data)
+            if len(parts) == 1:
+                return self._socket.send(parts[0])
+            return self._socket.sendmsg(parts[:_PARTS_AT_ONCE])
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
             self.is_broken = True
+            self._forget()
             # Not now: whoever is sending must not find the ground gone.
             self._loop.call_soon(self._ear.broke, str(error.strerror).lower())
-            return len(data)
+            return None
 
-    def _keep(self, rest: bytes | memoryview) -> None:
+    def _took(self, sent: int) -> None:
+        """Take note that so much of what was kept has left."""
+        self.unsent_bytes -= sent
+        while self._unsent and sent >= len(self._unsent[0]):
+            sent -= len(self._unsent.popleft())
+        if sent:
+            self._unsent[0] = self._unsent[0][sent:]
         if not self._unsent:
+            self._loop.remove_writer(self._socket)
+
+    def _keep(self, parts: Iterable[bytes | memoryview]) -> None:
+        had_unsent = bool(self._unsent)
+        for part in parts:
+            if part:
+                self._unsent.append(memoryview(part))
+                self.unsent_bytes += len(part)
+        if self._unsent and not had_unsent:
             self._loop.add_writer(self._socket, self._writable)
-        self._unsent += rest
 
     def _forget(self) -> None:
         if self._unsent:
             self._loop.remove_writer(self._socket)
             self._unsent.clear()
+            self.unsent_bytes = 0
+
+
+def _after(parts: Iterable[bytes | memoryview], count: int) -> Iterable[bytes | memoryview]:
+    """What follows so many bytes of these parts."""
+    for part in parts:
+        if count < len(part):
+            yield memoryview(part)[count:] if count else part
+        count = max(0, count - len(part))

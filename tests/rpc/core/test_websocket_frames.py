@@ -19,6 +19,7 @@ from holdfast.rpc.core.websocket_frames import (
     Violation,
     close_payload,
     control_frame,
+    text_parts,
 )
 
 Frame = tuple[int, bytes, bool]
@@ -119,3 +120,29 @@ def test_control_frame(opcode: int, payload: bytes, mask: bytes, expected: bytes
 def test_a_long_reason_is_cut_between_two_characters() -> None:
     assert close_payload(1000) == b"\x03\xe8"
     assert close_payload(1002, "ä" * 100) == b"\x03\xea" + ("ä" * 61).encode()
+
+
+@pytest.mark.parametrize(
+    ("message", "frames"),
+    [
+        (b"", [b"\x81\x00"]),
+        (b"x" * 125, [b"\x81\x7d" + b"x" * 125]),
+        (b"x" * 126, [b"\x81\x7e\x00\x7e" + b"x" * 126]),
+        (b"x" * 65535, [b"\x81\x7e\xff\xff" + b"x" * 65535]),
+        (b"x" * 65536, [b"\x81\x7f" + (65536).to_bytes(8) + b"x" * 65536]),
+        (
+            b"x" * 140_000 + b"y",
+            [
+                b"\x01\x7f" + (70_000).to_bytes(8) + b"x" * 70_000,
+                b"\x00\x7f" + (70_000).to_bytes(8) + b"x" * 70_000,
+                b"\x80\x01y",
+            ],
+        ),
+    ],
+    ids=["nothing", "short", "not so short", "nearly long", "long", "in fragments"],
+)
+def test_a_text_is_said_by_a_server_as_the_rules_want_it(
+    message: bytes, frames: list[bytes]
+) -> None:
+    parts = text_parts([message, b"{}"], frame_bytes_max=70_000)
+    assert b"".join(parts) == b"".join((*frames, b"\x81\x02{}"))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from dataclasses import dataclass
+from struct import Struct
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 CONTROL_BYTES_MAX = 125
 
 PROTOCOL_BROKEN, TEXT_BROKEN, TOO_LARGE = 1002, 1007, 1009
 
+_FINAL = 0x80
+_SHORT, _LONG = Struct("!BBH"), Struct("!BBQ")
 _utf8 = codecs.getincrementaldecoder("utf-8")
 
 
@@ -27,7 +31,7 @@ NOT_UTF8 = Violation(TEXT_BROKEN, "a text is not UTF-8")
 def control_frame(opcode: int, payload: bytes, *, mask: bytes) -> bytes:
     """A control frame as it looks on the wire; a server has no mask."""
     assert len(payload) <= CONTROL_BYTES_MAX
-    head = bytes((0x80 | opcode, (0x80 if mask else 0) | len(payload)))
+    head = bytes((_FINAL | opcode, (0x80 if mask else 0) | len(payload)))
     if not mask:
         return head + payload
     masked = bytes(byte ^ mask[place % 4] for place, byte in enumerate(payload))
@@ -38,6 +42,35 @@ def close_payload(code: int, reason: str = "") -> bytes:
     """What a close frame says; a reason that is too long is cut, between two characters."""
     said = reason.encode()[: CONTROL_BYTES_MAX - 2].decode(errors="ignore")
     return code.to_bytes(2) + said.encode()
+
+
+def text_parts(messages: Iterable[bytes], *, frame_bytes_max: int) -> list[bytes | memoryview]:
+    """Texts as they look on the wire when a server says them: heads, and what belongs to each.
+
+    What is too large for one frame is fragmented. No message is copied, nor looked at: who says
+    it has made it of characters.
+    """
+    parts: list[bytes | memoryview] = []
+    for message in messages:
+        size = len(message)
+        if size <= frame_bytes_max:
+            parts += (_head(_FINAL | TEXT, size), message)
+            continue
+        view, opcode = memoryview(message), TEXT
+        for first in range(0, size, frame_bytes_max):
+            part = view[first : first + frame_bytes_max]
+            is_last = first + frame_bytes_max >= size
+            parts += (_head(_FINAL | opcode if is_last else opcode, len(part)), part)
+            opcode = CONTINUATION
+    return parts
+
+
+def _head(first: int, size: int) -> bytes:
+    if size <= CONTROL_BYTES_MAX:
+        return bytes((first, size))
+    if size < 2**16:
+        return _SHORT.pack(first, 126, size)
+    return _LONG.pack(first, 127, size)
 
 
 class Assembly:
