@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec import retention_loop
+from holdfast.exec import retention_loop, source
 from holdfast.exec.model import Closed, Exited, Output
 from holdfast.exec.orders import Terminal
 from holdfast.exec.retention_loop import Retention
@@ -143,18 +143,52 @@ async def test_a_process_waits_while_somebody_has_still_to_be_told(tmp_path: Pat
         assert (await closed(retention)).first_retained > 1
 
 
+@pytest.mark.promise("X11")
+async def test_a_process_is_slowed_down_and_not_stopped_by_one_who_is_far_behind(
+    tmp_path: Path,
+) -> None:
+    size, ahead, step, wait = 24 * 2**20, 2 * 2**20, 2**20, 0.005
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", f"head -c {size} /dev/zero; exit 3"))
+        retention = retained(tmp_path, kept)
+        retention.keep_from(1)
+        begin = anyio.current_time()
+        await closed(retention)
+
+        # In the way there are the pipe, too, and what is drawn before and after the waiting.
+        assert anyio.current_time() - begin >= ((size - ahead) // step - 3) * wait
+        *pieces, exited, end = retention.events(0, None)
+        assert sum(len(each.data) for each in pieces if isinstance(each, Output)) == size
+        assert (exited, end) == (Exited(len(pieces) + 1, 3), Closed(len(pieces) + 2))
+
+
+async def test_one_who_is_not_far_behind_slows_nobody_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention_loop, "_AHEAD_WAIT", 3600.0)
+    size = 24 * 2**20
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", f"head -c {size} /dev/zero"))
+        retention = retained(tmp_path, kept)
+        retention.keep_from(1)
+        while not retention.is_closed:
+            await news(retention)
+            retention.keep_from(retention.next_seq)
+        assert len(output(retention)) == size
+
+
 async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refusals = [OSError(errno.ENOSPC, "full")] * 2
 
-    def full(source: int, file: int, offset: int) -> int | None:
+    def full(pipe: int, file: int, offset: int) -> int | None:
         if refusals:
             raise refusals.pop()
-        return working(source, file, offset)
+        return working(pipe, file, offset)
 
-    working = retention_loop.move
-    monkeypatch.setattr(retention_loop, "move", full)
+    working = source.move
+    monkeypatch.setattr(source, "move", full)
     monkeypatch.setattr(retention_loop, "_TRY_AGAIN", 0.05)
     async with keeping_in(tmp_path) as keeping:
         kept = await keeping.start(shell("k", "echo word; exit 1"))

@@ -16,7 +16,7 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from holdfast.exec import retention_loop
+from holdfast.exec import source
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import Closed, Event, Exited, Output
@@ -156,7 +156,7 @@ def _torn(events: list[Event], key: str, lines: int) -> list[str]:
 
 def main(state: Path, processes: int, lines: int, habits: list[str]) -> None:
     if "read-then-append" in habits:
-        setattr(retention_loop, "move", read_then_append)  # noqa: B010  # mypy: it is a plant
+        setattr(source, "move", read_then_append)  # noqa: B010  # mypy: it is a plant
     asyncio.run(keep(state, processes, lines))
 
 

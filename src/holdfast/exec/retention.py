@@ -26,6 +26,7 @@ from holdfast.exec.core.index import (
     Record,
     covering,
     first_within,
+    read_cost,
     read_header,
     read_record,
     recover,
@@ -34,6 +35,7 @@ from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.wire import Stream
 
 MOVE_BYTES_MAX = 2**20
+STEPS = 16  # in which the oldest is dropped: each a sixteenth of the limit
 
 _RECORDS_AT_ONCE = 128
 _KEEP_SIZE_AND_PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
@@ -105,6 +107,10 @@ class Retained:
         """How many bytes are kept, those of the index included."""
         return self.position.cost - self._dropped_cost
 
+    def cost_from(self, seq: int) -> int:
+        """How many bytes are kept from a number on, which is kept, those of the index included."""
+        return self.position.cost - self._cost_before(max(seq, self.first))
+
     def place(self, stream: int) -> tuple[int, int]:
         """The file of a stream, and where its next output goes."""
         return self._files[stream], self._sizes[stream]
@@ -157,6 +163,7 @@ class Retained:
         most = self.position.next_seq if before is None else before
         if most <= self.first:
             return
+        step = max(1, bytes_max // STEPS)
         first = first_within(bytes_max, self.position, (self.first, most), self._cost_before)
         if first > self.first:
             self._write_header(replace(self._header, first=first))
@@ -164,8 +171,10 @@ class Retained:
             assert record is not None, "the newest record is kept"
             self._dropped_cost = record.cost
             for stream, file in enumerate(self._files):
-                _punch(file, self._punched[stream], record.starts[stream])
-                self._punched[stream] = record.starts[stream]
+                # In large steps, for the page cache is kept in large pieces, too.
+                end = record.starts[stream] // step * step
+                _punch(file, self._punched[stream], end)
+                self._punched[stream] = end
             _punch(self._index, RECORD_BYTES, first * RECORD_BYTES)
 
     def close(self) -> None:
@@ -203,9 +212,7 @@ class Retained:
     def _cost_before(self, seq: int) -> int:
         if seq >= self.position.next_seq:
             return self.position.cost
-        record = self._record_at(seq)
-        assert record is not None, f"record {seq} is kept"
-        return record.cost
+        return read_cost(os.pread(self._index, RECORD_BYTES, seq * RECORD_BYTES), seq)
 
     def _event(self, record: Record) -> Event:
         match record.kind:

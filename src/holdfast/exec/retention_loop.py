@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
+from holdfast.exec.core.index import CHUNK_BYTES_MAX
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import Event, Output
-from holdfast.exec.retention import Retained, move, move_terminal, widen
+from holdfast.exec.retention import STEPS, Retained
+from holdfast.exec.source import Source, sources_of
 from holdfast.failures import Failure
 from holdfast.world import disk_failure
 
@@ -18,8 +19,8 @@ BYTES_MAX = 64 * 2**20
 
 _EVENTS_MAX = 4096
 _TRY_AGAIN = 1.0
-_FULL = 64 * 2**10  # what a pipe holds unless it was told otherwise
-_SLACK = 16  # the oldest are dropped a sixteenth of the limit at a time
+_AHEAD_BYTES = 2 * 2**20  # of whoever is told: so much stays in the caches of the processor
+_AHEAD_WAIT = 0.005
 
 
 class Retention:
@@ -39,6 +40,7 @@ class Retention:
         self._listeners: list[Callable[[], None]] = []
         self._is_drawing = False
         self._timer: asyncio.TimerHandle | None = None
+        self._step: asyncio.TimerHandle | None = None
         self.stalled: Failure | None = None
 
     @classmethod
@@ -50,7 +52,7 @@ class Retention:
         if kept is None:
             return cls(Retained.found(directory), [], bytes_max)._begun()
         retained = Retained(directory, kept.streams)
-        retention = cls(retained, _sources(kept), bytes_max)._begun()
+        retention = cls(retained, sources_of(kept), bytes_max)._begun()
         kept.on_exit(retention._exited)
         return retention
 
@@ -99,7 +101,11 @@ class Retention:
 
         The first piece of output is always there, then those that `bytes_max` has room for.
         """
-        return list(self._retained.events(after_seq, bytes_max, count_max))
+        return list(self.each(after_seq, bytes_max, count_max=count_max))
+
+    def each(self, after_seq: int, bytes_max: int | None, *, count_max: int) -> Iterator[Event]:
+        """The same, each read when it is asked for, which must be at once."""
+        return self._retained.events(after_seq, bytes_max, count_max)
 
     def chunks(self, after_seq: int, bytes_max: int | None) -> list[Output]:
         """The same without exit and close, and as many as there are."""
@@ -122,6 +128,7 @@ class Retention:
         """Let go of every descriptor; the files stay. May be called again."""
         if self._timer is not None:
             self._timer.cancel()
+        self._go_at_once()
         for source in self._sources:
             self._stop(source)
         self._retained.close()
@@ -147,7 +154,7 @@ class Retention:
         self._work(self._note_exit)
 
     def _note_exit(self) -> None:
-        if self._is_drawing:
+        if self._is_drawing or self._step is not None:
             for source in self._sources:
                 self._draw(source)  # what it said before its end comes before its end
         self._note_end()
@@ -200,19 +207,45 @@ class Retention:
                 self._retained.note_closed()
 
     def _make_room(self) -> None:
-        """Drop the oldest at the limit; where that is not allowed, draw no more until it is."""
-        limit = self._bytes_max + self._bytes_max // _SLACK
+        """Drop the oldest at the limit; where that is not allowed, draw no more until it is.
+
+        Whoever is told of the output is not left far behind: what it takes then is still at hand,
+        and it can take it while we wait. If it does not, drawing goes on, a step at a time.
+        """
+        self._go_at_once()
+        limit = self._bytes_max + self._bytes_max // STEPS
         if self._retained.cost > limit:
             self._retained.drop(self._bytes_max, before=self._needed)
         if self._retained.cost > limit and self._needed is not None:
             self._pause()
+        elif self._is_far_ahead():
+            self._pause()
+            self._step = self._loop.call_later(_AHEAD_WAIT, self._work, self._draw_a_step)
         elif not self._is_drawing:
             self._is_drawing = True
             for source in self._sources:
                 if not source.is_ended:
                     self._loop.add_reader(source.fd, self._readable, source)
 
+    def _is_far_ahead(self) -> bool:
+        seq = self._needed
+        if seq is None or (self.next_seq - seq) * CHUNK_BYTES_MAX < _AHEAD_BYTES:
+            return False
+        return self._retained.cost_from(seq) > _AHEAD_BYTES
+
+    def _draw_a_step(self) -> None:
+        for source in self._sources:
+            self._draw(source)
+        self._make_room()
+
+    def _go_at_once(self) -> None:
+        if self._step is not None:
+            self._step.cancel()
+            self._step = None
+
     def _pause(self) -> None:
+        if not self._is_drawing:
+            return
         self._is_drawing = False
         for source in self._sources:
             if not source.is_ended:
@@ -222,65 +255,3 @@ class Retention:
         if not source.is_ended:
             self._loop.remove_reader(source.fd)
             source.close()
-
-
-class Source:
-    """One stream of a process: a pipe whose content goes into a file."""
-
-    has_stages = False
-
-    def __init__(self, fd: int, stream: int) -> None:
-        self.fd, self.stream = fd, stream
-        self.is_ended = self._is_wide = False
-        os.set_blocking(fd, False)
-
-    def move(self, file: int, offset: int) -> int | None:
-        """Move what is there; None if there is nothing now, 0 if there never will be."""
-        moved = move(self.fd, file, offset)
-        if moved is not None and moved >= _FULL and not self._is_wide:
-            self._is_wide = True
-            widen(self.fd)
-        return moved
-
-    def close(self) -> None:
-        """Let go of it."""
-        self.is_ended = True
-        os.close(self.fd)
-
-
-class TerminalSource(Source):
-    """A terminal, whose output can only be moved into a pipe, and from there into a file.
-
-    That pipe is the keeper's, so that what is in it survives us; it is always emptied first.
-    """
-
-    has_stages = True
-
-    def __init__(self, master: int, pipe_out: int, pipe_in: int) -> None:
-        super().__init__(master, stream=0)
-        self._pipe_out, self._pipe_in = pipe_out, pipe_in
-        os.set_blocking(pipe_out, False)
-        os.set_blocking(pipe_in, False)
-
-    def move(self, file: int, offset: int) -> int | None:
-        """Move what is in the pipe; if that is empty, what the terminal has for it, too."""
-        moved = move(self._pipe_out, file, offset)
-        if moved is not None:
-            return moved
-        shown = move_terminal(self.fd, self._pipe_in)
-        return move(self._pipe_out, file, offset) if shown else shown
-
-    def close(self) -> None:
-        super().close()
-        os.close(self._pipe_out)
-        os.close(self._pipe_in)
-
-
-def _sources(kept: Kept) -> list[Source]:
-    """The output of a process, from now on ours to take; the terminal itself stays shared."""
-    if kept.is_terminal:
-        master, ends = kept.copy("pty"), (kept.take("pipe_out"), kept.take("pipe_in"))
-        assert master is not None and ends[0] is not None and ends[1] is not None, "it is new"
-        return [TerminalSource(master, ends[0], ends[1])]
-    taken = [kept.take(stream) for stream in kept.streams]
-    return [Source(fd, stream) for stream, fd in enumerate(taken) if fd is not None]

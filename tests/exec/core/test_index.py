@@ -51,7 +51,7 @@ def test_a_header_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", OUT.pack()[:-1], bytes(RECORD_BYTES), replace(OUT, seq=2).pack(), b"x" * RECORD_BYTES],
+    [b"", OUT.pack()[:-1], bytes(RECORD_BYTES), OUT._replace(seq=2).pack(), b"x" * RECORD_BYTES],
     ids=["nothing", "torn", "hole", "of another place", "noise"],
 )
 def test_what_is_not_this_record_is_none(data: bytes) -> None:

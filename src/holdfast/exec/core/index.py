@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import NamedTuple
 from zlib import crc32
 
 RECORD_BYTES = 32
@@ -19,6 +20,7 @@ CHUNK_BYTES_MAX = 64 * 2**10
 _FORMAT = b"HFX1"
 _HEADER = struct.Struct("<4sQQi4x")
 _RECORD = struct.Struct("<QQIiBB2x")
+_STARTS = struct.Struct("<QQ")
 _SUM = struct.Struct("<I")
 
 
@@ -28,6 +30,9 @@ class Kind(IntEnum):
     OUTPUT = 1
     EXITED = 2
     CLOSED = 3
+
+
+_OUTPUT = int(Kind.OUTPUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +49,7 @@ class Header:
         return body + _summed(body, 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(NamedTuple):
     """One event of a process: a piece of output, its exit, or that all has been said.
 
     `starts` is how long both streams were before it; a terminal has one stream, the first.
@@ -73,12 +77,22 @@ class Record:
     @property
     def cost(self) -> int:
         """How many bytes everything before it takes, its own place in the index included."""
-        return sum(self.starts) + self.seq * RECORD_BYTES
+        return cost_before(self.seq, self.starts)
 
     def pack(self) -> bytes:
         """The record as it stands in the file; its number is in the sum and in its place."""
         body = _RECORD.pack(*self.starts, self.length, self.status, self.kind, self.stream)
         return body + _summed(body, self.seq)
+
+
+def cost_before(seq: int, starts: tuple[int, int]) -> int:
+    """How many bytes everything before a record takes, its own place in the index included."""
+    return starts[0] + starts[1] + seq * RECORD_BYTES
+
+
+def read_cost(data: bytes, seq: int) -> int:
+    """The cost of the record `seq` that these bytes are: the same, at a glance."""
+    return cost_before(seq, _STARTS.unpack_from(data))
 
 
 def read_header(data: bytes) -> Header | None:
@@ -121,7 +135,7 @@ class Position:
     @property
     def cost(self) -> int:
         """How many bytes everything takes that there has ever been."""
-        return sum(self.covered) + self.next_seq * RECORD_BYTES
+        return cost_before(self.next_seq, self.covered)
 
     def after(self, record: Record) -> Position:
         """How far it has come with one more record."""
@@ -169,15 +183,24 @@ def recover(
 def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Position]:
     """Records for all output that is in the files and not in the index, and how far they go."""
     seq, covered = position.next_seq, list(position.covered)
-    records = bytearray()
+    records: list[bytes] = []
     for stream, size in enumerate(sizes):
         while covered[stream] < size:
             length = min(CHUNK_BYTES_MAX, size - covered[stream])
             # A thousand times a second when output pours: as `Record.pack`, without the record.
-            body = _RECORD.pack(*covered, length, 0, Kind.OUTPUT, stream)
-            records += body + _summed(body, seq)
+            body = _RECORD.pack(*covered, length, 0, _OUTPUT, stream)
+            records += (body, _summed(body, seq))
             seq, covered[stream] = seq + 1, covered[stream] + length
-    return bytes(records), replace(position, next_seq=seq, covered=(covered[0], covered[1]))
+    if not records:
+        return b"", position
+    after = Position(
+        next_seq=seq,
+        covered=(covered[0], covered[1]),
+        exit_seq=position.exit_seq,
+        exit_status=position.exit_status,
+        is_closed=position.is_closed,
+    )
+    return b"".join(records), after
 
 
 def first_within(

@@ -16,7 +16,7 @@ import anyio.lowlevel
 import msgspec
 import pybase64
 
-from holdfast.exec.core.credit import Credit
+from holdfast.exec.core.credit import EVENTS_MAX, Credit
 from holdfast.exec.core.reach import Reach
 from holdfast.exec.model import Event, Exited, Output
 from holdfast.exec.server.process import Process
@@ -25,7 +25,7 @@ from holdfast.exec.wire import Exited as ExitedNews
 from holdfast.failures import Failure
 from holdfast.rpc import Transport
 
-_BATCH_BYTES = 256 * 2**10
+_BATCH_BYTES = 512 * 2**10
 _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
 _COME_BACK_LONGEST = 30.0  # seconds that what a client has not taken is kept for it
 
@@ -160,19 +160,20 @@ class Pump:
         kept, credit = watch.process.retention, watch.credit
         if watch.cursor is None:
             return []
-        if credit is None:
-            events = kept.events(watch.cursor - 1, bytes_max)
-        elif credit.bytes_left:
-            room = min(bytes_max, credit.bytes_left)
-            events = kept.events(watch.cursor - 1, room, count_max=credit.events_left)
-            credit.tell(events)
-        else:
-            return self._early_exit(watch)
-        if events:
-            watch.cursor = events[-1].seq + 1
-            if watch.cursor < kept.next_seq:
-                self._due[watch] = None
-        return [_message(watch, event) for event in events]
+        room, count = bytes_max, EVENTS_MAX
+        if credit is not None:
+            room, count = min(bytes_max, credit.bytes_left), credit.events_left
+            if not room:
+                return self._early_exit(watch)
+        messages: list[bytes] = []
+        for event in kept.each(watch.cursor - 1, room, count_max=count):
+            messages.append(_message(watch, event))
+            watch.cursor = event.seq + 1
+            if credit is not None:
+                credit.tell((event,))
+        if messages and watch.cursor < kept.next_seq:
+            self._due[watch] = None
+        return messages
 
     def _early_exit(self, watch: _Watch) -> list[bytes]:
         """The end of a process whose output nobody takes: who waits for it need not read all."""

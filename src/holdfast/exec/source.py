@@ -1,0 +1,72 @@
+"""The streams of one process, each of which the kernel moves into a file."""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.exec.kept import Kept
+from holdfast.exec.retention import move, move_terminal, widen
+
+_FULL = 64 * 2**10  # what a pipe holds unless it was told otherwise
+
+
+class Source:
+    """One stream of a process: a pipe whose content goes into a file."""
+
+    has_stages = False
+
+    def __init__(self, fd: int, stream: int) -> None:
+        self.fd, self.stream = fd, stream
+        self.is_ended = self._is_wide = False
+        os.set_blocking(fd, False)
+
+    def move(self, file: int, offset: int) -> int | None:
+        """Move what is there; None if there is nothing now, 0 if there never will be."""
+        moved = move(self.fd, file, offset)
+        if moved is not None and moved >= _FULL and not self._is_wide:
+            self._is_wide = True
+            widen(self.fd)
+        return moved
+
+    def close(self) -> None:
+        """Let go of it."""
+        self.is_ended = True
+        os.close(self.fd)
+
+
+class TerminalSource(Source):
+    """A terminal, whose output can only be moved into a pipe, and from there into a file.
+
+    That pipe is the keeper's, so that what is in it survives us; it is always emptied first.
+    """
+
+    has_stages = True
+
+    def __init__(self, master: int, pipe_out: int, pipe_in: int) -> None:
+        super().__init__(master, stream=0)
+        self._pipe_out, self._pipe_in = pipe_out, pipe_in
+        os.set_blocking(pipe_out, False)
+        os.set_blocking(pipe_in, False)
+
+    def move(self, file: int, offset: int) -> int | None:
+        """Move what is in the pipe; if that is empty, what the terminal has for it, too."""
+        moved = move(self._pipe_out, file, offset)
+        if moved is not None:
+            return moved
+        shown = move_terminal(self.fd, self._pipe_in)
+        return move(self._pipe_out, file, offset) if shown else shown
+
+    def close(self) -> None:
+        super().close()
+        os.close(self._pipe_out)
+        os.close(self._pipe_in)
+
+
+def sources_of(kept: Kept) -> list[Source]:
+    """The output of a process, from now on ours to take; the terminal itself stays shared."""
+    if kept.is_terminal:
+        master, ends = kept.copy("pty"), (kept.take("pipe_out"), kept.take("pipe_in"))
+        assert master is not None and ends[0] is not None and ends[1] is not None, "it is new"
+        return [TerminalSource(master, ends[0], ends[1])]
+    taken = [kept.take(stream) for stream in kept.streams]
+    return [Source(fd, stream) for stream, fd in enumerate(taken) if fd is not None]
