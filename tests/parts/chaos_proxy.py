@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -26,6 +26,7 @@ class Link:
     near: SocketStream  # towards the client
     far: SocketStream  # towards the server
     is_swallowed: bool = False
+    is_hung_up: bool = False  # the server has, and the client does not know
     carried: dict[str, int] = field(default_factory=lambda: {"up": 0, "down": 0})
 
     async def reset(self) -> None:
@@ -44,8 +45,9 @@ class ChaosProxy:
 
     `port`: where the server is. `refuses`: who dials is reset at once. `cut_after`: a link is
     reset when it has carried so many bytes of one direction. `withholds`: the first message of
-    the server of which this is true is lost, and its link reset. `delay`: seconds that each read
-    of the server's side is held back.
+    the server of which this is true is lost, and its link reset. `overtakes`: every message of the
+    server of which this is true is held back until the next one has passed. `delay`: seconds that
+    each read of the server's side is held back.
     """
 
     def __init__(self, port: int) -> None:
@@ -53,6 +55,8 @@ class ChaosProxy:
         self.refuses = False
         self.cut_after: dict[str, float] = {"up": inf, "down": inf}
         self.withholds: Callable[[bytes], bool] | None = None
+        self.overtakes: Callable[[bytes], bool] | None = None
+        self.overtaken = 0
         self.delay = 0.0
         self.links: list[Link] = []
         self.dials = 0
@@ -88,7 +92,8 @@ class ChaosProxy:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._carry, link, "up")
                 await self._carry(link, "down")
-                if link.is_swallowed:  # the server still believes in it
+                if link.is_swallowed:
+                    link.is_hung_up = True
                     await anyio.sleep_forever()
                 tasks.cancel_scope.cancel()
 
@@ -121,36 +126,39 @@ class ChaosProxy:
             await _reset(sink)
 
     def _filtered(self, frames: _Frames, data: bytes) -> bytes:
-        if self.withholds is None and not frames.is_in_use:
+        if self.withholds is None and self.overtakes is None and not frames.is_in_use:
             return data
-        kept, withheld = frames.filter(data, self.withholds)
-        if withheld:
-            self.withholds, frames.is_withheld = None, True
-        return kept
+        passed = b""
+        for frame in frames.feed(data):
+            if self.withholds is not None and self.withholds(frame):
+                self.withholds, frames.is_withheld = None, True
+            elif not frames.held and self.overtakes is not None and self.overtakes(frame):
+                frames.held = frame
+            else:
+                self.overtaken += bool(frames.held)
+                passed += frame + frames.held
+                frames.held = b""
+        return passed
 
 
 class _Frames:
-    """Whole frames of a server, which does not mask them; begins after the HTTP answer."""
+    """Whole frames of a server, which does not mask them; the HTTP answer counts as one."""
 
     def __init__(self) -> None:
         self._buffer = b""
+        self.held = b""
         self.is_in_use = False
         self.is_withheld = False
 
-    def filter(self, data: bytes, withholds: Callable[[bytes], bool] | None) -> tuple[bytes, bool]:
+    def feed(self, data: bytes) -> Iterator[bytes]:
         self.is_in_use = True
-        kept, withheld = b"", False
         if data.startswith(b"HTTP/1.1 101"):
             head, end, data = data.partition(b"\r\n\r\n")
-            kept = head + end
+            yield head + end
         self._buffer += data
         while (size := _frame_size(self._buffer)) is not None and size <= len(self._buffer):
             frame, self._buffer = self._buffer[:size], self._buffer[size:]
-            if withholds is not None and not withheld and withholds(frame):
-                withheld = True
-            else:
-                kept += frame
-        return kept, withheld
+            yield frame
 
 
 def _frame_size(data: bytes) -> int | None:
