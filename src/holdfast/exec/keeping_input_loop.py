@@ -57,10 +57,18 @@ class Input:
         self._pending_bytes = 0
 
     @classmethod
-    def open(cls, directory: Path, kept: Kept) -> Self:
-        """The input of a new process, or of one that a former server wrote to."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        file = os.open(directory / "writes", flags, 0o600)
+    def open(cls, directory: Path, kept: Kept) -> Self | None:
+        """The input of a new process, or of one that a former server wrote to, if it has any.
+
+        What was written before is known even if nothing can be written any more.
+        """
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if kept.takes_input else 0)
+        try:
+            file = os.open(f"{directory}/writes", flags, 0o600)
+        except FileNotFoundError:
+            if kept.takes_input:
+                raise
+            return None
         return cls(file, kept)
 
     async def write(self, write_id: str, data: bytes) -> Written:

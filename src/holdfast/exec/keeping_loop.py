@@ -48,6 +48,7 @@ class Keeping:
         self._kept: dict[str, Kept] = {}
         self._asked: deque[_Question] = deque()
         self._outgoing: deque[Message] = deque()
+        self._is_blocked = False
         self._room = asyncio.Semaphore(_ASKS_MAX)
         self._number = 0
         self._lost: asyncio.Future[KeeperLost] = self._loop.create_future()
@@ -160,12 +161,15 @@ class Keeping:
                 send(self._connection, self._outgoing[0])
                 self._outgoing.popleft()
         except BlockingIOError:
+            self._is_blocked = True
             self._loop.add_writer(self._connection.fileno(), self._flush)
             return
         except OSError as error:
             self._die(str(error.strerror).lower())
             return
-        self._loop.remove_writer(self._connection.fileno())
+        if self._is_blocked:
+            self._is_blocked = False
+            self._loop.remove_writer(self._connection.fileno())
 
     def _hear(self) -> None:
         try:

@@ -33,6 +33,11 @@ class Kept:
         """Where its output comes from."""
         return (Stream.PTY,) if self.is_terminal else (Stream.STDOUT, Stream.STDERR)
 
+    @property
+    def takes_input(self) -> bool:
+        """Whether anything can be written to it, as far as its keeper knew when it was asked."""
+        return self.is_terminal or "stdin" in self._holds
+
     def take(self, name: str) -> int | None:
         """One descriptor by its name in the protocol (`stdin`, …), for the caller to close."""
         return self._holds.pop(name, None)

@@ -71,16 +71,18 @@ async def housed(
     """Run the inside of a server; at its end all processes end, unless they are to be left."""
     records = Records(state, SystemDisk())
     records.prepare()
-    workshop = Workshop(
-        keeping=await Keeping.open(state),
-        records=records,
-        clock=SystemClock(),
-        fresh_key=lambda: uuid4().hex,
-        own_environment=environment or {},
-        retention_bytes_max=retention_bytes_max,
-    )
+    keeping = await Keeping.open(state)
     with Hands() as hands:
-        plane = Plane(workshop, policy or Policy(), hands)
+        workshop = Workshop(
+            keeping=keeping,
+            records=records,
+            hands=hands,
+            clock=SystemClock(),
+            fresh_key=lambda: uuid4().hex,
+            own_environment=environment or {},
+            retention_bytes_max=retention_bytes_max,
+        )
+        plane = Plane(workshop, policy or Policy())
         try:
             await plane.adopt()
             async with anyio.create_task_group() as tasks:

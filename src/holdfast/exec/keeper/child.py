@@ -32,7 +32,11 @@ from holdfast.exec.keeper.protocol import (
 GIVEN_LIMIT = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 _SHELL = "/bin/sh"
-_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+_TAMPERED = {signal.SIGPIPE, signal.SIGXFSZ, signal.SIGHUP}  # by Python, and by ourselves
+# What we ignore would be ignored by a child; what we handle, its start resets by itself.
+_IGNORED = _TAMPERED | {
+    number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN
+}
 _SIZE_MAX = 2**16 - 1
 
 
@@ -197,7 +201,7 @@ def _spawn(
         file_actions=actions,
         setsid=True,
         setsigmask=(),
-        setsigdef=_SIGNALS,
+        setsigdef=_IGNORED,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
@@ -17,7 +16,6 @@ from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.kept import Kept
 from holdfast.exec.place import Place
 from holdfast.exec.retention_loop import Retention
-from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.process import Process
 from holdfast.exec.server.processes import Processes, Workshop
 from holdfast.exec.server.records import ProcessRecord, SessionRecord
@@ -66,8 +64,8 @@ class Plane:
     None of those that attach or detach waits for anything, so no two of them mix.
     """
 
-    def __init__(self, workshop: Workshop, policy: Policy, hands: Hands) -> None:
-        self._workshop, self._policy, self._hands = workshop, policy, hands
+    def __init__(self, workshop: Workshop, policy: Policy) -> None:
+        self._workshop, self._policy = workshop, policy
         self._place = Place()
         self._sessions: dict[str, Session] = {}
 
@@ -97,7 +95,7 @@ class Plane:
     async def begin(self, owner: Owner) -> Session:
         """A new session, written down before anybody hears of it."""
         record = SessionRecord(str(uuid4()), self._place.name)
-        await self._hands.do(lambda: self._workshop.records.keep_session(record))
+        await self._workshop.hands.do(lambda: self._workshop.records.keep_session(record))
         session = self._session(record.id, Attached(owner.number))
         session.owner = owner
         return session
@@ -176,16 +174,13 @@ class Plane:
         directory = self._workshop.records.directory(record.key)
         limit = self._workshop.retention_bytes_max
         retention = Retention.open(directory, kept, bytes_max=limit)
-        process = Process(record, kept=kept, retention=retention, stdin=_input(directory, kept))
+        stdin = None if kept is None else Input.open(directory, kept)
+        process = Process(record, kept=kept, retention=retention, stdin=stdin)
         if kept is None:
             process.lose("the process ended while no server was there to see how")
         return process.ends_with(self._workshop.keeping)
 
     async def _forget(self, session: Session) -> None:
         self._sessions.pop(session.id, None)
-        await session.processes.end()
         self._workshop.records.forget_session(session.id)
-
-
-def _input(directory: Path, kept: Kept | None) -> Input | None:
-    return None if kept is None else Input.open(directory, kept)
+        await session.processes.end()

@@ -131,12 +131,11 @@ class Process:
             self.retention.lose(_LOST_STATUS)
 
     async def forget(self) -> None:
-        """End it if it runs, and remove all that is known about it."""
+        """End it if it runs, and let go of it for ever."""
         if self._kept is not None:
             with suppress(KeeperLost):  # then it is gone already
                 await self._kept.forget()
         self.release()
-        self.retention.remove()
 
     def release(self) -> None:
         """Let go of it without ending it: another server may go on with it."""

@@ -23,6 +23,7 @@ from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.orders import Order, Terminal
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.files import refuse_sandbox
+from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.model import StartAsked
 from holdfast.exec.server.process import Process
 from holdfast.exec.server.records import ProcessRecord, Records
@@ -30,7 +31,6 @@ from holdfast.exec.wire import ListResult, StartResult, WriteParams
 from holdfast.failures import Failure
 from holdfast.world import Clock
 
-_ROWS, _COLS = 24, 80
 _WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
 
 
@@ -40,10 +40,16 @@ class Workshop:
 
     keeping: Keeping
     records: Records
+    hands: Hands
     clock: Clock
     fresh_key: Callable[[], str]
     own_environment: Mapping[str, str]
     retention_bytes_max: int
+
+    async def forget(self, process: Process) -> None:
+        """End a process if it runs, and remove all that is known about it."""
+        await process.forget()
+        await self.hands.do(lambda: self.records.forget_process(process.record.key))
 
 
 class Starting:
@@ -95,7 +101,7 @@ class Processes:
                     del self._entries[name]
                 raise
             if self._entries.get(name) is not reservation:
-                await process.forget()
+                await self._workshop.forget(process)
                 raise StartCancelled(process=name)
             self._entries[name] = process
             return StartResult(name, "none"), process
@@ -154,7 +160,7 @@ class Processes:
             ttl = max(closed_ttl, _WANTED_LONGEST) if process.hold.is_wanted else closed_ttl
             if process.closed_since is not None and now - process.closed_since >= ttl:
                 self._entries.pop(process.record.process, None)
-                await process.forget()
+                await self._workshop.forget(process)
 
     async def end(self) -> None:
         """Kill and forget all of them."""
@@ -162,7 +168,7 @@ class Processes:
         self._entries.clear()
         async with anyio.create_task_group() as tasks:
             for process in processes:
-                tasks.start_soon(process.forget)
+                tasks.start_soon(self._workshop.forget, process)
 
     def release(self) -> None:
         """Let go of all of them without ending any."""
@@ -185,7 +191,7 @@ class Processes:
             cwd=cwd.decode("utf-8", "surrogateescape"),
             env=variables,
             arg0=asked.arg0,
-            terminal=Terminal(_ROWS, _COLS) if asked.tty else None,
+            terminal=Terminal(asked.rows, asked.cols) if asked.tty else None,
             pipe_stdin=asked.pipe_stdin,
         )
         try:

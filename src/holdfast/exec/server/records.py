@@ -78,7 +78,8 @@ class Records:
         directory = self.directory(record.key)
         directory.mkdir(mode=0o700)
         # One write of a small new file: a kill leaves it whole, or empty and so unread.
-        file = os.open(directory / _META, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        file = os.open(f"{directory}/{_META}", flags, 0o600)
         try:
             os.write(file, msgspec.json.encode(record))
         finally:

@@ -101,17 +101,18 @@ async def _serve_in(
     records.prepare()
     keeping = await Keeping.open(state, lock=None if over is None else over.lock)
     environment = without_rest(settings.environment)
-    workshop = Workshop(
-        keeping=keeping,
-        records=records,
-        clock=settings.clock,
-        fresh_key=lambda: uuid4().hex,
-        own_environment=environment,
-        retention_bytes_max=settings.retention_bytes_max,
-    )
     rest = None
     with Hands() as hands:
-        plane = Plane(workshop, settings.policy, hands)
+        workshop = Workshop(
+            keeping=keeping,
+            records=records,
+            hands=hands,
+            clock=settings.clock,
+            fresh_key=lambda: uuid4().hex,
+            own_environment=environment,
+            retention_bytes_max=settings.retention_bytes_max,
+        )
+        plane = Plane(workshop, settings.policy)
         house = House(plane, hands, environment, settings.telemetry)
         try:
             _report_orphans(house, keeping)
