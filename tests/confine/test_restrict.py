@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import stat
 import struct
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from holdfast.confine import kernel
 from holdfast.confine.core.fence import Fence
-from holdfast.confine.restrict import filter_calls, landlock_version, stay_within
+from holdfast.confine.restrict import filter_calls, landlock_version, shield, stay_within
 from tests.confine.children import in_child
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these calls")
@@ -73,3 +75,19 @@ def test_calls_are_judged_from_then_on() -> None:
         return before > 0 > os.getpid()
 
     assert in_child(act) == "True"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can have another view of its own")
+def test_what_is_shielded_is_read_only_in_a_view_of_its_own(directory: Path) -> None:
+    os.mknod(directory / "device", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+
+    def act() -> str:
+        shield([str(directory / "granted"), str(directory / "device")])
+        with open("/dev/null", "w") as device, suppress(OSError):
+            device.write("usable")
+            os.chmod(directory / "device", 0)
+            return "chmod"
+        return (directory / "granted" / "new").write_text("x") and "written"
+
+    assert in_child(act) == "OSError"
+    (directory / "granted" / "new").touch()

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+import stat
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
+from holdfast.confine import kernel
 from holdfast.confine.core.fence import Fence, grant
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
@@ -18,6 +21,9 @@ _VERSION: Final = 1
 _PATH_BENEATH: Final = 1
 _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _INSTRUCTION_BYTES: Final = 8
+_ON_FILES: Final = 0b1100_0000_0000_0111  # rights that something without entries can have
+_MS_REMOUNT: Final = 0x20
+_MOUNT_FLAGS: Final = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
 
 
 class _Program(ctypes.Structure):
@@ -40,12 +46,29 @@ def stay_within(fence: Fence) -> None:
             except OSError:
                 continue
             try:
+                if not stat.S_ISDIR(os.fstat(opened).st_mode):
+                    rights &= _ON_FILES
                 _checked(_call(_ADD, rules, _PATH_BENEATH, grant(rights, opened), 0))
             finally:
                 os.close(opened)
         _checked(_call(_RESTRICT, rules, 0))
     finally:
         os.close(rules)
+
+
+def shield(paths: Sequence[str]) -> None:
+    """Have a view of our own in which these are read-only; a device can still be written to.
+
+    What a mount forbids already must be forbidden again, or the kernel refuses.
+    """
+    kernel.unshare(kernel.CLONE_NEWNS)
+    kernel.mount(None, b"/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    for path in paths:
+        name = os.fsencode(path)
+        kept = os.statvfs(path).f_flag & _MOUNT_FLAGS
+        kernel.mount(name, name, flags=kernel.MS_BIND)
+        flags = _MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kept
+        kernel.mount(None, name, flags=flags)
 
 
 def filter_calls(program: bytes) -> None:

@@ -1,0 +1,67 @@
+"""Look at a file system, ours or that of a place, for what a sandbox must know about it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache
+
+from holdfast.confine.core.ground import OF_NETWORKS, SETTINGS, SYSTEM, Ground
+from holdfast.confine.core.protected import ABSENT, Found, Sort
+from holdfast.confine.failures import SandboxRequestUnfit
+
+
+def look(path: str, *, root: int | None) -> Found:
+    """What is found at an absolute path, seen from a root directory; links are not followed."""
+    try:
+        status = os.stat(beneath(path, root), dir_fd=root, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT
+    return Found(_sort(status.st_mode), status.st_nlink)
+
+
+def look_inside(directory: str, *, root: int | None) -> dict[str, Found]:
+    """What is found at each path in a directory."""
+    opened = os.open(beneath(directory, root), os.O_RDONLY | os.O_DIRECTORY, dir_fd=root)
+    try:
+        paths = [f"{directory}/{name}" for name in sorted(os.listdir(opened))]
+    finally:
+        os.close(opened)
+    return {path: look(path, root=root) for path in paths}
+
+
+def resolved(path: str, *, root: int | None) -> str:
+    """The same path without links on its way, which a sandbox could not follow.
+
+    Those of our own view are followed. In the view of a place they are refused: they would lead
+    to what we see, not to what is seen there.
+    """
+    if root is None:
+        return os.path.realpath(path)
+    parts = [part for part in path.split("/") if part]
+    for n in range(len(parts)):
+        way = "/" + "/".join(parts[: n + 1])
+        if look(way, root=root).sort is Sort.LINK:
+            raise SandboxRequestUnfit(reason=f"{way} is a link, and leads elsewhere in a place")
+    return "/" + "/".join(parts)
+
+
+def beneath(path: str, root: int | None) -> str:
+    """An absolute path as the system wants it, with the root's descriptor beside it."""
+    return path if root is None else path.lstrip("/") or "."
+
+
+@cache
+def ground() -> Ground:
+    """What this machine has of what everyone sees."""
+    there = [path for path in (*SYSTEM, *SETTINGS, *OF_NETWORKS) if os.path.exists(path)]
+    links = {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
+    return Ground(paths=tuple(there), links=links)
+
+
+def _sort(mode: int) -> Sort:
+    if stat.S_ISDIR(mode):
+        return Sort.DIRECTORY
+    if stat.S_ISREG(mode):
+        return Sort.FILE
+    return Sort.LINK if stat.S_ISLNK(mode) else Sort.OTHER

@@ -1,0 +1,177 @@
+"""Keep what stands in for protected names that do not exist, for as long as it is needed.
+
+A mount needs something to be mounted on, and that something is seen by everyone. So it is written
+down before it is made, it is shared by all sandboxes that need it, and it is removed after the
+last of them, unless somebody has put something into it. Each sandbox has a file of its own here,
+which is locked for as long as any of its processes lives: whoever was killed is found by that.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import select
+import stat
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from holdfast.confine.core.protected import Guard, Guarding, candidates, guards, stand_in
+from holdfast.confine.failures import SandboxFailed
+from holdfast.confine.looking import beneath, look
+
+_HOME, _LOCK, _MADE, _NEEDED = "placeholders", "lock", "made.json", ".needed"
+_MARK: Final = stat.S_ISVTX  # on what we make: nobody else gives it to such things
+_UNKNOWN: Final = 0  # the number of what was written down, and perhaps made
+_REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+_LEAVING_TRIES, _LEAVING_WAIT = 100, 0.002
+
+
+class _Needed(msgspec.Struct):
+    paths: list[str]
+
+
+class Placeholders:
+    """What stands in for names that do not exist, as seen from a root directory.
+
+    `state` is a directory of ours, one for each root: numbers of files mean nothing elsewhere.
+    """
+
+    def __init__(self, state: Path, *, root: int | None) -> None:
+        self._home = state / _HOME
+        self._root = root
+
+    def hold(self, directories: Iterable[str], names: Sequence[str]) -> tuple[int, list[Guard]]:
+        """Guard names below directories, making what is missing; return the sign of life first.
+
+        It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
+        """
+        with self._alone(), ExitStack() as undo:
+            self._remove_unneeded()
+            kept: list[Guard] = []
+            for directory in directories:
+                found = {path: look(path, root=self._root) for path in candidates(directory, names)}
+                kept += guards(directory, names, found)
+            alive = self._need(kept)
+            undo.callback(os.close, alive)
+            made = self._made()
+            absent = [guard.path for guard in kept if guard.guarding is Guarding.ABSENT]
+            self._write_down(made | dict.fromkeys(absent, _UNKNOWN))
+            numbers = {path: self._make(path) for path in absent}
+            refused = {path for path, number in numbers.items() if number is None}
+            self._write_down(made | {path: n for path, n in numbers.items() if n is not None})
+            undo.pop_all()
+        return alive, [guard for guard in kept if guard.path not in refused]
+
+    def release(self, alive: int) -> None:
+        """Give the sign of life back, and remove what nobody who lives needs.
+
+        Whoever was just heard to have ended may be on its way out still, so it is waited for.
+        """
+        with open(f"/proc/self/fd/{alive}", "rb") as sign:
+            os.close(alive)
+            for _ in range(_LEAVING_TRIES):
+                if _is_free(sign):
+                    break
+                select.select([], [], [], _LEAVING_WAIT)
+        with self._alone():
+            self._remove_unneeded()
+
+    def clean(self) -> None:
+        """Remove what the dead have left behind."""
+        if self._home.exists():
+            with self._alone():
+                self._remove_unneeded()
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(self._home / _LOCK, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _need(self, kept: Iterable[Guard]) -> int:
+        path = self._home / f"{secrets.token_hex(8)}{_NEEDED}"
+        alive = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        os.write(alive, msgspec.json.encode(_Needed([guard.path for guard in kept])))
+        return alive
+
+    def _remove_unneeded(self) -> None:
+        needed: set[str] = set()
+        for file in self._home.glob(f"*{_NEEDED}"):
+            with open(file, "rb") as sign:
+                if _is_free(sign):
+                    file.unlink()
+                else:
+                    needed.update(msgspec.json.decode(sign.read(), type=_Needed).paths)
+        made = self._made()
+        for path in sorted(made.keys() - needed):
+            self._remove(path, made.pop(path))
+        self._write_down(made)
+
+    def _made(self) -> dict[str, int]:
+        try:
+            written = (self._home / _MADE).read_bytes()
+        except FileNotFoundError:
+            return {}
+        return msgspec.json.decode(written, type=dict[str, int])
+
+    def _write_down(self, made: dict[str, int]) -> None:
+        if made == self._made():
+            return
+        replacing = self._home / f"{_MADE}.new"
+        replacing.write_bytes(msgspec.json.encode(made))
+        replacing.replace(self._home / _MADE)
+
+    def _make(self, path: str) -> int | None:
+        """Put something where nothing is; None where that is refused, to the process too."""
+        name, content = beneath(path, self._root), stand_in(path)
+        try:
+            if content is None:
+                os.mkdir(name, 0o755 | _MARK, dir_fd=self._root)
+                opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root)
+            else:
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                opened = os.open(name, flags, 0o644 | _MARK, dir_fd=self._root)
+        except OSError as error:
+            if error.errno in _REFUSED:
+                return None
+            raise SandboxFailed(reason=f"{path} cannot be guarded ({error.strerror})") from error
+        try:
+            if content:
+                os.write(opened, content)
+            return os.fstat(opened).st_ino
+        finally:
+            os.close(opened)
+
+    def _remove(self, path: str, number: int) -> None:
+        """Remove what we made; what was changed since, or is someone else's, stays."""
+        name, content = beneath(path, self._root), stand_in(path)
+        with suppress(OSError):
+            status = os.stat(name, dir_fd=self._root, follow_symlinks=False)
+            if not status.st_mode & _MARK or number not in (_UNKNOWN, status.st_ino):
+                return
+            if content is None:
+                os.rmdir(name, dir_fd=self._root)
+            elif stat.S_ISREG(status.st_mode) and content.startswith(self._content(name)):
+                os.unlink(name, dir_fd=self._root)
+
+    def _content(self, name: str) -> bytes:
+        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root), "rb") as file:
+            return file.read(64)
+
+
+def _is_free(sign: BinaryIO) -> bool:
+    try:
+        fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

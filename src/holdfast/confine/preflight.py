@@ -1,0 +1,111 @@
+"""Find out how well a process can be shut in here, by shutting one in."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from holdfast.confine.core.policy import Policy, Strength
+from holdfast.confine.entry import Entry, enter
+from holdfast.confine.failures import SandboxUnavailable
+from holdfast.confine.fencing import fenced
+from holdfast.confine.wrapping import Bubblewrap, Wrapping, find_bubblewrap, wrapped
+
+_PATH: Final = {"PATH": "/usr/bin:/bin"}
+_TRYING_LONGEST: Final = 15.0
+_SAID_MOST: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """How well a process can be shut in, by what, and why not better."""
+
+    strength: Strength | None
+    bubblewrap: Bubblewrap | None
+    reasons: tuple[str, ...]
+
+
+def preflight(namespaces: Sequence[int] = ()) -> Preflight:
+    """Shut a small program in, as well as it works here or inside these namespaces.
+
+    Only the best outcome is remembered: whatever stood in the way may be gone the next time.
+    """
+    try:
+        return Preflight(Strength.FULL, _best(_identity(namespaces), tuple(namespaces)), ())
+    except SandboxUnavailable as unavailable:
+        reasons = (unavailable.reason,)
+    try:
+        _try_lesser(namespaces)
+    except SandboxUnavailable as unavailable:
+        return Preflight(None, None, (*reasons, unavailable.reason))
+    return Preflight(Strength.REDUCED, None, reasons)
+
+
+def _identity(namespaces: Sequence[int]) -> tuple[int, ...]:
+    """What the namespaces are, not under which numbers we have them open."""
+    return tuple(os.fstat(namespace).st_ino for namespace in namespaces)
+
+
+@cache
+def _best(_: tuple[int, ...], namespaces: tuple[int, ...]) -> Bubblewrap:
+    bubblewrap = find_bubblewrap()
+    with ExitStack() as undo:
+        alive = os.memfd_create("alive", os.MFD_CLOEXEC)
+        undo.callback(os.close, alive)
+        with_it = Wrapping(bubblewrap, _PATH, kept=(), alive=alive, is_counted=False, root=None)
+        _try("bubblewrap", lambda plain: wrapped(plain, Policy(), with_it, undo), namespaces)
+    return bubblewrap
+
+
+def _try_lesser(namespaces: Sequence[int]) -> None:
+    with TemporaryDirectory() as state, ExitStack() as undo:
+
+        def fence(plain: Entry) -> Entry:
+            entry, undoing = fenced(plain, Policy(), _PATH, (), Path(state))
+            undo.push(undoing)
+            return entry
+
+        _try("Landlock", fence, namespaces)
+
+
+def _try(what: str, shut: Callable[[Entry], Entry], namespaces: Sequence[int]) -> None:
+    """Run `true`, shut in; SandboxUnavailable says what came instead of success."""
+    plain = Entry(["true"], {}, "/", "true", namespaces=namespaces)
+    hears, tells = os.pipe2(os.O_CLOEXEC)
+    nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        entry = shut(replace(plain, files={nothing: 0, tells: 2}))
+        pid = enter(entry)
+    except OSError as error:
+        os.close(hears)
+        raise SandboxUnavailable(reason=f"{what} does not start: {error.strerror}") from error
+    finally:
+        os.close(tells)
+        os.close(nothing)
+    said = _last_words(hears, pid)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status != 0:
+        raise SandboxUnavailable(reason=f"{what} does not work: {said or f'status {status}'}")
+
+
+def _last_words(hears: int, pid: int) -> str:
+    """What the process said until it ended, or was ended for being late."""
+    with open(hears, "rb", buffering=0) as words:
+        said = b""
+        while select.select([words], [], [], _TRYING_LONGEST)[0]:
+            more = words.read(_SAID_MOST)
+            if not more:
+                break
+            said += more[:_SAID_MOST]
+        else:
+            os.kill(pid, signal.SIGKILL)
+            said = b"it does not end"
+    return said.decode(errors="replace").strip()[:_SAID_MOST]

@@ -1,0 +1,139 @@
+"""What stands in for protected names, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.confine.core.protected import Guard, Guarding
+from holdfast.confine.failures import SandboxFailed, SandboxRequestUnfit
+from holdfast.confine.placeholders import Placeholders
+
+NAMES = (".git/config", ".git/commondir", ".codex")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "workspace" / ".git").mkdir(parents=True)
+    return tmp_path / "workspace"
+
+
+@pytest.fixture
+def placeholders(tmp_path: Path) -> Placeholders:
+    return Placeholders(tmp_path / "state", root=None)
+
+
+def _names(workspace: Path) -> set[str]:
+    return {str(path.relative_to(workspace)) for path in workspace.rglob("*")}
+
+
+def test_they_stand_while_they_are_needed(workspace: Path, placeholders: Placeholders) -> None:
+    alive, kept = placeholders.hold([str(workspace)], NAMES)
+    assert kept == [
+        Guard(f"{workspace}/.codex", Guarding.ABSENT),
+        Guard(f"{workspace}/.git", Guarding.PINNED),
+        Guard(f"{workspace}/.git/commondir", Guarding.ABSENT),
+        Guard(f"{workspace}/.git/config", Guarding.ABSENT),
+    ]
+    assert _names(workspace) == {".git", ".git/config", ".git/commondir", ".codex"}
+    assert (workspace / ".git" / "commondir").read_text() == ".\n"
+    placeholders.release(alive)
+    assert _names(workspace) == {".git"}
+
+
+def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) -> None:
+    first, _ = placeholders.hold([str(workspace)], NAMES)
+    second, kept = placeholders.hold([str(workspace)], NAMES)
+    assert Guard(f"{workspace}/.codex", Guarding.READ_ONLY) in kept
+    placeholders.release(first)
+    placeholders.clean()
+    assert ".codex" in _names(workspace)
+    placeholders.release(second)
+    assert _names(workspace) == {".git"}
+
+
+def test_a_process_that_still_runs_needs_them(workspace: Path, placeholders: Placeholders) -> None:
+    alive, _ = placeholders.hold([str(workspace)], NAMES)
+    of_the_process = os.dup(alive)
+    placeholders.release(alive)
+    assert ".codex" in _names(workspace)
+    os.close(of_the_process)
+    placeholders.clean()
+    assert _names(workspace) == {".git"}
+
+
+def test_what_somebody_uses_stays(workspace: Path, placeholders: Placeholders) -> None:
+    alive, _ = placeholders.hold([str(workspace)], NAMES)
+    (workspace / ".codex" / "mine").touch()
+    (workspace / ".git" / "config").write_text("mine")
+    placeholders.release(alive)
+    assert _names(workspace) == {".git", ".git/config", ".codex", ".codex/mine"}
+
+
+def test_what_took_their_place_stays(workspace: Path, placeholders: Placeholders) -> None:
+    alive, _ = placeholders.hold([str(workspace)], NAMES)
+    (workspace / ".codex").rmdir()
+    (workspace / ".codex").mkdir()
+    placeholders.release(alive)
+    assert _names(workspace) == {".git", ".codex"}
+
+
+@pytest.mark.parametrize("steps", range(0, 40, 3))
+def test_a_kill_at_any_moment_leaves_nothing_after_the_next_cleaning(
+    workspace: Path, placeholders: Placeholders, steps: int
+) -> None:
+    pid = os.fork()
+    if pid == 0:
+        _die_after(steps)
+        placeholders.hold([str(workspace)], NAMES)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    placeholders.clean()
+    assert _names(workspace) == {".git"}
+
+
+def _die_after(steps: int) -> None:
+    """Have the next calls that change something counted, and die before one of them."""
+    left = [steps]
+
+    def counted(event: str, _: tuple[object, ...]) -> None:
+        if event in ("open", "os.mkdir", "os.rename", "os.remove", "fcntl.flock"):
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(counted)
+
+
+def test_a_directory_that_cannot_be_written_needs_none(tmp_path: Path) -> None:
+    placeholders = Placeholders(tmp_path / "state", root=None)
+    alive, kept = placeholders.hold(["/sys/kernel"], (".codex",))
+    placeholders.release(alive)
+    assert kept == []
+
+
+def test_what_appears_meanwhile_or_is_a_link_is_refused(
+    workspace: Path, placeholders: Placeholders
+) -> None:
+    (workspace / ".codex").symlink_to("/nowhere")
+    with pytest.raises(SandboxRequestUnfit):
+        placeholders.hold([str(workspace)], NAMES)
+    with pytest.raises(SandboxFailed):
+        placeholders.hold([f"{workspace}/absent"], (".codex",))
+
+
+def test_seen_from_another_root(workspace: Path, tmp_path: Path) -> None:
+    root = os.open(workspace, os.O_PATH | os.O_DIRECTORY)
+    try:
+        placeholders = Placeholders(tmp_path / "state", root=root)
+        alive, kept = placeholders.hold(["/.git"], ("inner",))
+        assert kept == [Guard("/.git/inner", Guarding.ABSENT)]
+        assert _names(workspace) == {".git", ".git/inner"}
+        placeholders.release(alive)
+    finally:
+        os.close(root)
+    assert _names(workspace) == {".git"}
