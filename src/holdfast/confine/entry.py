@@ -1,4 +1,4 @@
-"""The way into a confined process: fork, enter, go there by path, give up, become the program.
+"""The way into a confined process: enter, go there by path, give up, become the program.
 
 What a child does to itself between fork and exec stands in one value, which can travel to the
 keeper as plain data with descriptors beside it. Only the standard library is imported: the keeper
@@ -22,7 +22,7 @@ from typing import Final, NoReturn
 from holdfast.confine import kernel, restrict
 from holdfast.confine.core.fence import Fence
 
-_SIGNALS: Final = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+_KILL: Final = int(signal.SIGKILL)
 _REPORT: Final = struct.Struct("=ci")  # what it is about, and a number
 _PID, _CWD, _PROGRAM, _OTHER = b"p", b"c", b"x", b"o"
 _LAST_DESCRIPTOR: Final = 2**31 - 1
@@ -35,7 +35,7 @@ class Entry:
     `files` says which of our descriptors it gets under which number. `namespaces` are descriptors
     in the order in which they are entered: the user's first. `groups` are descriptors of
     `cgroup.procs` files. `limits` are (resource, most) pairs. `fence` and `filter` hold the process
-    back from paths and from system calls.
+    back from paths and from system calls; `shields` are paths that it sees read-only.
     """
 
     argv: Sequence[str]
@@ -50,6 +50,7 @@ class Entry:
     is_unprivileged: bool = True
     fence: Fence | None = None
     filter: bytes = b""
+    shields: Sequence[str] = ()
 
 
 def enter(entry: Entry) -> int:
@@ -59,13 +60,21 @@ def enter(entry: Entry) -> int:
     called only where there is one thread: the forked child runs code of ours.
     """
     hears, tells = os.pipe()
-    try:
-        between = os.fork()
-        if between == 0:
-            _go(entry, tells)
-    finally:
-        os.close(tells)
     with open(hears, "rb") as reports:
+        # Out of the way of all targets, so that no source is overwritten before it is used.
+        above = max((2, *entry.files.values())) + 1
+        sources = {
+            target: fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
+            for source, target in entry.files.items()
+        }
+        last = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, above)
+        try:
+            between = os.fork()
+            if between == 0:
+                _go(entry, sources, last)
+        finally:
+            for descriptor in (tells, last, *sources.values()):
+                os.close(descriptor)
         told = reports.read()
     pid, failed = between, None
     for about, number in _REPORT.iter_unpack(told):
@@ -82,21 +91,34 @@ def enter(entry: Entry) -> int:
     raise OSError(number, os.strerror(number), name)
 
 
-def _go(entry: Entry, tells: int) -> NoReturn:
+def _go(entry: Entry, sources: Mapping[int, int], tells: int) -> NoReturn:
+    """Do all that children inherit first: what is done after the second fork costs twice.
+
+    Memory that a forked child touches is copied page by page, and that is what a start costs.
+    """
     about = _OTHER
     try:
         for group in entry.groups:
             os.write(group, b"0")
         for namespace in entry.namespaces:
             kernel.join(namespace)
+        if entry.shields:
+            restrict.shield(entry.shields)
         about = _CWD
         os.chdir(entry.cwd)
         about = _OTHER
+        _take_files(sources, tells)
+        kernel.default_signals()
+        if entry.is_unprivileged:
+            kernel.give_up_privileges()
         if entry.namespaces:
             _fork_inside(tells)
-        tells = _arrange(entry, tells)
+        os.setsid()
+        _restrict(entry)
+        # Last: a change of credentials would forget it.
+        kernel.die_with_parent(_KILL)
         about = _PROGRAM
-        os.execve(entry.program, list(entry.argv), dict(entry.env))
+        os.execve(entry.program, tuple(entry.argv), entry.env)
     except OSError as error:
         os.write(tells, _REPORT.pack(about, error.errno or errno.EIO))
     finally:
@@ -111,38 +133,26 @@ def _fork_inside(tells: int) -> None:
         os._exit(0)
 
 
-def _arrange(entry: Entry, tells: int) -> int:
-    """Take the descriptors, limits and signals that were ordered, and lose everything else."""
-    os.setsid()
-    # First out of the way of all targets, so that no source is overwritten before it is used.
-    above = max((2, *entry.files.values())) + 1
-    sources = {
-        target: fcntl.fcntl(source, fcntl.F_DUPFD_CLOEXEC, above)
-        for source, target in entry.files.items()
-    }
-    tells = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, above)
-    for target, source in sources.items():
-        os.dup2(source, target, inheritable=True)
-    for number in range(above):
-        if number not in sources:
-            kernel.close_between(number, number)
-    kernel.close_between(above, tells - 1)
+def _take_files(sources: Mapping[int, int], tells: int) -> None:
+    """Take the descriptors that were ordered, and lose every other."""
+    first = 0
+    for target in sorted(sources):
+        os.dup2(sources[target], target, inheritable=True)
+        kernel.close_between(first, target - 1)
+        first = target + 1
+    kernel.close_between(first, tells - 1)
     kernel.close_between(tells + 1, _LAST_DESCRIPTOR)
+
+
+def _restrict(entry: Entry) -> None:
+    """Take the terminal that was ordered, and all that may not be taken before the last fork."""
     if entry.is_terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     for name, most in entry.limits:
         hard = resource.getrlimit(name)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(name, (most, most))
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    if entry.is_unprivileged:
-        kernel.give_up_privileges()
     if entry.fence is not None:
         restrict.stay_within(entry.fence)
     if entry.filter:
         restrict.filter_calls(entry.filter)
-    # Last: a change of credentials would forget it.
-    kernel.die_with_parent(signal.SIGKILL)
-    return tells

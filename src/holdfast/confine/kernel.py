@@ -19,6 +19,7 @@ _CLONE_PARENT: Final = 0x8000
 _CLONE_NUMBERS: Final = {"x86_64": 56, "aarch64": 220}
 _CLOSE_RANGE: Final = 436  # the same on every architecture
 _SIGCHLD: Final = 17
+_SIGNALS_MAX, _SIGNAL_SET_SIZE, _SIG_SETMASK = 64, 128, 2
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
 _CAPABILITY_VERSION_3: Final = 0x2008_0522
@@ -78,6 +79,17 @@ def stand_apart() -> None:
     _checked(_libc().capset(head, (ctypes.c_uint32 * 6)(0, 0, 0, bit, bit, bit)))
     _checked(_libc().prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _HARMLESS, 0, 0))
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def default_signals() -> None:
+    """Ignore no signal and hold none back; for the moment before another program.
+
+    Not by Python's own functions: a forked child pays for every page that they touch.
+    """
+    libc = _libc()
+    for number in range(1, _SIGNALS_MAX + 1):
+        libc.signal(number, None)
+    libc.sigprocmask(_SIG_SETMASK, bytes(_SIGNAL_SET_SIZE), None)
 
 
 def forbid_new_privileges() -> None:
