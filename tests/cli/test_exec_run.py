@@ -129,10 +129,11 @@ def test_a_reader_that_leaves_ends_it_as_in_a_pipe(home: Path) -> None:
     eventually(ended)
 
 
-def test_what_cannot_be_started_is_said(home: Path) -> None:
-    done = ran("exec", "--", "/no/such/program", home=home)
+@pytest.mark.parametrize(("command", "status"), [("/no/such/program", 127), ("/etc/passwd", 126)])
+def test_what_cannot_be_started_is_said(home: Path, command: str, status: int) -> None:
+    done = ran("exec", "--", command, home=home)
 
-    assert (done.returncode, b"EXEC_START_FAILED" in done.stderr) == (1, True)
+    assert (done.returncode, b"EXEC_START_FAILED" in done.stderr) == (status, True)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pty
 import select
 import signal
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Callable, Generator
@@ -77,6 +78,34 @@ def test_the_window_is_ours_and_follows_it(home: Path) -> None:
         os.write(at.master, b"\x03")  # a key like any other: it interrupts the process
 
         assert at.process.wait(timeout=60) == 130
+
+
+def test_the_window_has_its_size_from_the_start(home: Path) -> None:
+    with screen("exec", "--tty", "--", "stty", "size", home=home) as at:
+        at.until(lambda shown: b"\r\n" in shown)
+
+        assert at.shown == b"31 97\r\n"
+
+
+def test_an_outage_is_told_to_a_person_who_waits(tmp_path: Path, home: Path) -> None:
+    serve = [sys.executable, "-m", "holdfast.exec.server", "--no-token", "--end-processes"]
+    url = f"unix://{tmp_path / 's'}"
+    tmp_path.chmod(0o700)
+    with subprocess.Popen(
+        [*serve, "--listen", url, "--state", str(tmp_path / "state")], stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        words = ("exec", "--server", url, "--", "sh", "-c", "echo ready; sleep 100")
+        with screen(*words, home=home) as at:
+            at.until(lambda shown: b"ready\r\n" in shown)
+            server.terminate()
+            at.until(lambda shown: b"(The server does not answer; trying again." in shown)
+            for _ in range(2):
+                at.process.send_signal(signal.SIGINT)
+                time.sleep(0.2)
+
+            assert at.process.wait(timeout=60) == 130
 
 
 def test_keys_leave_it_running_and_the_terminal_is_as_it_was(home: Path) -> None:

@@ -11,14 +11,21 @@ from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
-from holdfast.cli.core.processes_page import Seen, process_line, processes_page
+from holdfast.cli.core.processes_page import (
+    Seen,
+    ended_note,
+    orphan_line,
+    orphans_note,
+    process_line,
+    processes_page,
+)
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain
 from holdfast.cli.terminal import pour
-from holdfast.exec import Operator, operating
+from holdfast.exec import Operator, find_orphans, operating
 from holdfast.exec.wire import OperatorProcess, Stream
 from holdfast.rpc import Transport
 from holdfast.rpc.failures import SocketRefused
@@ -29,7 +36,7 @@ _GRACE = 5.0
 
 
 def ps(request: Request, settings: Settings) -> Outcome:
-    """List all processes; a local server that does not run has none."""
+    """List all processes; a local server that does not run has none, but there may be orphans."""
     server = server_of(request, settings)
     try:
         found = [_seen(each) for each in anyio.run(_Overseen(server).processes)]
@@ -37,11 +44,15 @@ def ps(request: Request, settings: Settings) -> Outcome:
         if server.state is None:
             raise
         found = []
+    lost = find_orphans() if server.state is not None else ()
     if request.is_json:
-        return Outcome(answer="".join(json_line(process_line(each)) for each in found))
+        records = [process_line(each) for each in found] + [orphan_line(each) for each in lost]
+        return Outcome(answer="".join(map(json_line, records)))
     look = look_for(sys.stdout, request, settings)
-    hint = "" if found else "No processes. Run one: holdfast exec -- ..."
-    return Outcome(answer=processes_page(found, look, now=time.time()), hint=hint)
+    hints = [] if found else ["No processes. Run one: holdfast exec -- ..."]
+    hints += [orphans_note(lost)] if lost else []
+    page = processes_page(found, look, now=time.time())
+    return Outcome(answer=page, hint="\n".join(hints))
 
 
 def logs(request: Request, settings: Settings) -> Outcome:
@@ -55,8 +66,8 @@ def stop(request: Request, settings: Settings) -> Outcome:
     if request.has("--all") == (request.argument is not None):
         problem = "say which PROCESS, or --all"
         raise UsageWrong(problem=problem, read_on="holdfast stop --help")
-    anyio.run(_Overseen(server_of(request, settings)).stop, request)
-    return Outcome()
+    ended = anyio.run(_Overseen(server_of(request, settings)).stop, request)
+    return Outcome(hint="\n".join(ended) or "Nothing runs.")
 
 
 class _Overseen:
@@ -76,15 +87,22 @@ class _Overseen:
         async with operating(self._dial) as operator:
             await _copy(operator, await looked_up(request, operator), request.has("--follow"))
 
-    async def stop(self, request: Request) -> None:
+    async def stop(self, request: Request) -> list[str]:
+        ended: list[str] = []
+
+        async def end(each: OperatorProcess) -> None:
+            status = await _end(operator, each)
+            ended.append(ended_note(each.process.process_id, status))
+
         self._first = await self._server.dial()
-        async with operating(self._dial) as operator:
+        async with operating(self._dial) as operator, anyio.create_task_group() as tasks:
             if not request.has("--all"):
-                await _end(operator, await looked_up(request, operator))
-                return
-            async with anyio.create_task_group() as tasks:
-                for each in await operator.processes():
-                    tasks.start_soon(_end, operator, each)
+                await end(await looked_up(request, operator))
+                return ended
+            for each in await operator.processes():
+                if not each.process.exited:
+                    tasks.start_soon(end, each)
+        return ended
 
     async def _dial(self) -> Transport:
         first, self._first = self._first, None
@@ -127,19 +145,21 @@ async def _put(descriptor: int, data: bytes) -> None:
             raise OutputLost(reason=error.strerror or str(error)) from error
 
 
-async def _end(operator: Operator, of: OperatorProcess) -> None:
-    """Kindly, then by force; return once it has ended."""
+async def _end(operator: Operator, of: OperatorProcess) -> int | None:
+    """End it kindly, then by force; return the status that it has ended with."""
     await operator.signal(of, "TERM")
-    if not await _has_ended(operator, of, within=_GRACE):
+    status = await _status(operator, of, within=_GRACE)
+    if status is None:
         await operator.terminate(of)
-        await _has_ended(operator, of, within=_GRACE)
+        status = await _status(operator, of, within=_GRACE)
+    return status
 
 
-async def _has_ended(operator: Operator, of: OperatorProcess, *, within: float) -> bool:
+async def _status(operator: Operator, of: OperatorProcess, *, within: float) -> int | None:
     deadline, after = anyio.current_time() + within, of.process.next_seq
     while (left := deadline - anyio.current_time()) > 0:
         page = await operator.read(of, after=after - 1, wait=min(left, _POLL))
         if page.status is not None:
-            return True
+            return page.status
         after = max(after, page.next_seq)
-    return False
+    return None

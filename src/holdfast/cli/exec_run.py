@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 import shlex
+import signal
+import sys
 import time
 
 import anyio
@@ -14,12 +16,15 @@ from holdfast.cli.codex_order import directory
 from holdfast.cli.commands import Request
 from holdfast.cli.core.printable import printable
 from holdfast.cli.core.process_name import process_name
+from holdfast.cli.core.start_status import start_status
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up
-from holdfast.cli.exec_visit import Visit, has_input
+from holdfast.cli.exec_visit import Visit, has_input, window_size
 from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import is_terminal
 from holdfast.exec import Client, Process, operating
+from holdfast.exec.failures import StartFailed
 from holdfast.exec.model import Command
 from holdfast.failures import Failure, boundary
 from holdfast.rpc import Transport
@@ -53,8 +58,11 @@ class Stay:
         self._first = await self.server.dial_or_start()  # fails at once where nobody is
         name = process_name(command.argv[0], secrets.token_hex(_MARK_BYTES))
         async with Client(self._dial) as client:
-            process = await client.start(command, process_id=name, continue_if_started=True)
-            return await self._visit(process)
+            try:
+                process = await client.start(command, process_id=name, continue_if_started=True)
+            except StartFailed as failure:
+                return Outcome(status=start_status(failure.reason), failure=failure)
+            return await self._visit(process, client)
 
     async def attach(self) -> Outcome:
         """Take up a process where what is kept of it begins, and stay until it has ended."""
@@ -66,10 +74,10 @@ class Stay:
             raise ProcessAttached(process=found.process.process_id)
         after = max(page.first_retained - 1, 0)
         async with Client(self._dial).resume(found.session_id) as client:
-            return await self._visit(await client.follow(found.process, after=after))
+            return await self._visit(await client.follow(found.process, after=after), client)
 
-    async def _visit(self, process: Process) -> Outcome:
-        visit = Visit(process)
+    async def _visit(self, process: Process, client: Client) -> Outcome:
+        visit = Visit(process, client)
         failure: Failure | None = None
         try:
             with boundary("exec.visit"):
@@ -77,7 +85,10 @@ class Stay:
         except Failure as raised:
             failure = raised
         if visit.left_by is not None:
-            return Outcome(status=128 + visit.left_by, hint=self._hint(process))
+            # The terminal has shown ^C, and is in the middle of a line.
+            is_amid = visit.left_by == signal.SIGINT and is_terminal(sys.stderr)
+            hint = f"\n{self._hint(process)}" if is_amid else self._hint(process)
+            return Outcome(status=128 + visit.left_by, hint=hint)
         if isinstance(failure, OutputLost) and isinstance(failure.__cause__, BrokenPipeError):
             return Outcome(failure=failure)
         if failure is not None:
@@ -104,15 +115,26 @@ def _command(request: Request, *, is_local: bool) -> Command:
     if not request.words:
         problem = "say what to run, as in: holdfast exec -- make"
         raise UsageWrong(problem=problem, read_on=read_on)
-    if not all(_is_text(word) for word in request.words):
-        raise UsageWrong(problem="the command is not UTF-8 text", read_on=read_on)
+    for word in request.words:
+        if not _is_text(word):
+            problem = f"{word!r} is not UTF-8 text, which is all that can be sent; use a script"
+            raise UsageWrong(problem=problem, read_on=read_on)
     env = {name: value for name, value in environment().items() if _is_text(name + value)}
     if not is_local:
         env = {name: env[name] for name in _ABROAD if name in env}
     cwd = request.value("--cwd")
     if is_local or cwd is None:
         cwd = directory(request) or os.getcwd()
-    return Command(request.words, cwd=cwd, env=env, tty=request.has("--tty"), has_stdin=has_input())
+    rows, cols = window_size() or (24, 80)
+    return Command(
+        request.words,
+        cwd=cwd,
+        env=env,
+        tty=request.has("--tty"),
+        has_stdin=has_input(),
+        rows=rows,
+        cols=cols,
+    )
 
 
 def _is_text(word: str) -> bool:

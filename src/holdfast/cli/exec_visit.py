@@ -17,26 +17,27 @@ from anyio.abc import TaskGroup
 
 from holdfast.cli.core.escape import Escape
 from holdfast.cli.failures import OutputLost
-from holdfast.cli.output import abandon
+from holdfast.cli.output import abandon, complain, is_terminal
 from holdfast.cli.terminal import pour
-from holdfast.exec import Process
-from holdfast.exec.model import Exited, Output
+from holdfast.exec import Client, Process
+from holdfast.exec.model import Exited, Output, State
 from holdfast.exec.wire import Stream
 from holdfast.failures import Failure, ungrouped
 
 _IN, _OUT, _ERR = 0, 1, 2
 _PIECE = 64 * 1024
+_OUTAGE_UNTOLD = 2.0  # seconds: most are over by then
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
 
 
 class Visit:
     """One stay at a process, until that ends or we leave; what is not ours to decide is raised."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, client: Client) -> None:
         self.status: int | None = None
         self.left_by: int | None = None  # the signal that made us leave it running
-        self._process = process
-        self._is_warned = False
+        self._process, self._client = process, client
+        self._is_warned = self._is_raw = False
         self._tasks: TaskGroup
 
     async def run(self) -> None:
@@ -46,9 +47,12 @@ class Visit:
             raw_keys(wanted=self._process.command.tty) as is_raw,
             anyio.open_signal_receiver(*_SIGNALS) as signals,
         ):
+            self._is_raw = is_raw
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._heed, signals)
                 self._tasks.start_soon(self._resize)
+                if is_terminal(sys.stderr):
+                    self._tasks.start_soon(self._tell_of_outages)
                 if self._process.command.has_stdin:
                     self._tasks.start_soon(self._feed, Escape() if is_raw else None)
                 await self._show()
@@ -115,16 +119,28 @@ class Visit:
         else:
             await self._process.terminate()
 
+    async def _tell_of_outages(self) -> None:
+        """Tell a person what they wait for, if they have waited for a while."""
+        while True:
+            await self._client.wait_state(State.RECOVERING)
+            with anyio.move_on_after(_OUTAGE_UNTOLD):
+                await self._client.wait_state(State.CONNECTED)
+                continue
+            self._note("The server does not answer; trying again. Ctrl-C twice leaves.")
+            await self._client.wait_state(State.CONNECTED)
+            self._note("The server answers again.")
+
+    def _note(self, text: str) -> None:
+        """Say something between the lines of the process, also while the terminal is raw."""
+        complain(f"\r\n({text})\r\n" if self._is_raw else f"({text})\n")
+
     async def _resize(self) -> None:
         """Give its terminal the size of ours, if both are there."""
         if not self._process.command.tty:
             return
-        for descriptor in (_IN, _OUT, _ERR):
-            with suppress(OSError, Failure):
-                size = os.get_terminal_size(descriptor)
-                if size.lines and size.columns:
-                    await self._process.resize(rows=size.lines, cols=size.columns)
-                return
+        if (size := window_size()) is not None:
+            with suppress(Failure):
+                await self._process.resize(rows=size[0], cols=size[1])
 
     def _leave(self, number: int) -> None:
         self.left_by = number
@@ -143,6 +159,15 @@ def raw_keys(*, wanted: bool) -> Generator[bool]:
         yield True
     finally:
         termios.tcsetattr(_IN, termios.TCSANOW, before)
+
+
+def window_size() -> tuple[int, int] | None:
+    """The rows and columns of our terminal, if there is one."""
+    for descriptor in (_IN, _OUT, _ERR):
+        with suppress(OSError):
+            size = os.get_terminal_size(descriptor)
+            return (size.lines, size.columns) if size.lines and size.columns else None
+    return None
 
 
 def has_input() -> bool:

@@ -14,7 +14,8 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | Non
 class Outcome:
     """How a command ended: its status, what is still to be written, and what failed, if that did.
 
-    A failure decides the status, and is told to the person; a program has it in the answer.
+    A failure is told to the person; a program has it in the answer. It decides the status where
+    that is left at 0.
     """
 
     status: int = 0

@@ -51,7 +51,8 @@ def run(request: Request | Misuse) -> int:
         outcome, is_told = Outcome(failure=failure), False
     status = outcome.status
     if outcome.failure is not None:
-        status = _fail(outcome.failure, request, settings, is_told=is_told)
+        usual = _fail(outcome.failure, request, settings, is_told=is_told)
+        status = status or usual
     if outcome.hint:
         complain(f"{outcome.hint}\n")
     return status

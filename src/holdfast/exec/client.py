@@ -138,6 +138,10 @@ class Client:
             raise CapabilityMissing(capability="list")
         return (await self._line.call("process/list", {}, ListResult)).processes
 
+    async def wait_state(self, state: State) -> None:
+        """Wait until it stands so; a state may pass unseen."""
+        await self._line.wait_state(state)
+
     async def wait_failed(self) -> Failure:
         """Wait until it has failed for good, and say why."""
         return await self._line.wait_failed()

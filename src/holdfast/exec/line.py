@@ -100,6 +100,11 @@ class Line:
                 return connection
             await self._changed.wait()
 
+    async def wait_state(self, state: State) -> None:
+        """Wait until the line stands so; a state that passes at once may be missed."""
+        while self.state is not state:
+            await self._changed.wait()
+
     async def wait_failed(self) -> Failure:
         """Wait until the line has failed for good, and say why."""
         while self.failure is None:

@@ -55,13 +55,26 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run on the server, and with what; `env` is all that it gets."""
+    """What to run on the server, and with what; `env` is all that it gets.
+
+    Its terminal has the size from the start where the server can do that, as ours does.
+    """
 
     argv: tuple[str, ...]
     cwd: str
     env: Mapping[str, str]
     tty: bool = False
     has_stdin: bool = False
+    rows: int = 24
+    cols: int = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A process that lives although its keeper is gone: no server can tell about it."""
+
+    pid: int
+    command: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from holdfast.exec.core.answers import read_page
 from holdfast.exec.core.recovery import Policy
 from holdfast.exec.failures import CapabilityMissing
 from holdfast.exec.line import Dialer, Line
-from holdfast.exec.model import Page
+from holdfast.exec.model import Orphan, Page
+from holdfast.exec.orphans import orphans
 from holdfast.exec.wire import (
     OperatorListResult,
     OperatorParams,
@@ -76,6 +77,11 @@ class Operator:
             if error.error_code == _METHOD_UNKNOWN:
                 raise CapabilityMissing(capability="operator") from error
             raise
+
+
+def find_orphans() -> tuple[Orphan, ...]:
+    """All processes of this machine whose keeper is gone, as far as we may look at them."""
+    return tuple(Orphan(each.process.pid, each.command) for each in orphans())
 
 
 @asynccontextmanager

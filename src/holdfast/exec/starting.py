@@ -17,6 +17,7 @@ from holdfast.exec.wire import StartParams, StartResult, WriteParams, WriteResul
 from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 
 _LOOK_AGAIN = 0.05
+_PUT_DOWN_LONGEST = 1.0
 _STARTING_LONGEST = 10.0
 _COMMAND_CHARS_MAX = 200
 
@@ -45,7 +46,11 @@ async def start(feed: Feed, command: Command, line: Line, *, continue_if_started
             raise copy(line.failure) from unknown
         raise
     except anyio.get_cancelled_exc_class():
-        line.start_soon(feed.put_down)
+        # Before whoever gave up closes the client, if that takes no longer than a moment.
+        with anyio.move_on_after(_PUT_DOWN_LONGEST, shield=True) as patience:
+            await feed.put_down()
+        if patience.cancelled_caught:
+            line.start_soon(feed.put_down)
         raise
     return False
 
@@ -74,6 +79,8 @@ def _params(process: str, command: Command) -> StartParams:
         env=dict(command.env),
         tty=command.tty,
         pipe_stdin=command.has_stdin,
+        rows=command.rows,
+        cols=command.cols,
     )
 
 

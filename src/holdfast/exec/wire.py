@@ -7,8 +7,13 @@ marked so, and is used only where the other side has said that it has the capabi
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
+
+SIZE_MAX = 2**16 - 1
+"""So many rows or columns a terminal has at most."""
 
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -87,7 +92,10 @@ class EnvPolicy(Wire, frozen=True):
 
 
 class StartParams(Wire, frozen=True):
-    """A process to start; `cwd` is a file URI."""
+    """A process to start; `cwd` is a file URI.
+
+    Ours: `rows` and `cols` are the size of its terminal from the start.
+    """
 
     process_id: str
     argv: tuple[str, ...]
@@ -98,6 +106,8 @@ class StartParams(Wire, frozen=True):
     arg0: str | None = None
     env_policy: EnvPolicy | None = None
     sandbox: dict[str, object] | None = None
+    rows: Annotated[int, Meta(ge=1, le=SIZE_MAX)] = 24
+    cols: Annotated[int, Meta(ge=1, le=SIZE_MAX)] = 80
 
 
 class StartResult(Wire, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from contextlib import ExitStack
 
@@ -92,4 +93,6 @@ def _stream_socket(family: int) -> socket.socket:
 
 
 def _reason(error: OSError) -> str:
-    return str(error.strerror).lower()
+    """What the system says; the loop writes its own words over those of a refused connection."""
+    is_lookup = isinstance(error, socket.gaierror) or error.errno is None
+    return str(error.strerror if is_lookup else os.strerror(error.errno or 0)).lower()

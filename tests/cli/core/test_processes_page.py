@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from holdfast.cli.core.look import look
-from holdfast.cli.core.processes_page import Seen, process_line, processes_page
+from holdfast.cli.core.processes_page import (
+    Seen,
+    ended_note,
+    orphan_line,
+    orphans_note,
+    process_line,
+    processes_page,
+)
+from holdfast.exec.model import Orphan
 
 _LOOK = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=60)
 
@@ -48,3 +56,25 @@ def test_a_record_for_a_program() -> None:
         "startedAtMs": 90_000,
         "exitCode": 0,
     }
+
+
+def test_orphans_are_told_with_their_numbers() -> None:
+    note = orphans_note([Orphan(7, "sleep 100"), Orphan(12, "sh -c \x1b[2J")])
+
+    assert note.splitlines() == [
+        "These run without a server; kill ends them, by number:",
+        "  7  sleep 100",
+        "  12  sh -c \\x1b[2J",
+    ]
+
+
+def test_an_orphan_has_the_members_of_any_process() -> None:
+    record = orphan_line(Orphan(7, "sleep 100"))
+
+    assert record.keys() == process_line(_of("sh-3", "sh")).keys()
+    assert (record["type"], record["pid"], record["argv"]) == ("orphan", 7, ["sleep 100"])
+
+
+def test_how_stopping_went_is_told() -> None:
+    assert ended_note("make-1", 143) == "make-1 has ended (143)."
+    assert ended_note("make-1", None) == "make-1 does not end."

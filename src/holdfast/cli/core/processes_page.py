@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import cut, printable
 from holdfast.cli.core.threads_page import age
+from holdfast.exec.model import Orphan
 
 SCHEMA = 1
 _COMMAND_LEAST = 10
@@ -47,6 +48,35 @@ def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
         f"{cut(command, left, more=look.signs.more)}\n"
         for name, state, when, command in rows
     )
+
+
+def orphans_note(orphans: Sequence[Orphan]) -> str:
+    """What a person should know of them: who they are, and how to end them."""
+    shown = "".join(f"  {each.pid}  {printable(each.command)}\n" for each in orphans)
+    return f"These run without a server; kill ends them, by number:\n{shown}".rstrip("\n")
+
+
+def orphan_line(each: Orphan) -> dict[str, object]:
+    """An orphan as a record for a program, with the members of any other process."""
+    return {
+        "schema": SCHEMA,
+        "type": "orphan",
+        "id": None,
+        "session": None,
+        "attached": False,
+        "argv": [each.command],
+        "pid": each.pid,
+        "tty": False,
+        "startedAtMs": None,
+        "exitCode": None,
+    }
+
+
+def ended_note(name: str, status: int | None) -> str:
+    """How stopping a process went."""
+    if status is None:
+        return f"{printable(name)} does not end."
+    return f"{printable(name)} has ended ({status})."
 
 
 def state_of(each: Seen) -> str:

@@ -7,6 +7,7 @@ from holdfast.exec.server.desk import Desk, Handlers, plain
 from holdfast.exec.server.model import StartAsked
 from holdfast.exec.server.processes import Processes, signal_number
 from holdfast.exec.wire import (
+    SIZE_MAX,
     ListResult,
     ProcessParams,
     ReadParams,
@@ -19,8 +20,6 @@ from holdfast.exec.wire import (
     WriteResult,
 )
 from holdfast.rpc import Handler
-
-_SIZE_MAX = 2**16 - 1
 
 
 class ProcessMethods:
@@ -78,8 +77,8 @@ class ProcessMethods:
         return {}
 
     async def _resize(self, asked: ResizeParams) -> dict[str, object]:
-        if not (0 < asked.rows <= _SIZE_MAX and 0 < asked.cols <= _SIZE_MAX):
-            raise RequestInvalid(reason=f"a size is between 1 and {_SIZE_MAX}")
+        if not (0 < asked.rows <= SIZE_MAX and 0 < asked.cols <= SIZE_MAX):
+            raise RequestInvalid(reason=f"a size is between 1 and {SIZE_MAX}")
         (await self._processes()).get(asked.process_id).resize(asked.rows, asked.cols)
         return {}
 
