@@ -98,11 +98,17 @@ async def test_appenders_that_come_back_at_once_stay_together() -> None:
 
 async def test_an_append_is_acknowledged_only_when_it_is_durable() -> None:
     slow = SlowDisk()
-    await append_all(slow.log, list(range(10)))
-    disk = slow.disk.crash(seed=1)
-    found = Journal.open(disk, Path("/d/log"), schema=Schema("t", 1), log="log1")
 
-    assert [entry.data for entry in found.read()] == slow.kept()
+    async def one(value: int) -> None:
+        cursor = await slow.log.append(value)
+        for seed in range(10):  # the power fails the moment it is told
+            disk = slow.disk.crash(seed)
+            found = Journal.open(disk, Path("/d/log"), schema=Schema("t", 1), log="log1")
+            assert [entry.data for entry in found.read()][cursor.sequence - 1] == b"%d" % value
+
+    async with anyio.create_task_group() as tasks:
+        for value in range(10):
+            tasks.start_soon(one, value)
 
 
 async def test_a_failure_reaches_exactly_those_in_the_batch() -> None:
