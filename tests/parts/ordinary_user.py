@@ -54,7 +54,9 @@ def as_ordinary_user(
     )
 
 
-def tests_as_ordinary_user(*files: str | os.PathLike[str], patience: float = 110.0) -> str | None:
+def run_tests_as_ordinary_user(
+    *files: str | os.PathLike[str], patience: float = 110.0
+) -> str | None:
     """Run the tests of these files as an ordinary user; None if they pass, else what they said."""
     with ordinary_directory() as directory:
         names = [str(CHECKOUT / file) for file in files]
