@@ -97,6 +97,26 @@ def test_on_standard_streams_it_ends_with_its_input(home: Path) -> None:
     assert (process.returncode, rest, said) == (0, b"", b"")
 
 
+def test_on_standard_streams_the_last_answer_is_given(home: Path) -> None:
+    hello = b'{"id":1,"method":"initialize","params":{"clientName":"test"}}\n'
+
+    done = ran("exec-server", "--listen", "stdio", home=home, stdin=hello)
+
+    assert (done.returncode, b'"sessionId"' in done.stdout, done.stderr) == (0, True, b"")
+
+
+def test_a_name_of_a_forwarded_port_must_be_known(home: Path) -> None:
+    token = ("--token-file", str(home / "forwarded"))
+    for words, status in (((), 78), (("--name", "127.0.0.2"), 0)):
+        with serving("--listen", "ws://0.0.0.0:0", *token, *words, home=home) as (_, url):
+            there = url.replace("0.0.0.0", "127.0.0.2")
+            done = ran("exec", "--server", there, *token, "--", "true", home=home)
+
+        assert done.returncode == status, done.stderr
+        told = " ".join(done.stderr.decode().split())
+        assert (f"--name {there.removeprefix('ws://')}" in told) is (status == 78)
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [

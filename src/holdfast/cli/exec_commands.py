@@ -137,6 +137,11 @@ porter, in the same process; the first who comes then waits half a second.""",
                 "forget a session that nobody came back to after so long (otherwise: 30)",
                 form="SECONDS",
             ),
+            Option(
+                ("--name",),
+                "also answer to that name: for those behind a forwarded port or a proxy",
+                form="HOST:PORT",
+            ),
             Option(("--no-takeover",), "refuse a session that another connection has"),
             Option(
                 ("--idle-exit",),

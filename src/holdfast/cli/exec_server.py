@@ -38,6 +38,7 @@ def exec_server(request: Request, settings: Settings) -> Outcome:
             detached_ttl=Policy().detached_ttl if ttl is None else float(ttl),
             takeover=not request.has("--no-takeover"),
         ),
+        names=tuple((request.value("--name") or "").split()),
         idle_exit=None if idle is None else float(idle),
         may_rest=True,
         environment=environment(),

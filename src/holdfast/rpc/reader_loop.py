@@ -41,6 +41,11 @@ class LineReader:
         os.set_blocking(fd, False)
         self._read_on()
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether messages came that nobody has received yet."""
+        return bool(self._unread)
+
     async def receive(self) -> Sequence[bytes]:
         """Wait for the messages that came since the last call; raise what ended the stream."""
         assert self._arrival is None, "one task receives"
