@@ -163,4 +163,4 @@ def test_two_at_once_in_one_workspace_do_not_disturb_each_other(here: Stage) -> 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root has run them all already")
 def test_all_of_this_holds_for_an_ordinary_user_too() -> None:
-    assert ordinary_user.tests_as_ordinary_user(__file__) is None
+    assert ordinary_user.run_tests_as_ordinary_user(__file__) is None
