@@ -53,7 +53,7 @@ class Screen:
     """What a person sees and types."""
 
     def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
-        self._master, self.process = master, process
+        self.master, self.process = master, process
         self._shown = b""
 
     @property
@@ -69,7 +69,12 @@ class Screen:
 
     def type(self, text: str) -> None:
         """Press these keys."""
-        os.write(self._master, text.encode())
+        os.write(self.master, text.encode())
+
+    def hang_up(self) -> None:
+        """Take the terminal away."""
+        os.close(self.master)
+        self.master = os.open(os.devnull, os.O_RDWR)
 
     def end(self) -> tuple[int, str]:
         """Wait for the end; the exit status, and all that was shown."""
@@ -79,10 +84,10 @@ class Screen:
         return self.process.wait(PATIENCE), self.text
 
     def _read(self, deadline: float) -> bool:
-        if not select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        if not select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))[0]:
             return False
         try:
-            chunk = os.read(self._master, 65536)
+            chunk = os.read(self.master, 65536)
         except OSError:  # Linux says EIO when the last writer has gone
             return False
         self._shown += chunk
@@ -104,12 +109,13 @@ def terminal(argv: Sequence[str], env: Mapping[str, str], columns: int = 80) -> 
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(slave)
+    screen = Screen(master, process)
     try:
-        yield Screen(master, process)
+        yield screen
     finally:
         process.kill()
         process.wait()
-        os.close(master)
+        os.close(screen.master)
 
 
 @contextmanager

@@ -33,6 +33,15 @@ from holdfast.cli.parser import parse
             ),
         ),
         (["codex", "threads", "--limit", "3"], Request("codex threads", given=(("--limit", "3"),))),
+        (
+            ["sandbox", "--net", "a", "--write", ".", "--net=b", "--json", "--", "make", "--net"],
+            Request(
+                "sandbox",
+                is_json=True,
+                given=(("--write", "."), ("--net", "a"), ("--net", "b")),
+                words=("make", "--net"),
+            ),
+        ),
     ],
 )
 def test_meaning(words: list[str], expected: Request) -> None:
@@ -63,6 +72,12 @@ def test_meaning(words: list[str], expected: Request) -> None:
             "PROMPT is one argument: put it in quotes",
             "holdfast codex ask",
             "codex ask",
+        ),
+        (
+            ["sandbox", "make"],
+            "what is to be run stands after --, as in: holdfast sandbox -- make",
+            "holdfast sandbox",
+            "sandbox",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.cli.codex_commands import CODEX
 from holdfast.cli.commands import Command, Option
 from holdfast.cli.exec_commands import EXEC
+from holdfast.cli.sandbox_commands import SANDBOX
 
 GUIDE = """\
 Holdfast runs coding agents so that nothing is lost: not your files, not the
@@ -23,6 +24,9 @@ processes:
   holdfast attach NAME       be at it again, with input and signals
   holdfast stop NAME         end it
   holdfast exec-server       let other machines, or Codex, run processes here
+
+sandboxes:
+  holdfast sandbox -- make   run a command that can touch only what you name
 
 environment:
   HOLDFAST_HOME    keep everything below this directory (an absolute path)
@@ -65,4 +69,5 @@ here; a warning is not a failure.""",
     ),
     *CODEX,
     *EXEC,
+    *SANDBOX,
 )

@@ -32,6 +32,7 @@ HOMES = {  # the module and the function that carry a command out
     "exec-server": ("exec_server", "exec_server"),
     "logs": ("exec_processes", "logs"),
     "ps": ("exec_processes", "ps"),
+    "sandbox": ("sandbox", "sandbox"),
     "stop": ("exec_processes", "stop"),
 }
 
@@ -45,7 +46,8 @@ def run(request: Request | Misuse) -> int:
                 raise UsageWrong(problem=request.problem, read_on=request.read_on)
             settings = load()
             outcome = _carry_out(request, settings)
-            _emit(outcome.answer)
+            if outcome.answer:
+                _emit(outcome.answer)
             is_told = request.is_json
     except Failure as failure:
         outcome, is_told = Outcome(failure=failure), False

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import select
 import socket
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +27,7 @@ PROXY_PORT: Final = 3128  # nobody else listens in a network of its own
 _NS_GET_USERNS: Final = 0xB701
 _INFO_BYTES_MAX: Final = 4096
 _BACKLOG: Final = 128
+_STANDING_LONGEST: Final = 15.0  # seconds
 _LOOPBACK: Final = "127.0.0.1"
 
 
@@ -47,7 +49,12 @@ class Threshold:
         """Wait, after it was entered, until the sandbox stands."""
         self._forget_theirs()
         told = b""
-        while len(told) < _INFO_BYTES_MAX and (piece := os.read(self._hears, _INFO_BYTES_MAX)):
+        while len(told) < _INFO_BYTES_MAX:
+            if not select.select([self._hears], [], [], _STANDING_LONGEST)[0]:
+                raise SandboxFailed(reason="it does not come to stand")
+            piece = os.read(self._hears, _INFO_BYTES_MAX)
+            if not piece:
+                break
             told += piece
         try:
             self.first = int(json.loads(told)["child-pid"])

@@ -1,0 +1,91 @@
+"""Say what a sandbox was like and what it stopped, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+SCHEMA = 1
+_NOT_FOUND = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Connections to one host: how many, and why they were stopped, if they were."""
+
+    host: str
+    count: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that can be known of one command in a sandbox, after it has ended."""
+
+    status: int
+    strength: str
+    lacks: Sequence[str] = ()
+    readable: Sequence[str] = ()
+    writable: Sequence[str] = ()
+    unseen: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    reached: Sequence[Attempt] = ()
+    blocked: Sequence[Attempt] = ()
+    unnamed: int = 0
+
+
+def announcement(strength: str, reasons: Sequence[str], lacks: Sequence[str]) -> str:
+    """What a person is told before the command begins; nothing of a sandbox that is whole."""
+    if strength == "full":
+        return ""
+    lines = [f"sandbox: of {strength} strength, because {'; '.join(reasons)}"]
+    lines += [f"sandbox: {lack}" for lack in lacks]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def report_lines(report: Report, *, is_talkative: bool) -> Iterator[str]:
+    """What a person is told afterwards: what was stopped, and what would have allowed it."""
+    for each in report.blocked:
+        times = "" if each.count == 1 else f" {each.count} times"
+        host = f" {each.host}" if each.host else ""
+        remedy = f"; --net {_rule(each.host)} allows it" if each.why == "not on the list" else ""
+        yield f"sandbox: blocked{host}{times} ({each.why}{remedy})"
+    if report.unnamed:
+        yield f"sandbox: and {report.unnamed} connections to further hosts"
+    if report.status == _NOT_FOUND and report.unseen:
+        yield f"sandbox: not seen inside: {', '.join(report.unseen)} (--read DIR shows it)"
+    elif report.status and is_talkative:
+        where = ", ".join(report.writable) or "nowhere"
+        net = ", ".join(report.hosts) or "no host"
+        yield f"sandbox: it could write {_in(where)} and reach {net} (--write DIR, --net HOST)"
+
+
+def report_record(report: Report) -> dict[str, object]:
+    """The same for a program."""
+    return {
+        "schema": SCHEMA,
+        "type": "sandbox",
+        "exitCode": report.status,
+        "strength": report.strength,
+        "lacks": list(report.lacks),
+        "readable": list(report.readable),
+        "writable": list(report.writable),
+        "unseenPath": list(report.unseen),
+        "allowedHosts": list(report.hosts),
+        "reached": [{"host": each.host, "count": each.count} for each in report.reached],
+        "blocked": [
+            {"host": each.host or None, "reason": each.why, "count": each.count}
+            for each in report.blocked
+        ],
+        "uncounted": report.unnamed,
+    }
+
+
+def _rule(host: str) -> str:
+    """A host as it would stand in the list: the usual ports go without saying."""
+    name, _, port = host.rpartition(":")
+    return name if port in {"80", "443"} else host
+
+
+def _in(where: str) -> str:
+    return where if where == "nowhere" else f"in {where}"

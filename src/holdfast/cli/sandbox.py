@@ -1,0 +1,134 @@
+"""Run a command that is shut in, and say at the end what it was kept from."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+from contextlib import ExitStack, suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from holdfast.app.settings import Settings, environment
+from holdfast.cli.commands import Request
+from holdfast.cli.core.sandbox_page import (
+    Attempt,
+    Report,
+    announcement,
+    report_lines,
+    report_record,
+)
+from holdfast.cli.model import Outcome
+from holdfast.cli.output import complain, is_terminal
+from holdfast.cli.sandbox_order import PROXIED, Order, read_order
+from holdfast.cli.sandbox_stay import Stay, signals_waiting
+from holdfast.cli.sandbox_streams import Streams
+from holdfast.confine.core.policy import Strength
+from holdfast.confine.entry import Entry, enter
+from holdfast.confine.failures import SandboxFailed
+from holdfast.confine.preflight import preflight
+from holdfast.confine.proxy_loop import Proxy
+from holdfast.confine.sandbox import Shut, shut_in
+from holdfast.confine.threshold import Threshold, command_of
+
+_SYSTEM: Final = "/usr/bin:/bin"
+
+
+def sandbox(request: Request, settings: Settings) -> Outcome:
+    """Run a command shut in, end as it ends, and say what was stopped."""
+    order = read_order(request, home=Path.home())
+    state = settings.state / "sandbox"
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    proxy = Proxy(order.allowed)
+    with ExitStack() as undo:
+        streams = Streams()
+        undo.callback(streams.close)
+        shut = undo.enter_context(shut_in(_entry(order, streams), order.policy, state=state))
+        if not request.is_json:
+            complain(_announced(shut))
+        status = _stay(shut, streams, proxy if order.hosts else None)
+    report = _report(order, shut, proxy, status)
+    if request.is_json:
+        return Outcome(status=status, hint=json.dumps(report_record(report)))
+    lines = report_lines(report, is_talkative=is_terminal(sys.stderr))
+    return Outcome(status=status, hint="\n".join(lines))
+
+
+def _entry(order: Order, streams: Streams) -> Entry:
+    """The command as it would start plainly, as the first of a group of its own."""
+    variables = environment() | (PROXIED if order.hosts else {})
+    argv = [*_leading(streams.has_terminal), *order.argv]
+    return Entry(argv, variables, order.cwd, argv[0], streams.files)
+
+
+def _leading(has_terminal: bool) -> list[str]:
+    """What makes a command hear the signals of its terminal, and the shell around it not."""
+    program = shutil.which("setsid", path=_SYSTEM)
+    if program is None:
+        return []
+    return [program, "--ctty"] if has_terminal else [program]
+
+
+def _stay(shut: Shut, streams: Streams, proxy: Proxy | None) -> int:
+    """Start it and be at it until it ends; its exit status."""
+    with signals_waiting(), ExitStack() as undo:
+        if shut.strength is Strength.REDUCED:
+            pid = _entered(shut.entry)
+            streams.hand_over()
+            return anyio.run(Stay(pid, streams, lambda: pid).run)
+        threshold = undo.enter_context(Threshold(shut.entry))
+        pid = _entered(threshold.entry)
+        # Whoever waits at a threshold that is gone goes on: so nobody may be left waiting there.
+        undo.callback(_put_down, pid, os.pidfd_open(pid))
+        streams.hand_over()
+        threshold.arrive()
+        listener: socket.socket | None = None
+        if proxy is not None:
+            listener = undo.enter_context(threshold.listen())
+        threshold.cross()
+        find = partial(command_of, threshold.first)
+        return anyio.run(Stay(pid, streams, find, proxy, listener).run)
+
+
+def _entered(entry: Entry) -> int:
+    try:
+        return enter(entry)
+    except OSError as error:
+        reason = f"{error.filename or entry.program}: {error.strerror}"
+        raise SandboxFailed(reason=reason) from error
+
+
+def _put_down(pid: int, life: int) -> None:
+    """End it, if it has not ended by itself."""
+    with suppress(ProcessLookupError, ChildProcessError):
+        signal.pidfd_send_signal(life, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    os.close(life)
+
+
+def _announced(shut: Shut) -> str:
+    if shut.strength is Strength.FULL:
+        return ""
+    return announcement(shut.strength, preflight().reasons, shut.lacks)
+
+
+def _report(order: Order, shut: Shut, proxy: Proxy, status: int) -> Report:
+    traffic = proxy.traffic
+    return Report(
+        status=status,
+        strength=shut.strength,
+        lacks=shut.lacks,
+        readable=order.policy.readable,
+        writable=order.policy.writable,
+        unseen=shut.unseen,
+        hosts=order.hosts,
+        reached=[Attempt(host, count) for host, count in traffic.reached],
+        blocked=[Attempt(each.host, each.count, each.why) for each in traffic.stopped],
+        unnamed=traffic.unnamed,
+    )

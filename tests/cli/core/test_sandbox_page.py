@@ -1,0 +1,101 @@
+"""What is said of a sandbox."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.core.sandbox_page import (
+    Attempt,
+    Report,
+    announcement,
+    report_lines,
+    report_record,
+)
+
+
+def test_a_whole_sandbox_is_not_announced() -> None:
+    assert announcement("full", (), ("its memory is limited for each process",)) == ""
+
+
+def test_a_lesser_sandbox_is_announced_with_its_reasons() -> None:
+    said = announcement("reduced", ("bubblewrap is not installed",), ("it sees names",))
+
+    assert said.splitlines() == [
+        "sandbox: of reduced strength, because bubblewrap is not installed",
+        "sandbox: it sees names",
+    ]
+
+
+BLOCKED = (
+    Attempt("evil.com:443", 3, "not on the list"),
+    Attempt("evil.com:8080", 1, "not on the list"),
+    Attempt("a.example:443", 1, "its name leads to a private address"),
+    Attempt("", 2, "a request that names no host clearly"),
+)
+
+
+@pytest.mark.parametrize(
+    ("report", "is_talkative", "lines"),
+    [
+        (Report(status=0, strength="full"), True, []),
+        (Report(status=1, strength="full"), False, []),
+        (
+            Report(status=0, strength="full", blocked=BLOCKED, unnamed=7),
+            False,
+            [
+                "sandbox: blocked evil.com:443 3 times (not on the list; --net evil.com allows it)",
+                "sandbox: blocked evil.com:8080 (not on the list; --net evil.com:8080 allows it)",
+                "sandbox: blocked a.example:443 (its name leads to a private address)",
+                "sandbox: blocked 2 times (a request that names no host clearly)",
+                "sandbox: and 7 connections to further hosts",
+            ],
+        ),
+        (
+            Report(status=127, strength="full", unseen=("/home/me/bin",)),
+            False,
+            ["sandbox: not seen inside: /home/me/bin (--read DIR shows it)"],
+        ),
+        (
+            Report(status=2, strength="full"),
+            True,
+            ["sandbox: it could write nowhere and reach no host (--write DIR, --net HOST)"],
+        ),
+        (
+            Report(status=2, strength="full", writable=("/a", "/b"), hosts=("x.org",)),
+            True,
+            ["sandbox: it could write in /a, /b and reach x.org (--write DIR, --net HOST)"],
+        ),
+    ],
+)
+def test_lines(report: Report, is_talkative: bool, lines: list[str]) -> None:
+    assert list(report_lines(report, is_talkative=is_talkative)) == lines
+
+
+def test_record() -> None:
+    report = Report(
+        status=3,
+        strength="full",
+        readable=("/p",),
+        writable=("/p",),
+        hosts=("a.org",),
+        reached=(Attempt("a.org:443", 2),),
+        blocked=BLOCKED[2:],
+    )
+
+    assert report_record(report) == {
+        "schema": 1,
+        "type": "sandbox",
+        "exitCode": 3,
+        "strength": "full",
+        "lacks": [],
+        "readable": ["/p"],
+        "writable": ["/p"],
+        "unseenPath": [],
+        "allowedHosts": ["a.org"],
+        "reached": [{"host": "a.org:443", "count": 2}],
+        "blocked": [
+            {"host": "a.example:443", "reason": "its name leads to a private address", "count": 1},
+            {"host": None, "reason": "a request that names no host clearly", "count": 2},
+        ],
+        "uncounted": 0,
+    }

@@ -1,0 +1,255 @@
+"""`holdfast sandbox`, as a person and as a program run it."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import COMMAND, environment
+from tests.cli.sandboxes import needs_sandbox, shut
+
+
+@pytest.fixture(autouse=True)
+def _sandboxed() -> None:
+    needs_sandbox()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    path = tmp_path / "project"
+    path.mkdir()
+    (path / "here").write_text("seen\n")
+    return path
+
+
+def told(done: subprocess.CompletedProcess[bytes]) -> dict[str, Any]:  # Any: JSON
+    """The record that ends standard error."""
+    record: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])  # as above
+    return record
+
+
+def test_the_streams_and_the_status_are_those_of_the_command(home: Path, project: Path) -> None:
+    script = "cat here -; echo oops >&2; exit 7"
+    done = shut("--", "sh", "-c", script, home=home, cwd=project, stdin=b"given")
+
+    assert (done.returncode, done.stdout, done.stderr) == (7, b"seen\ngiven", b"oops\n")
+
+
+def test_nothing_can_be_changed_without_being_named(home: Path, project: Path) -> None:
+    done = shut("--", "sh", "-c", "echo x > new", home=home, cwd=project)
+
+    assert done.returncode != 0
+    assert b"Read-only file system" in done.stderr
+    assert os.listdir(project) == ["here"]
+
+
+def test_what_is_named_can_be_changed_but_not_what_others_would_obey(
+    home: Path, project: Path
+) -> None:
+    script = "echo x > new; mkdir -p .git; echo x > .git/hooks/post-commit; echo x > .envrc"
+    done = shut("--write", ".", "--", "sh", "-c", script, home=home, cwd=project)
+
+    assert done.returncode != 0
+    assert sorted(os.listdir(project)) == ["here", "new"]
+
+
+def test_secrets_of_the_environment_and_of_the_home_are_not_inside(
+    home: Path, project: Path
+) -> None:
+    done = shut(
+        "--",
+        "sh",
+        "-c",
+        f"env; cat {home.parent}/secret",
+        home=home,
+        cwd=project,
+        **{"API_TOKEN": "canary", "OTHER": "canary"},
+    )
+    (home.parent / "secret").write_text("canary")
+
+    assert b"canary" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["nosuch-program"], 127),
+        (["sh", "-c", "kill -TERM $$"], 143),
+        (["sh", "-c", "kill -KILL $$"], 137),
+        (["true"], 0),
+        (["/etc"], 126),
+    ],
+)
+def test_every_end_has_the_status_that_a_shell_gives_it(
+    words: list[str], status: int, home: Path, project: Path
+) -> None:
+    assert shut("--", *words, home=home, cwd=project).returncode == status
+
+
+class _Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"page\n")
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+@contextmanager
+def page() -> Generator[int]:
+    """A web server of this machine."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Page) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_host_on_the_list_is_reached_and_others_are_stopped_and_told(
+    home: Path, project: Path
+) -> None:
+    with page() as port:
+        allowed = f"127.0.0.1:{port}"
+        script = (
+            f"curl -sS http://{allowed}/; curl -sS http://evil.com/; curl -sS https://evil.com/"
+        )
+        done = shut("--net", allowed, "--", "sh", "-c", script, home=home, cwd=project)
+
+    assert done.stdout.splitlines()[0] == b"page"
+    assert done.stderr.decode().splitlines()[-2:] == [
+        "sandbox: blocked evil.com:80 (not on the list; --net evil.com allows it)",
+        "sandbox: blocked evil.com:443 (not on the list; --net evil.com allows it)",
+    ]
+
+
+def test_a_program_is_told_on_the_last_line_of_standard_error(home: Path, project: Path) -> None:
+    with page() as port:
+        allowed = f"127.0.0.1:{port}"
+        script = f"curl -sS http://{allowed}/; curl -sS http://evil.com/ >&2; exit 3"
+        done = shut("--net", allowed, "--json", "--", "sh", "-c", script, home=home, cwd=project)
+
+    assert (done.returncode, done.stdout) == (3, b"page\n")
+    record = told(done)
+    record.pop("unseenPath")
+    record.pop("lacks")
+    assert record == {
+        "schema": 1,
+        "type": "sandbox",
+        "exitCode": 3,
+        "strength": "full",
+        "readable": [str(project)],
+        "writable": [],
+        "allowedHosts": [allowed],
+        "reached": [{"host": allowed, "count": 1}],
+        "blocked": [{"host": "evil.com:80", "reason": "not on the list", "count": 1}],
+        "uncounted": 0,
+    }
+
+
+def test_without_a_list_there_is_no_way_out_at_all(home: Path, project: Path) -> None:
+    with page() as port:
+        asking = ["curl", "-sS", "-m", "5", f"http://127.0.0.1:{port}/"]
+        plain = subprocess.run(asking, capture_output=True, check=True)
+        done = shut("--", *asking, home=home, cwd=project)
+
+    assert plain.stdout == b"page\n"
+    assert (done.returncode, done.stdout) == (7, b"")
+
+
+def test_with_a_list_nothing_is_reached_but_through_the_proxy(home: Path, project: Path) -> None:
+    with page() as port:
+        allowed = f"127.0.0.1:{port}"
+        asking = ["curl", "-sS", "-m", "5", "--noproxy", "*", f"http://{allowed}/"]
+        done = shut("--net", allowed, "--", *asking, home=home, cwd=project)
+
+    assert (done.returncode, done.stdout) == (7, b"")
+
+
+def held_back(how: str, *words: str, home: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run it where no whole sandbox can be made."""
+    root = str(Path(__file__).parents[2])
+    return subprocess.run(
+        [sys.executable, "-m", "tests.cli.held_back", how, "sandbox", *words],
+        env=environment(home, PYTHONPATH=root),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.promise("C20")
+def test_without_a_sandbox_nothing_is_run(home: Path, project: Path) -> None:
+    done = held_back("none", "--write", ".", "--", "touch", "new", home=home, cwd=project)
+
+    assert (done.returncode, done.stdout) == (126, "")
+    assert "no sandbox" in done.stderr.lower()
+    assert os.listdir(project) == ["here"]
+
+
+def test_a_lesser_sandbox_is_announced_and_has_no_network(home: Path, project: Path) -> None:
+    done = held_back("reduced", "--", "cat", "here", home=home, cwd=project)
+    refused = held_back("reduced", "--net", "a.org", "--", "true", home=home, cwd=project)
+
+    assert (done.returncode, done.stdout) == (0, "seen\n")
+    assert done.stderr.startswith("sandbox: of reduced strength, because bubblewrap does not")
+    assert refused.returncode == 126
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--net", "https://a.org/x", "--", "true"], "such as a.org"),
+        (["--write", "/usr", "--", "true"], "belongs to the system"),
+        (["--write", "nowhere", "--", "true"], "nowhere is no directory"),
+        ([], "say what to run"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_word(
+    words: list[str], problem: str, home: Path, project: Path
+) -> None:
+    done = shut(*words, home=home, cwd=project)
+
+    assert done.returncode == 2
+    assert problem in " ".join(done.stderr.decode().split())
+
+
+def test_a_command_line_that_is_killed_leaves_nobody_and_nothing(home: Path, project: Path) -> None:
+    script = "echo $$; exec sleep 1000.5"
+    process = subprocess.Popen(
+        [*COMMAND, "sandbox", "--write", ".", "--", "sh", "-c", script],
+        env=environment(home),
+        cwd=project,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    assert ".envrc" in os.listdir(project)
+    process.kill()
+    process.wait()
+    assert process.stdout.read() == b""  # all who had it open are gone
+    process.stdout.close()
+    shut("--write", ".", "--", "true", home=home, cwd=project)
+
+    assert os.listdir(project) == ["here"]
