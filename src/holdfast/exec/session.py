@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from holdfast.exec.core.answers import refused
+from holdfast.exec.core.versions import OURS, agree, from_our_side
 from holdfast.exec.wire import Capabilities, EnvironmentInfo, InitializeParams, InitializeResult
 from holdfast.rpc import Connection
-from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
+from holdfast.rpc.failures import AnswerInvalid, ErrorResponse, VersionRefused
 
 _INITIALIZE = "initialize"
 
@@ -19,19 +20,23 @@ class Session:
     def __init__(self, client_name: str, *, unread_bytes_max: int) -> None:
         self._client_name, self._unread_bytes_max = client_name, unread_bytes_max
         self.id: str | None = None
+        self.version: int | None = None  # of the wire; None with a server of Codex
         self.untaken_bytes_max: int | None = None  # what is told before we must say what we took
         self.environment: EnvironmentInfo | None = None
         self.capabilities = Capabilities()
 
     async def introduce(self, connection: Connection, *, timeout: float) -> None:
         """Begin the session on a new connection, or take it up again there."""
-        params = InitializeParams(self._client_name, self.id, self._unread_bytes_max)
+        params = InitializeParams(self._client_name, self.id, self._unread_bytes_max, OURS)
         try:
             welcome = await connection.request(
                 _INITIALIZE, params, timeout=timeout, result=InitializeResult
             )
         except ErrorResponse as error:
             raise refused(error, subject=self.id or "") from error
+        except VersionRefused as error:
+            raise from_our_side(error) from error
+        self.version = agree(welcome.versions)
         if self.id not in {None, welcome.session_id}:
             reason = f"asked for session {self.id}, it gave {welcome.session_id}"
             raise AnswerInvalid(method=_INITIALIZE, reason=reason)

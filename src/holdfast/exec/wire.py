@@ -28,6 +28,13 @@ class Stream(StrEnum):
     PTY = "pty"
 
 
+class Versions(Wire, frozen=True, omit_defaults=False):
+    """Ours: the oldest and the newest version of this wire that one side speaks."""
+
+    oldest: int = 1
+    newest: int = 1
+
+
 class InitializeParams(Wire, frozen=True):
     """How a client introduces itself, and which session it wants back.
 
@@ -37,6 +44,7 @@ class InitializeParams(Wire, frozen=True):
     client_name: str
     resume_session_id: str | None = None
     unread_bytes_max: int | None = None
+    versions: Versions | None = None  # ours; whoever names none speaks as Codex does
 
 
 class ShellInfo(Wire, frozen=True):
@@ -79,6 +87,7 @@ class InitializeResult(Wire, frozen=True):
     session_id: str
     environment_info: EnvironmentInfo | None = None
     unread_bytes_max: int | None = None
+    versions: Versions | None = None  # ours, for those who named theirs
 
 
 class EnvPolicy(Wire, frozen=True):

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import anyio
 
+from holdfast.exec.core.versions import OURS, agree
 from holdfast.exec.failures import NotIntroduced, RequestInvalid
 from holdfast.exec.server.plane import Plane, Session
 from holdfast.exec.server.process import Process
@@ -39,6 +40,7 @@ class Desk:
         """
         if self._session is not None or self._asking:
             raise HandshakeRepeated
+        versions = None if agree(asked.versions) is None else OURS
         self.pump.unread_bytes_max = self._unread_bytes_max(asked)
         self._asking, self._asked = 1, anyio.Event()
         try:
@@ -51,7 +53,8 @@ class Desk:
         finally:
             self._asking = 0
             self._asked.set()
-        return InitializeResult(self._session.id, self._info, self.pump.unread_bytes_max)
+        unread = self.pump.unread_bytes_max
+        return InitializeResult(self._session.id, self._info, unread, versions)
 
     async def session(self, family: str) -> Session:
         """The session of this connection; whoever was put out of it is refused."""
