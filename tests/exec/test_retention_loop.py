@@ -16,7 +16,7 @@ from holdfast.exec.orders import Terminal
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.wire import Stream
 from holdfast.world.failures import DiskFull
-from tests.exec.planes import append, closed, keeping_in, news, output, retained, said, shell
+from tests.exec.planes import append, closed, ended, keeping_in, news, output, retained, said, shell
 
 pytestmark = [
     pytest.mark.anyio,
@@ -177,6 +177,19 @@ async def test_one_who_is_not_far_behind_slows_nobody_down(
         assert len(output(retention)) == size
 
 
+async def test_a_stream_that_says_nothing_gets_no_file(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        for key, script in (("none", "exit 3"), ("some", "echo word >&2")):
+            retention = await closed(retained(tmp_path, await keeping.start(shell(key, script))))
+            retention.close()
+
+        files = {path.name for path in (tmp_path / "processes").glob("*/std*")}
+        found = Retention.open(tmp_path / "processes" / "some", None)
+        assert files == {"stderr"}
+        assert found.chunks(0, None) == [Output(1, Stream.STDERR, b"word\n")]
+        found.close()
+
+
 async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,6 +205,7 @@ async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
     monkeypatch.setattr(retention_loop, "_TRY_AGAIN", 0.05)
     async with keeping_in(tmp_path) as keeping:
         kept = await keeping.start(shell("k", "echo word; exit 1"))
+        await ended(kept)
         retention = retained(tmp_path, kept)
 
         assert retention.stalled == DiskFull(path=str(tmp_path / "processes" / "k"))

@@ -78,10 +78,14 @@ class Retained:
 
     def __init__(self, directory: Path, streams: tuple[Stream, ...]) -> None:
         self.directory, self.streams = directory, streams
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._files = [_opened(directory / stream) for stream in streams]
-        self._index = _opened(directory / "index")
-        self._sizes = [os.fstat(file).st_size for file in self._files] + [0] * (2 - len(streams))
+        self._files = [_found(f"{directory}/{stream}") for stream in streams]
+        try:
+            self._index = _opened(f"{directory}/index")
+        except FileNotFoundError:
+            directory.mkdir(mode=0o700, parents=True)
+            self._index = _opened(f"{directory}/index")
+        sizes = [0 if file is None else os.fstat(file).st_size for file in self._files]
+        self._sizes = sizes + [0] * (2 - len(streams))
         header = read_header(os.pread(self._index, RECORD_BYTES, 0)) or Header()
         count = os.fstat(self._index).st_size // RECORD_BYTES - 1
         self._header, self.position = recover(
@@ -94,8 +98,8 @@ class Retained:
     @classmethod
     def found(cls, directory: Path) -> Retained:
         """What was kept of a process that nobody holds any more."""
-        is_terminal = (directory / Stream.PTY).exists()
-        return cls(directory, (Stream.PTY,) if is_terminal else (Stream.STDOUT, Stream.STDERR))
+        has_pipes = any((directory / each).exists() for each in (Stream.STDOUT, Stream.STDERR))
+        return cls(directory, (Stream.STDOUT, Stream.STDERR) if has_pipes else (Stream.PTY,))
 
     @property
     def first(self) -> int:
@@ -111,9 +115,16 @@ class Retained:
         """How many bytes are kept from a number on, which is kept, those of the index included."""
         return self.position.cost - self._cost_before(max(seq, self.first))
 
+    def has_file(self, stream: int) -> bool:
+        """Whether a stream has said anything yet."""
+        return self._files[stream] is not None
+
     def place(self, stream: int) -> tuple[int, int]:
-        """The file of a stream, and where its next output goes."""
-        return self._files[stream], self._sizes[stream]
+        """The file of a stream, which is made if it is missing, and where its next output goes."""
+        file = self._files[stream]
+        if file is None:
+            file = self._files[stream] = _opened(f"{self.directory}/{self.streams[stream]}")
+        return file, self._sizes[stream]
 
     def grew(self, stream: int, count: int) -> None:
         """Learn that output was moved to that place; it counts once it is in the index."""
@@ -173,14 +184,16 @@ class Retained:
             for stream, file in enumerate(self._files):
                 # In large steps, for the page cache is kept in large pieces, too.
                 end = record.starts[stream] // step * step
-                _punch(file, self._punched[stream], end)
+                if file is not None:
+                    _punch(file, self._punched[stream], end)
                 self._punched[stream] = end
             _punch(self._index, RECORD_BYTES, first * RECORD_BYTES)
 
     def close(self) -> None:
         """Let go of the files; may be called again."""
         while self._files:
-            os.close(self._files.pop())
+            if (file := self._files.pop()) is not None:
+                os.close(file)
         if self._index >= 0:
             os.close(self._index)
         self._index = -1
@@ -217,7 +230,7 @@ class Retained:
     def _event(self, record: Record) -> Event:
         match record.kind:
             case Kind.OUTPUT:
-                data = os.pread(self._files[record.stream], record.length, record.offset)
+                data = os.pread(self.place(record.stream)[0], record.length, record.offset)
                 return Output(record.seq, self.streams[record.stream], data)
             case Kind.EXITED:
                 return Exited(record.seq, record.status)
@@ -225,8 +238,16 @@ class Retained:
                 return Closed(record.seq)
 
 
-def _opened(path: Path) -> int:
+def _opened(path: str) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _found(path: str) -> int | None:
+    """A file, if it is there: new ones cost much, and many streams never say anything."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
 
 
 def _punch(file: int, start: int, end: int) -> None:

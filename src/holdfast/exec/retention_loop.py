@@ -189,7 +189,7 @@ class Retention:
         if source.is_ended:
             return
         try:
-            while (moved := source.move(*self._retained.place(source.stream))) is not None:
+            while (moved := self._moved(source)) is not None:
                 self._retained.grew(source.stream, moved)
                 if not moved:
                     self._stop(source)
@@ -199,6 +199,12 @@ class Retention:
         finally:
             self._retained.cover()
         self._note_end()
+
+    def _moved(self, source: Source) -> int | None:
+        """Move what a source holds; its file is made once there is something for it."""
+        if not self._retained.has_file(source.stream) and not (held := source.held()):
+            return held
+        return source.move(*self._retained.place(source.stream))
 
     def _note_end(self) -> None:
         if self._exit is not None:

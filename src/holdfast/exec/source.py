@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 
 from holdfast.exec.kept import Kept
 from holdfast.exec.retention import move, move_terminal, widen
@@ -19,6 +20,15 @@ class Source:
         self.fd, self.stream = fd, stream
         self.is_ended = self._is_wide = False
         os.set_blocking(fd, False)
+
+    def held(self) -> int | None:
+        """Whether anything is there, as `move` says it: None means not now, 0 never again."""
+        look = select.poll()
+        look.register(self.fd, select.POLLIN)
+        ready = look.poll(0)
+        if not ready:
+            return None
+        return 1 if ready[0][1] & select.POLLIN else 0
 
     def move(self, file: int, offset: int) -> int | None:
         """Move what is there; None if there is nothing now, 0 if there never will be."""
@@ -47,6 +57,10 @@ class TerminalSource(Source):
         self._pipe_out, self._pipe_in = pipe_out, pipe_in
         os.set_blocking(pipe_out, False)
         os.set_blocking(pipe_in, False)
+
+    def held(self) -> int | None:
+        """Something, as far as one can know: it may be in the terminal or in the pipe."""
+        return 1
 
     def move(self, file: int, offset: int) -> int | None:
         """Move what is in the pipe; if that is empty, what the terminal has for it, too."""

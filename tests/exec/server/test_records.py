@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.exec.server.records import ProcessRecord, Records, SessionRecord
 from holdfast.world import SystemDisk
-from holdfast.world.failures import DiskOccupied, StoreTooNew
+from holdfast.world.failures import DiskMissing, DiskOccupied, StoreTooNew
 
 
 def process(key: str, started: int) -> ProcessRecord:
@@ -29,22 +29,26 @@ def test_all_is_found_again_and_damage_is_passed_over(tmp_path: Path, records: R
     for record in (process("b", 2), process("a", 1), process("c", 3)):
         records.keep_process(record)
     records.keep_session(SessionRecord("s", "plain"))
-    (tmp_path / "state/processes/c/meta.json").write_bytes(b"")
+    (tmp_path / "state/processes/c").rmdir()
+    with (tmp_path / "state/processes.jsonl").open("ab") as file:
+        file.write(b'\n{"version":1,"key":"bro')
+    records.keep_process(process("d", 0))
     (tmp_path / "state/sessions/damaged").write_bytes(b"\xff{")
 
-    assert list(records.processes()) == [process("a", 1), process("b", 2)]
+    assert list(records.processes()) == [process("d", 0), process("a", 1), process("b", 2)]
     assert list(records.sessions()) == [SessionRecord("s", "plain")]
 
 
 def test_what_nobody_knows_is_swept_away(tmp_path: Path, records: Records) -> None:
     for key in "abc":
         records.keep_process(process(key, 1))
-    records.sweep({"b"})
+    records.sweep([process("b", 1)])
     records.keep_session(SessionRecord("s", "plain"))
     records.forget_session("s")
     records.forget_session("s")
 
     assert [path.name for path in (tmp_path / "state/processes").iterdir()] == ["b"]
+    assert list(records.processes()) == [process("b", 1)]
     assert list(records.sessions()) == []
 
 
@@ -64,9 +68,16 @@ def test_a_disk_that_refuses_is_named(records: Records) -> None:
 
 def test_what_a_newer_server_wrote_is_not_touched(tmp_path: Path, records: Records) -> None:
     records.keep_process(process("a", 1))
-    (tmp_path / "state/processes/a/meta.json").write_bytes(b'{"version":2,"other":"form"}')
+    (tmp_path / "state/processes.jsonl").write_bytes(b'{"version":2,"other":"form"}')
     (tmp_path / "state/sessions/s").write_bytes(b'{"version":2}')
 
     for read in (records.processes, records.sessions):
         with pytest.raises(StoreTooNew):
             list(read())
+
+
+def test_a_place_that_cannot_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(DiskMissing):
+        Records(tmp_path / "file", SystemDisk()).prepare()

@@ -130,10 +130,8 @@ class Plane:
                 found.processes.adopt(self._adopted(record, kept.pop(record.key, None)))
         for stranger in kept.values():  # started, but nobody was told: its client starts anew
             await stranger.forget()
-        known = {
-            process.record.key for each in self._sessions.values() for process in each.processes
-        }
-        records.sweep(known)
+        every = self._sessions.values()
+        records.sweep([process.record for each in every for process in each.processes])
 
     async def run(self) -> None:
         """Forget what nobody came back for, for ever."""

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from holdfast.exec.server.roll import Roll
 from holdfast.world import Disk, disk_failure, replace_file
 from holdfast.world.failures import StoreTooNew
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
-_META = "meta.json"
 _VERSION = 1
 
 
@@ -54,12 +54,16 @@ class Records:
 
     def __init__(self, state: Path, disk: Disk) -> None:
         self._sessions, self._processes = state / "sessions", state / "processes"
+        self._roll = Roll(state / "processes.jsonl")
         self._disk = disk
 
     def prepare(self) -> None:
         """Make the directories that are missing, for our own eyes only."""
         for directory in (self._sessions, self._processes):
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise disk_failure(error, path=str(directory)) from error
 
     def directory(self, key: str) -> Path:
         """Where all about one process is kept."""
@@ -76,14 +80,8 @@ class Records:
     def keep_process(self, record: ProcessRecord) -> Path:
         """Make the directory of a new process, and write the process down."""
         directory = self.directory(record.key)
-        directory.mkdir(mode=0o700)
-        # One write of a small new file: a kill leaves it whole, or empty and so unread.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        file = os.open(f"{directory}/{_META}", flags, 0o600)
-        try:
-            os.write(file, msgspec.json.encode(record))
-        finally:
-            os.close(file)
+        os.mkdir(directory, 0o700)
+        self._roll.add(record.key, msgspec.json.encode(record))
         return directory
 
     @contextmanager
@@ -96,31 +94,35 @@ class Records:
 
     def forget_process(self, key: str) -> None:
         """Remove all about one process."""
+        self._roll.drop(key)
         shutil.rmtree(self.directory(key), ignore_errors=True)
 
     def sessions(self) -> Iterator[SessionRecord]:
         """Every session that was written down; what cannot be read is passed over."""
         for path in sorted(self._sessions.iterdir()):
-            if (record := _read(path, SessionRecord)) is not None:
-                yield record
+            with suppress(OSError):
+                record = _read(path.read_bytes(), SessionRecord, path)
+                if record is not None:
+                    yield record
 
     def processes(self) -> Iterator[ProcessRecord]:
-        """Every process that was written down, the oldest first."""
-        found = (_read(path / _META, ProcessRecord) for path in self._processes.iterdir())
-        known = [record for record in found if record is not None]
+        """Every process that was written down and is kept, the oldest first."""
+        found = (_read(line, ProcessRecord, self._processes) for line in self._roll.read())
+        known = [record for record in found if record and self.directory(record.key).exists()]
         yield from sorted(known, key=lambda record: record.started_at_ms)
 
-    def sweep(self, known: set[str]) -> None:
-        """Remove the directories of processes that nobody knows."""
+    def sweep(self, known: Iterable[ProcessRecord]) -> None:
+        """Remove all about processes that nobody knows."""
+        lines = {record.key: msgspec.json.encode(record) for record in known}
         for path in self._processes.iterdir():
-            if path.name not in known:
+            if path.name not in lines:
                 self.forget_process(path.name)
+        self._roll.sweep(lines)
 
 
-def _read(path: Path, kind: type[_Record]) -> _Record | None:
+def _read(raw: bytes, kind: type[_Record], path: Path) -> _Record | None:
     """Read a record; None if it is none. What a newer server wrote is not ours to misread."""
-    with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        raw = path.read_bytes()
+    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
         found = msgspec.json.decode(raw, type=_Versioned).version
         if found > _VERSION:
             schema = "exec-server records"
