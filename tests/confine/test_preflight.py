@@ -15,7 +15,7 @@ from holdfast.confine.preflight import preflight
 from holdfast.confine.restrict import landlock_version
 from holdfast.confine.wrapping import find_bubblewrap
 from tests.confine.shutting import Stage, stage
-from tests.parts import ordinary_user
+from tests.parts.ordinary_user import run_tests_as_ordinary_user
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these calls")
 
@@ -89,4 +89,4 @@ def test_the_walls_are_not_looked_for_on_a_path(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root has run them all already")
 def test_all_of_this_holds_for_an_ordinary_user_too() -> None:
-    assert ordinary_user.run_tests_as_ordinary_user(__file__) is None
+    assert run_tests_as_ordinary_user(__file__) is None

@@ -15,7 +15,7 @@ from holdfast.confine.preflight import preflight
 from holdfast.confine.sandbox import clean, shut_in
 from tests.confine.core.test_policy import CANARIES
 from tests.confine.shutting import PATH, PYTHON, Stage, plain, stage
-from tests.parts import ordinary_user
+from tests.parts.ordinary_user import run_tests_as_ordinary_user
 
 pytestmark = pytest.mark.skipif(
     preflight().strength is not Strength.FULL,
@@ -163,4 +163,4 @@ def test_two_at_once_in_one_workspace_do_not_disturb_each_other(here: Stage) -> 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root has run them all already")
 def test_all_of_this_holds_for_an_ordinary_user_too() -> None:
-    assert ordinary_user.run_tests_as_ordinary_user(__file__) is None
+    assert run_tests_as_ordinary_user(__file__) is None
