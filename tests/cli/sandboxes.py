@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from holdfast.confine.core.policy import Strength
 from holdfast.confine.preflight import preflight
 from tests.cli.running import COMMAND, environment
+
+ROOT = Path(__file__).parents[2]
 
 
 @cache
@@ -35,6 +38,19 @@ def shut(
         cwd=cwd,
         input=stdin,
         capture_output=True,
+        timeout=100,
+        check=False,
+    )
+
+
+def held_back(how: str, *words: str, home: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command where only a lesser sandbox can be made ("reduced"), or "none"."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.cli.held_back", how, *words],
+        env=environment(home, PYTHONPATH=str(ROOT)),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
         timeout=100,
         check=False,
     )

@@ -7,7 +7,6 @@ import json
 import os
 import socketserver
 import subprocess
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import COMMAND, environment
-from tests.cli.sandboxes import needs_sandbox, shut
+from tests.cli.sandboxes import held_back, needs_sandbox, shut
 
 
 @pytest.fixture(autouse=True)
@@ -185,23 +184,11 @@ def test_with_a_list_nothing_is_reached_but_through_the_proxy(home: Path, projec
     assert (done.returncode, done.stdout) == (7, b"")
 
 
-def held_back(how: str, *words: str, home: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run it where no whole sandbox can be made."""
-    root = str(Path(__file__).parents[2])
-    return subprocess.run(
-        [sys.executable, "-m", "tests.cli.held_back", how, "sandbox", *words],
-        env=environment(home, PYTHONPATH=root),
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-
-
 @pytest.mark.promise("C20")
 def test_without_a_sandbox_nothing_is_run(home: Path, project: Path) -> None:
-    done = held_back("none", "--write", ".", "--", "touch", "new", home=home, cwd=project)
+    done = held_back(
+        "none", "sandbox", "--write", ".", "--", "touch", "new", home=home, cwd=project
+    )
 
     assert (done.returncode, done.stdout) == (126, "")
     assert "no sandbox" in done.stderr.lower()
@@ -209,8 +196,10 @@ def test_without_a_sandbox_nothing_is_run(home: Path, project: Path) -> None:
 
 
 def test_a_lesser_sandbox_is_announced_and_has_no_network(home: Path, project: Path) -> None:
-    done = held_back("reduced", "--", "cat", "here", home=home, cwd=project)
-    refused = held_back("reduced", "--net", "a.org", "--", "true", home=home, cwd=project)
+    done = held_back("reduced", "sandbox", "--", "cat", "here", home=home, cwd=project)
+    refused = held_back(
+        "reduced", "sandbox", "--net", "a.org", "--", "true", home=home, cwd=project
+    )
 
     assert (done.returncode, done.stdout) == (0, "seen\n")
     assert done.stderr.startswith("sandbox: of reduced strength, because bubblewrap does not")

@@ -27,6 +27,7 @@ processes:
 
 sandboxes:
   holdfast sandbox -- make   run a command that can touch only what you name
+  holdfast sandbox probe     try to break out of it
 
 environment:
   HOLDFAST_HOME    keep everything below this directory (an absolute path)

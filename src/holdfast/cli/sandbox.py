@@ -26,7 +26,7 @@ from holdfast.cli.core.sandbox_page import (
 )
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, is_terminal
-from holdfast.cli.sandbox_order import PROXIED, Order, read_order
+from holdfast.cli.sandbox_order import PROXIED, Order, kept_in, read_order
 from holdfast.cli.sandbox_stay import Stay, signals_waiting
 from holdfast.cli.sandbox_streams import Streams
 from holdfast.confine.core.policy import Strength
@@ -43,8 +43,7 @@ _SYSTEM: Final = "/usr/bin:/bin"
 def sandbox(request: Request, settings: Settings) -> Outcome:
     """Run a command shut in, end as it ends, and say what was stopped."""
     order = read_order(request, home=Path.home())
-    state = settings.state / "sandbox"
-    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    state = kept_in(settings)
     proxy = Proxy(order.allowed)
     with ExitStack() as undo:
         streams = Streams()

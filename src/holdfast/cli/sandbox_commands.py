@@ -34,6 +34,7 @@ made, nothing is run, and the exit status is 126.""",
                 "and reach these hosts",
             ),
             ("holdfast sandbox --write . -- bash", "look around in there"),
+            ("holdfast sandbox probe", "try to break out, in every way we know"),
         ),
         options=(
             Option(
@@ -58,5 +59,18 @@ made, nothing is run, and the exit status is 126.""",
             Option(("--json",), "say at the end, on standard error, what happened as JSON"),
         ),
         rest=("CMD [ARG...]", "the command, as it is, without a shell"),
+    ),
+    Command(
+        name="sandbox probe",
+        summary="try to break out of the sandbox",
+        description="""\
+Try to break out of the sandbox as it is made here, in 24 ways, and say which of
+them were contained. Each is first tried without a sandbox, so that it is known to
+work. Nothing of yours is touched. Exits with 1 if anything got out.""",
+        examples=(
+            ("holdfast sandbox probe", "a page"),
+            ("holdfast sandbox probe --json | jq '.probes[] | select(.contained | not)'", "leaks"),
+        ),
+        options=(Option(("--json",), "print one JSON object instead of a page"),),
     ),
 )

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
+from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.confine.core.allowlist import AllowList, allow_list
 from holdfast.confine.core.policy import ENVIRONMENT, Policy, Strength, is_within
 from holdfast.confine.threshold import PROXY_PORT
+from holdfast.world import disk_failure
 
 _PROXY: Final = f"http://127.0.0.1:{PROXY_PORT}"
 PROXIED: Final = {
@@ -59,6 +61,16 @@ def read_order(request: Request, *, home: Path) -> Order:
         strength_least=Strength.FULL if hosts else Strength.REDUCED,
     )
     return Order(argv=request.words, cwd=cwd, policy=policy, hosts=hosts, allowed=allowed)
+
+
+def kept_in(settings: Settings) -> Path:
+    """Where it is kept which sandboxes there are."""
+    directory = settings.state / "sandbox"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise disk_failure(error, path=str(directory)) from error
+    return directory
 
 
 def _directory(word: str, flag: str) -> str:

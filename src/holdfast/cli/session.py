@@ -33,6 +33,7 @@ HOMES = {  # the module and the function that carry a command out
     "logs": ("exec_processes", "logs"),
     "ps": ("exec_processes", "ps"),
     "sandbox": ("sandbox", "sandbox"),
+    "sandbox probe": ("sandbox_probe", "sandbox_probe"),
     "stop": ("exec_processes", "stop"),
 }
 
