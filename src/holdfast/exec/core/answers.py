@@ -95,11 +95,6 @@ def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:
     )
 
 
-def _is_newest(answer: wire.ReadResult) -> bool:
-    """Whether all after a page comes as news: who never pauses cannot be read to the end."""
-    return answer.has_more is False and not answer.exited
-
-
 def refused(error: ErrorResponse, *, subject: str) -> Failure:
     """What a refusal means, where the server gave only the code of its wire."""
     room, code = error.method.partition("/")[0], error.error_code
@@ -116,3 +111,8 @@ def refused(error: ErrorResponse, *, subject: str) -> Failure:
     if failure is None and room == "fs":
         return FileFailed(path=subject, reason=error.error_message)
     return failure or error
+
+
+def _is_newest(answer: wire.ReadResult) -> bool:
+    """Whether all after a page comes as news: who never pauses cannot be read to the end."""
+    return answer.has_more is False and not answer.exited
