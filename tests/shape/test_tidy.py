@@ -38,7 +38,6 @@ EXEMPT: dict[tuple[Rule, str], str] = {
 }
 # What only one module uses is tested through it.
 TESTED_THROUGH = {
-    "exec/feed.py": "exec/test_client.py",
     "exec/line.py": "exec/test_client.py",
     "exec/session.py": "exec/test_client.py",
     "exec/table.py": "exec/test_client.py",

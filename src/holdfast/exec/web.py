@@ -14,7 +14,8 @@ from holdfast.exec.core.body import Body, Piece
 from holdfast.exec.failures import HttpFailed, HttpOverrun
 from holdfast.exec.line import Line
 from holdfast.exec.model import Fetch, Fetched
-from holdfast.exec.server.model import HttpHeader, HttpParams, HttpResult, HttpTaken
+from holdfast.exec.server.model import HttpHeader, HttpParams, HttpResult
+from holdfast.exec.wire import HttpTaken
 from holdfast.failures import Failure
 from holdfast.rpc import Connection
 from holdfast.rpc.failures import AnswerInvalid, ErrorResponse

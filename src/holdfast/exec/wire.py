@@ -217,6 +217,7 @@ class ListedProcess(Wire, frozen=True, omit_defaults=False):
     exited: bool
     exit_code: int | None
     closed: bool
+    stalled: str | None = None  # the code of the failure that keeps it, and its output, waiting
 
 
 class ListResult(Wire, frozen=True):
@@ -284,3 +285,21 @@ class Closed(Wire, frozen=True, omit_defaults=False):
 
     process_id: str
     seq: int
+
+
+class HttpTaken(Wire, frozen=True):
+    """Ours, and news: so much of a body was read in all; `is_over`: no more of it is wanted."""
+
+    request_id: str
+    total_bytes: int
+    is_over: bool = False
+
+
+class HttpDelta(Wire, frozen=True, omit_defaults=False):
+    """News: a piece of a streamed body, or its end."""
+
+    request_id: str
+    seq: int
+    delta_base64: str
+    done: bool
+    error: str | None = None

@@ -19,7 +19,6 @@ from holdfast.exec.failures import (
     SessionExpired,
 )
 from holdfast.exec.model import Closed, Event, Exited, Output, Page
-from holdfast.exec.server.model import HttpDelta
 from holdfast.failures import Failure
 from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
 
@@ -30,7 +29,7 @@ _READ = "process/read"
 _read_output = msgspec.json.Decoder(wire.Output).decode
 _read_exited = msgspec.json.Decoder(wire.Exited).decode
 _read_closed = msgspec.json.Decoder(wire.Closed).decode
-_read_delta = msgspec.json.Decoder(HttpDelta).decode
+_read_delta = msgspec.json.Decoder(wire.HttpDelta).decode
 
 
 def read_event(method: str, params: bytes | msgspec.Raw) -> tuple[str, Event] | None:

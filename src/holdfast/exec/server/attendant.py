@@ -15,13 +15,13 @@ from holdfast.exec.server.desk import Desk, Handlers, plain
 from holdfast.exec.server.file_methods import FileMethods
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.machine import configuration, environment_info
-from holdfast.exec.server.model import ConfigParams, HttpTaken
+from holdfast.exec.server.model import ConfigParams
 from holdfast.exec.server.operator_methods import OperatorMethods
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.process_methods import ProcessMethods
 from holdfast.exec.server.pump import Pump
 from holdfast.exec.server.web_methods import WebMethods
-from holdfast.exec.wire import InitializeParams, TakenParams
+from holdfast.exec.wire import HttpTaken, InitializeParams, TakenParams
 from holdfast.failures import Failure
 from holdfast.rpc import Connection, Handler, Service, Terms, Transport
 from holdfast.rpc.model import Dialect, Notification

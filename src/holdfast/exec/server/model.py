@@ -232,21 +232,3 @@ class HttpResult(Wire, frozen=True, omit_defaults=False):
     headers: tuple[HttpAnswerHeader, ...]
     body_base64: str
     is_paced: bool | UnsetType = UNSET
-
-
-class HttpTaken(Wire, frozen=True):
-    """Ours, and news: so much of a body was read in all; `is_over`: no more of it is wanted."""
-
-    request_id: str
-    total_bytes: int
-    is_over: bool = False
-
-
-class HttpDelta(Wire, frozen=True, omit_defaults=False):
-    """News: a piece of a streamed body, or its end."""
-
-    request_id: str
-    seq: int
-    delta_base64: str
-    done: bool
-    error: str | None = None

@@ -14,7 +14,7 @@ from anyio.abc import TaskStatus
 from holdfast.exec.failures import HttpFailed
 from holdfast.exec.server.files import encoded
 from holdfast.exec.server.http_loop import WebAnswer
-from holdfast.exec.server.model import HttpDelta, HttpTaken
+from holdfast.exec.wire import HttpDelta, HttpTaken
 from holdfast.failures import Failure
 from holdfast.rpc import Transport
 

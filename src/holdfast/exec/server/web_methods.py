@@ -19,9 +19,10 @@ from holdfast.exec.failures import HttpFailed, RequestInvalid
 from holdfast.exec.server.desk import Desk, Handlers
 from holdfast.exec.server.files import FILE_BYTES_MAX, encoded
 from holdfast.exec.server.http_loop import WebAnswer, asked
-from holdfast.exec.server.model import HttpAnswerHeader, HttpParams, HttpResult, HttpTaken
+from holdfast.exec.server.model import HttpAnswerHeader, HttpParams, HttpResult
 from holdfast.exec.server.process import decoded
 from holdfast.exec.server.web_body import Patience, WebBody, in_time
+from holdfast.exec.wire import HttpTaken
 from holdfast.rpc import Handler, Transport
 
 _REDIRECTS_MAX = 10
