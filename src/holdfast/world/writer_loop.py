@@ -1,8 +1,8 @@
 """A thread that does what blocks, close to the event loop that waits for it.
 
 Handing work to a thread and back costs two wake-ups, and next to a fast disk they are what one
-counts. This does nothing but those two, each by one byte through a pipe: to write it lets go of
-the interpreter, so that who is woken can run at once. Queues and `call_soon_threadsafe` do not.
+counts. This does nothing but those two, each by one byte through a pipe, which took little more
+than half as long as a queue there and `call_soon_threadsafe` back.
 """
 
 from __future__ import annotations
