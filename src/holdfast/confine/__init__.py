@@ -11,30 +11,57 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.confine.core.policy import Limits, Network, Policy, Strength
+    from holdfast.confine.creating import create
     from holdfast.confine.entry import Entry, enter
+    from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
+    from holdfast.confine.ownership import foreign_owner, refuse_foreign_owners
+    from holdfast.confine.place import Place, end, find, places
+    from holdfast.confine.rooted import Rooted
     from holdfast.confine.sandbox import Shut, clean, shut_in
 
 __all__ = [
     "Entry",
+    "Holder",
     "Limits",
+    "LivingPlace",
     "Network",
+    "Place",
+    "PlaceSpec",
     "Policy",
+    "Rooted",
     "Shut",
     "Strength",
     "clean",
+    "create",
+    "end",
     "enter",
+    "find",
+    "foreign_owner",
+    "places",
+    "refuse_foreign_owners",
     "shut_in",
 ]
 
 _HOME = {
     "Entry": "entry",
+    "Holder": "model",
     "Limits": "core.policy",
+    "LivingPlace": "model",
     "Network": "core.policy",
+    "Place": "place",
+    "PlaceSpec": "model",
     "Policy": "core.policy",
+    "Rooted": "rooted",
     "Shut": "sandbox",
     "Strength": "core.policy",
     "clean": "sandbox",
+    "create": "creating",
+    "end": "place",
     "enter": "entry",
+    "find": "place",
+    "foreign_owner": "ownership",
+    "places": "place",
+    "refuse_foreign_owners": "ownership",
     "shut_in": "sandbox",
 }
 
