@@ -52,7 +52,7 @@ def probe(policy: Policy | None = None, *, state: Path) -> tuple[Finding, ...]:
     """
     with TemporaryDirectory() as plain, TemporaryDirectory() as shut:
         with staged(Path(plain)) as scene:
-            without = attempted(_command(scene), scene)
+            without = attempted(trying(scene), scene)
         with staged(Path(shut)) as scene:
             asked = policy or Policy()
             allowed = replace(
@@ -60,7 +60,7 @@ def probe(policy: Policy | None = None, *, state: Path) -> tuple[Finding, ...]:
                 readable=(*asked.readable, *readable_for_python()),
                 writable=(scene.workspace,),
             )
-            with shut_in(_command(scene), allowed, state=state) as made:
+            with shut_in(trying(scene), allowed, state=state) as made:
                 within = attempted(made, scene)
     return findings(without, within)
 
@@ -109,14 +109,15 @@ def attempted(tried: Entry | Shut, scene: Scene) -> dict[str, str | None]:
     return ended
 
 
-def readable_for_python() -> Sequence[str]:
-    """What must be seen for this Python to run the probes."""
-    needed = (sys.prefix, sys.base_prefix, os.path.dirname(attempts.__file__))
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in needed))
-
-
-def _command(scene: Scene) -> Entry:
+def trying(scene: Scene) -> Entry:
+    """The process that tries every way out of a scene, as it would start plainly."""
     argv = [sys.executable, "-I", attempts.__file__, json.dumps(asdict(scene))]
     env = {"PATH": _PATH, CANARY_NAME: scene.canary}
     # Without a sandbox it may do whatever we may, so that only the sandbox can be what refuses.
     return Entry(argv, env, scene.workspace, sys.executable, is_unprivileged=False)
+
+
+def readable_for_python() -> Sequence[str]:
+    """What must be seen for this Python to run the probes."""
+    needed = (sys.prefix, sys.base_prefix, os.path.dirname(attempts.__file__))
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in needed))
