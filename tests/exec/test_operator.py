@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
 import pytest
 
-from holdfast.exec import Client, operating
+from holdfast.exec import Client, end_orphans, find_orphans, operating
 from holdfast.exec.failures import SessionExpired
-from holdfast.exec.model import Command, Output
+from holdfast.exec.keeper.protocol import MARK, KeeperName
+from holdfast.exec.model import Command, Orphan, Output
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import PATH, served
 
@@ -59,3 +63,20 @@ async def test_a_session_that_is_gone_is_not_taken_up(tmp_path: Path) -> None:
         with pytest.raises(SessionExpired), anyio.fail_after(20):
             async with Client(lambda: connect_websocket(server.url)).resume("nobody"):
                 pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here")
+def test_orphans_are_found_and_ended_exactly() -> None:
+    name = KeeperName.own()
+    orphan, held = (
+        subprocess.Popen(["/bin/sleep", "60"], env={MARK: f"key@{keeper}"})
+        for keeper in (name._replace(started=1), name)
+    )
+    with orphan, held:
+        mine = [Orphan(each.pid, "/bin/sleep 60") for each in (orphan, held)]
+        found = find_orphans()
+
+        assert [each in found for each in mine] == [True, False]
+        assert end_orphans(mine) == 1
+        assert (orphan.wait(timeout=20), held.poll()) == (-signal.SIGKILL, None)
+        held.kill()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.exec.core.recovery import Policy
     from holdfast.exec.files import Files
     from holdfast.exec.mcp import mcp_streams
-    from holdfast.exec.operator import Operator, find_orphans, operating
+    from holdfast.exec.operator import Operator, end_orphans, find_orphans, operating
     from holdfast.exec.process import Process
     from holdfast.exec.transport import ProcessTransport
     from holdfast.exec.web import Web, WebStream
@@ -28,6 +28,7 @@ __all__ = [
     "ProcessTransport",
     "Web",
     "WebStream",
+    "end_orphans",
     "find_orphans",
     "mcp_streams",
     "operating",
@@ -42,6 +43,7 @@ _HOME = {
     "ProcessTransport": "transport",
     "Web": "web",
     "WebStream": "web",
+    "end_orphans": "operator",
     "find_orphans": "operator",
     "mcp_streams": "mcp",
     "operating": "operator",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -13,7 +13,7 @@ from holdfast.exec.core.recovery import Policy
 from holdfast.exec.failures import CapabilityMissing
 from holdfast.exec.line import Dialer, Line
 from holdfast.exec.model import Orphan, Page
-from holdfast.exec.orphans import orphans
+from holdfast.exec.orphans import kill, orphans
 from holdfast.exec.wire import (
     OperatorListResult,
     OperatorParams,
@@ -82,6 +82,11 @@ class Operator:
 def find_orphans() -> tuple[Orphan, ...]:
     """All processes of this machine whose keeper is gone, as far as we may look at them."""
     return tuple(Orphan(each.process.pid, each.command) for each in orphans())
+
+
+def end_orphans(which: Collection[Orphan]) -> int:
+    """Kill those of them that are still orphans, and nobody else; say how many it were."""
+    return kill([each for each in orphans() if Orphan(each.process.pid, each.command) in which])
 
 
 @asynccontextmanager

@@ -39,6 +39,7 @@ class Process:
         self.hold = Hold(retention)
         self.closed_since: float | None = None
         self.failure: str | None = None
+        self.was_stalled = False
         self._kept, self._stdin = kept, stdin
         self._killed_at: float | None = None
 
@@ -157,6 +158,7 @@ class Process:
             exited=kept.exit_status is not None,
             exit_code=kept.exit_status,
             closed=kept.is_closed,
+            stalled=None if kept.stalled is None else kept.stalled.code,
         )
 
     async def _wait_due(self, after: int) -> None:

@@ -29,6 +29,8 @@ from holdfast.exec.server.process import Process
 from holdfast.exec.server.records import ProcessRecord, Records
 from holdfast.exec.wire import ListResult, StartResult, WriteParams
 from holdfast.failures import Failure
+from holdfast.telemetry import Telemetry
+from holdfast.telemetry.model import Level
 from holdfast.world import Clock
 
 _WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
@@ -45,6 +47,19 @@ class Workshop:
     fresh_key: Callable[[], str]
     own_environment: Mapping[str, str]
     retention_bytes_max: int
+    telemetry: Telemetry | None = None
+
+    def tell_stall(self, process: Process) -> None:
+        """Say that the disk keeps a process waiting, once, and that it no longer does."""
+        stalled, was_stalled = process.retention.stalled, process.was_stalled
+        process.was_stalled = stalled is not None
+        if self.telemetry is None or process.was_stalled == was_stalled:
+            return
+        if stalled is not None:
+            self.telemetry.record(stalled)
+        else:
+            what = "a process goes on: there is room for its output again"
+            self.telemetry.note(Level.INFO, what, fields={"process": process.record.process})
 
     async def forget(self, process: Process) -> None:
         """End a process if it runs, and remove all that is known about it."""
@@ -157,6 +172,7 @@ class Processes:
         """Forget what has been closed for long enough, later where somebody still reads it."""
         for process in self:
             process.tend(now)
+            self._workshop.tell_stall(process)
             ttl = max(closed_ttl, _WANTED_LONGEST) if process.hold.is_wanted else closed_ttl
             if process.closed_since is not None and now - process.closed_since >= ttl:
                 self._entries.pop(process.record.process, None)

@@ -111,6 +111,7 @@ async def _serve_in(
             fresh_key=lambda: uuid4().hex,
             own_environment=environment,
             retention_bytes_max=settings.retention_bytes_max,
+            telemetry=settings.telemetry,
         )
         plane = Plane(workshop, settings.policy)
         house = House(plane, hands, environment, settings.telemetry)

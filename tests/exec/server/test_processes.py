@@ -1,0 +1,50 @@
+"""What keeps a process waiting is told to whoever looks, and to the log."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.exec import retention_loop, source
+from holdfast.telemetry import Telemetry
+from holdfast.telemetry.testing import MemorySink
+from holdfast.world import SystemClock
+from tests.exec.server.housing import housed
+from tests.exec.server.talking import until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+if sys.platform != "linux":
+    pytest.skip("the keeper needs splice", allow_module_level=True)
+
+
+async def test_a_full_disk_is_told_and_so_is_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = anyio.Event()
+
+    def move(pipe: int, file: int, offset: int) -> int | None:
+        if not room.is_set():
+            raise OSError(errno.ENOSPC, "full")
+        return working(pipe, file, offset)
+
+    working = source.move
+    monkeypatch.setattr(source, "move", move)
+    monkeypatch.setattr(retention_loop, "_TRY_AGAIN", 0.05)
+    sink = MemorySink()
+    async with housed(tmp_path) as server, server.talk() as talk:
+        server.workshop.telemetry = Telemetry([sink], clock=SystemClock())
+        await talk.start("p", "sh", "-c", "echo word; exec sleep 60")
+        await until(lambda: len(sink.records) == 1)
+        (stalled,) = (await talk.call("process/list"))["processes"]
+        room.set()
+        await talk.until(lambda: talk.output("p") == b"word\n")
+        (going,) = (await talk.call("process/list"))["processes"]
+        await until(lambda: len(sink.records) == 2)
+
+    assert (stalled["stalled"], stalled["exited"], going["stalled"]) == ("DISK_FULL", False, None)
+    assert [record.name for record in sink.records] == ["failure", "note"]
+    assert "There is no space left" in sink.written()
