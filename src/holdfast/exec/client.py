@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,8 +26,10 @@ from holdfast.exec.wire import Capabilities, EnvironmentInfo, ListedProcess, Lis
 from holdfast.failures import Failure, ungrouped
 from holdfast.rpc import Connection, Limits, Rhythm, Terms
 from holdfast.rpc.model import Dialect
-from holdfast.telemetry import Telemetry
 from holdfast.world import IdMaker, SystemChance, SystemClock
+
+if TYPE_CHECKING:
+    from holdfast.telemetry import Telemetry
 
 CLIENT_NAME = f"holdfast/{__version__}"
 UNREAD_BYTES_MAX = 1024 * 1024

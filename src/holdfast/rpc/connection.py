@@ -7,7 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self, TypeVar, overload
+from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 import anyio
 import msgspec
@@ -28,7 +28,9 @@ from holdfast.rpc.ports import Follower, Transport
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.waiter_loop import deadline
 from holdfast.rpc.waiting import Waiting
-from holdfast.telemetry import Telemetry
+
+if TYPE_CHECKING:
+    from holdfast.telemetry import Telemetry
 
 Result = TypeVar("Result")
 

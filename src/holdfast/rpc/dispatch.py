@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 import anyio
 import msgspec
 from anyio.abc import TaskGroup
 
+from holdfast import telemetry
 from holdfast.failures import Failure, boundary, to_rpc_error
 from holdfast.rpc.core.messages import UNREADABLE
 from holdfast.rpc.failures import MethodUnknown, ParamsInvalid, RequestCancelled, TooManyRequests
 from holdfast.rpc.model import Request, RequestId
-from holdfast.telemetry import Redactor, ValueRedactor
 
 Params = TypeVar("Params")
 ErrorForm = Callable[[Failure], Mapping[str, object]]
 Settle = Callable[[Request, object], Awaitable[None]]
 
 _REASON_MAX = 500
-_clean = ValueRedactor(Redactor().text)  # a failure may quote what a handler was given
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +43,24 @@ class Handler(Generic[Params]):
             return await self.call(params)
 
 
+@cache
+def _cleaner() -> telemetry.ValueRedactor:
+    """What takes secrets out of a failure, which may quote what a handler was given.
+
+    Its rules are read only now: those who only ask never need them.
+    """
+    return telemetry.ValueRedactor(telemetry.Redactor().text)
+
+
 def own_error(failure: Failure) -> Mapping[str, object]:
     """Write a failure for our own protocols: one code, the whole failure in the data."""
-    return _clean.mapping(to_rpc_error(failure))
+    return _cleaner().mapping(to_rpc_error(failure))
 
 
 def foreign_error(failure: Failure) -> Mapping[str, object]:
     """Write a failure with the usual JSON-RPC codes, for wires that are not ours."""
     code = -32601 if isinstance(failure, MethodUnknown) else failure.kind.rpc_code
-    return _clean.mapping(to_rpc_error(failure, code=code))
+    return _cleaner().mapping(to_rpc_error(failure, code=code))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
 
 import anyio
 
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut
 from holdfast.rpc.model import Malformed, Notification, Unmatched
-from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import (
     ConnectionFaulted,
     ConnectionStarted,
@@ -24,6 +24,9 @@ from holdfast.telemetry.model import (
     StopReason,
 )
 from holdfast.telemetry.model import RequestTimedOut as TimeoutEvent
+
+if TYPE_CHECKING:
+    from holdfast.telemetry import Telemetry
 
 _UNREPORTED = nullcontext()
 

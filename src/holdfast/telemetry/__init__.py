@@ -1,6 +1,7 @@
 """What the operator may want to know, through one door and without secrets.
 
-The sinks that need a library of their own are loaded when they are first asked for.
+What it offers is loaded when it is first asked for: the rules about secrets take a while to
+read, and some sinks need a library of their own.
 """
 
 from __future__ import annotations
@@ -8,16 +9,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from holdfast.telemetry.core.redaction import Redactor, StreamRedactor
-from holdfast.telemetry.core.values import ValueRedactor
-from holdfast.telemetry.door import Telemetry
-from holdfast.telemetry.ports import Sink
-
 if TYPE_CHECKING:
     from holdfast.telemetry.artefact import ArtefactSink, read_failures
+    from holdfast.telemetry.core.redaction import Redactor, StreamRedactor
+    from holdfast.telemetry.core.values import ValueRedactor
+    from holdfast.telemetry.door import Telemetry
     from holdfast.telemetry.log import LogSink, Style
     from holdfast.telemetry.metrics import MetricsSink
     from holdfast.telemetry.otel import OtelSink
+    from holdfast.telemetry.ports import Sink
 
 __all__ = [
     "ArtefactSink",
@@ -40,6 +40,11 @@ _LOADED_WHEN_ASKED = {
     "Style": "log",
     "MetricsSink": "metrics",
     "OtelSink": "otel",
+    "Redactor": "core.redaction",
+    "StreamRedactor": "core.redaction",
+    "ValueRedactor": "core.values",
+    "Telemetry": "door",
+    "Sink": "ports",
 }
 
 
