@@ -19,7 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from holdfast.confine import kernel, restrict
+import holdfast.confine.kernel as kernel
+import holdfast.confine.restrict as restrict
 from holdfast.confine.core.fence import Fence
 
 _KILL: Final = int(signal.SIGKILL)

@@ -21,7 +21,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
-from holdfast.confine import kernel
+import holdfast.confine.kernel as kernel
 from holdfast.confine.core import mapping
 from holdfast.confine.model import PlaceSpec, Step
 

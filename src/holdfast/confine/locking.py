@@ -1,4 +1,4 @@
-"""The lock of a draft: who has it may make its place, and the holder keeps it while it lives."""
+"""The lock of a draft: who has it may make its place, and the holder keeps it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Know who holds a place: by the record in the draft's directory, and by the mark of the holder."""
+"""Know who holds a place: by the record in the draft, and by the mark of the holder."""
 
 from __future__ import annotations
 
