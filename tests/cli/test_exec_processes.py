@@ -84,7 +84,7 @@ def test_stop_ends_one_kindly_or_by_force_or_all(home: Path) -> None:
         assert stopped.stderr == f"{first['id']} has ended (143).\n".encode()
         assert one.wait(timeout=60) == 128 + signal.SIGTERM
         assert other.poll() is None
-        assert ran("stop", "--all", home=home).returncode == 0
+        assert ran("stop", "--all", "--yes", home=home).returncode == 0
         assert other.wait(timeout=60) == 128 + signal.SIGTERM
         assert stubborn.wait(timeout=60) == 128 + signal.SIGKILL
 

@@ -90,12 +90,25 @@ long output (64 MiB) is no longer kept; then a note on standard error says so.""
         summary="end a process",
         description="""\
 End a process and its group: kindly (SIGTERM), and by force after five seconds.
-Returns when it has ended; one that has ended before is no failure.""",
+Returns when it has ended; one that has ended before is no failure.
+
+With --all, end everything that runs for Holdfast here: processes, the server
+that runs them, its keeper, sandboxes and places. What that is, is shown first, and
+you are asked. Here means: for this state directory (see HOLDFAST_HOME). Nothing else
+on the machine is touched, and no file. With --server, only the processes of that
+server are ended, whoever started them.""",
         examples=(
             ("holdfast stop make-3f09a1", "that one"),
-            ("holdfast stop --all", "every process of that server, whoever started it"),
+            ("holdfast stop --all", "everything of ours here, after a question"),
+            ("holdfast stop --all --yes", "without a question"),
         ),
-        options=(Option(("--all",), "all that run"), _SERVER, _TOKEN),
+        options=(
+            Option(("--all",), "all that runs"),
+            Option(("-y", "--yes"), "with --all: do not ask"),
+            Option(("--json",), "with --all: print one JSON object"),
+            _SERVER,
+            _TOKEN,
+        ),
         argument=("PROCESS", _OF_EXEC),
     ),
     Command(

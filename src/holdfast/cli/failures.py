@@ -90,3 +90,18 @@ class ProcessAttached(
     """A process was to be attached that another client has."""
 
     process: str
+
+
+class StopUnconfirmed(
+    Failure,
+    code="CLI_STOP_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nothing was ended",
+    user_message="{count} things run for Holdfast here, and nobody said that they may end. Say yes "
+    "when asked, or add --yes.",
+    phase="stop",
+    actions=(Action.GIVE_CONSENT, Action.CANCEL),
+):
+    """All was to be ended, and no person agreed."""
+
+    count: int

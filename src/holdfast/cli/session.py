@@ -34,7 +34,7 @@ HOMES = {  # the module and the function that carry a command out
     "ps": ("exec_processes", "ps"),
     "sandbox": ("sandbox", "sandbox"),
     "sandbox probe": ("sandbox_probe", "sandbox_probe"),
-    "stop": ("exec_processes", "stop"),
+    "stop": ("stop_all", "stop"),
 }
 
 

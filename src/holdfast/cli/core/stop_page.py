@@ -1,0 +1,70 @@
+"""Lay out what is to be ended, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.cli.core.printable import printable
+
+SCHEMA = 1
+PROMPT, AGAIN = "End all of this? [y/N] ", "y or n: "
+_ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
+
+
+class Sort(StrEnum):
+    """What runs for us, in the order in which it is ended."""
+
+    SANDBOX = "sandbox"
+    SERVER = "exec-server"
+    KEEPER = "keeper"
+    PLACE = "place"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Belonging:
+    """One thing that runs for us: where it belongs, and how many processes end with it."""
+
+    sort: Sort
+    pid: int
+    where: str
+    processes: int = 0
+
+
+def stop_page(found: Sequence[Belonging]) -> str:
+    """A line for each."""
+    widest = max((len(each.sort) for each in found), default=0)
+    return "".join(
+        f"  {each.sort:<{widest}}  {each.pid:>7}  {printable(each.where)}{_with(each)}\n"
+        for each in found
+    )
+
+
+def stop_record(found: Sequence[Belonging], *, is_ended: bool) -> dict[str, object]:
+    """The same for a program."""
+    return {
+        "schema": SCHEMA,
+        "type": "stop",
+        "ended": is_ended,
+        "found": [
+            {
+                "kind": each.sort.value,
+                "pid": each.pid,
+                "where": each.where,
+                "processes": each.processes,
+            }
+            for each in found
+        ],
+    }
+
+
+def consent(line: str) -> bool | None:
+    """What an answer means; None if it means nothing."""
+    return _ANSWERS.get(line.strip().lower())
+
+
+def _with(each: Belonging) -> str:
+    if not each.processes:
+        return ""
+    return f" (with {each.processes} process{'' if each.processes == 1 else 'es'})"

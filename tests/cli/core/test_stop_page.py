@@ -1,0 +1,38 @@
+"""What is to be ended, as it is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.core.stop_page import Belonging, Sort, consent, stop_page, stop_record
+
+FOUND = (
+    Belonging(Sort.SERVER, 12, "/s/exec"),
+    Belonging(Sort.KEEPER, 345, "/s/exec", 2),
+    Belonging(Sort.PLACE, 6, "/p\x1b[2J", 1),
+)
+
+
+def test_a_line_for_each() -> None:
+    assert stop_page(FOUND).splitlines() == [
+        "  exec-server       12  /s/exec",
+        "  keeper           345  /s/exec (with 2 processes)",
+        "  place              6  /p\\x1b[2J (with 1 process)",
+    ]
+
+
+def test_a_record_for_a_program() -> None:
+    assert stop_record(FOUND[1:2], is_ended=True) == {
+        "schema": 1,
+        "type": "stop",
+        "ended": True,
+        "found": [{"kind": "keeper", "pid": 345, "where": "/s/exec", "processes": 2}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("what\n", None)],
+)
+def test_only_a_yes_is_a_yes(line: str, answer: bool | None) -> None:
+    assert consent(line) is answer

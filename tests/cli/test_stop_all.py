@@ -1,0 +1,118 @@
+"""`holdfast stop --all`: everything of ours here ends, nothing else, and only after a yes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.belongings import belongings
+from tests.cli.planes import eventually, plane_home, ran, running
+from tests.cli.pretending import on_terminal
+from tests.cli.sandboxes import needs_sandbox, starting
+from tests.cli.test_belongings import place_of
+
+
+@pytest.fixture
+def home() -> Generator[Path]:
+    with plane_home() as path:
+        yield path
+
+
+@pytest.fixture
+def process(home: Path) -> Generator[subprocess.Popen[bytes]]:
+    """A command on the local server."""
+    with running("exec", "--", "sleep", "100", home=home) as process:
+        eventually(lambda: any(each.processes for each in belongings(home / "state")))
+        yield process
+
+
+def test_without_a_yes_nothing_ends(home: Path, process: subprocess.Popen[bytes]) -> None:
+    done = ran("stop", "--all", home=home)
+
+    assert done.returncode == 3
+    assert [line.split()[0] for line in done.stderr.splitlines()[:2]] == [b"exec-server", b"keeper"]
+    assert process.poll() is None
+    assert len(belongings(home / "state")) == 2
+    assert ran("stop", "--all", "--yes", home=home).returncode == 0
+
+
+def test_a_program_is_told_what_would_end(home: Path, process: subprocess.Popen[bytes]) -> None:
+    shown = ran("stop", "--all", "--json", home=home)
+    ended = ran("stop", "--all", "--json", "--yes", home=home)
+
+    assert (shown.returncode, ended.returncode, ended.stderr) == (3, 0, b"")
+    told, done = json.loads(shown.stdout), json.loads(ended.stdout)
+    assert [each["kind"] for each in told["found"]] == ["exec-server", "keeper"]
+    assert (told["ended"], done["ended"]) == (False, True)
+    assert told["found"] == done["found"]
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+
+
+def test_a_person_is_asked(home: Path, process: subprocess.Popen[bytes]) -> None:
+    with on_terminal("stop", "--all", home=home) as screen:
+        screen.expect("End all of this? [y/N]")
+        screen.type("\n")
+        assert screen.end()[0] == 3
+    with on_terminal("stop", "--all", home=home) as screen:
+        screen.expect("End all of this? [y/N]")
+        screen.type("y\n")
+        status, text = screen.end()
+
+    assert (status, text.splitlines()[-1]) == (0, "All of it has ended (2).")
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert belongings(home / "state") == []
+
+
+def test_places_and_sandboxes_end_and_others_live(home: Path, tmp_path: Path) -> None:
+    needs_sandbox()
+    words = ("--", "sh", "-c", "echo ready; exec sleep 1000")
+    with (
+        place_of(home, tmp_path / "mine") as holder,
+        place_of(tmp_path / "other", tmp_path / "theirs") as stranger,
+        starting(*words, home=home, cwd=tmp_path / "mine") as sandbox,
+        starting(*words, home=tmp_path / "other", cwd=tmp_path / "theirs") as untouched,
+    ):
+        try:
+            for each in (sandbox, untouched):
+                assert each.stdout is not None
+                assert each.stdout.readline() == b"ready\n"
+            mine = {each.pid for each in belongings(home / "state")}
+            theirs = belongings(tmp_path / "other" / "state")
+            assert ran("stop", "--all", "--yes", home=home).returncode == 0
+
+            assert mine == {holder, sandbox.pid}
+            assert {each.pid for each in theirs} == {stranger, untouched.pid}
+            assert sandbox.wait(timeout=60) == 128 + signal.SIGTERM
+            assert belongings(home / "state") == []
+            assert belongings(tmp_path / "other" / "state") == theirs
+        finally:
+            untouched.kill()
+            sandbox.kill()
+
+
+def test_a_keeper_without_a_server_and_who_is_deaf_end_too(home: Path) -> None:
+    deaf = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+    with running("exec", "--", "sh", "-c", deaf, home=home) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
+        process.wait()
+        server = next(each for each in belongings(home / "state") if each.sort == "exec-server")
+        os.kill(server.pid, signal.SIGKILL)
+        eventually(lambda: len(belongings(home / "state")) == 1)
+        done = ran("stop", "--all", "--yes", home=home)
+
+    assert done.returncode == 0
+    assert belongings(home / "state") == []
+
+
+def test_where_nothing_runs_there_is_no_question(tmp_path: Path) -> None:
+    done = ran("stop", "--all", home=tmp_path)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"Nothing runs.\n")
