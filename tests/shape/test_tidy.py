@@ -48,7 +48,6 @@ TESTED_THROUGH = {
     "exec/server/http_loop.py": "exec/server/test_web_methods.py",
     "exec/server/machine.py": "exec/server/test_desk.py",
     "exec/server/process.py": "exec/server/test_process_methods.py",
-    "exec/server/processes.py": "exec/server/test_process_methods.py",
     "exec/server/trees.py": "exec/server/test_file_methods.py",
     "rpc/child_loop.py": "rpc/test_child.py",
     "rpc/dispatch.py": "rpc/test_connection.py",
