@@ -26,6 +26,8 @@ IDS = (
     "state.durable",
     "state.space",
     "clock.sane",
+    "sandbox.strength",
+    "sandbox.place",
     "sandbox.bubblewrap",
     "sandbox.namespaces",
     "sandbox.landlock",

@@ -25,6 +25,7 @@ def checks(settings: Settings, machine: Machine) -> tuple[Check, ...]:
     return (
         *_runtime(settings, machine),
         *_storage(settings),
+        *_sandboxes(settings),
         *_confinement(settings, machine),
         *_network(settings, machine),
         *_programs(settings, machine),
@@ -76,6 +77,20 @@ def _storage(settings: Settings) -> tuple[Check, ...]:
     )
 
 
+def _sandboxes(settings: Settings) -> tuple[Check, ...]:
+    async def strength() -> Finding:
+        return confinement.judge_sandbox(await ask("sandbox.strength", "", confinement.Sandbox))
+
+    async def place() -> Finding:
+        facts = await ask("sandbox.place", str(settings.state), confinement.Place)
+        return confinement.judge_place(facts)
+
+    return (
+        _on_linux("strength", "sandbox", strength),
+        _on_linux("place", "places", place),
+    )
+
+
 def _confinement(settings: Settings, machine: Machine) -> tuple[Check, ...]:
     state = str(settings.state)
 
@@ -109,18 +124,19 @@ def _confinement(settings: Settings, machine: Machine) -> tuple[Check, ...]:
     async def deaths() -> Finding:
         return confinement.judge_deaths(await try_program("setpriv", *_DEATHS), machine)
 
-    def check(word: str, title: str, look: Look) -> Check:
-        return Check(f"sandbox.{word}", "Sandbox", title, look, only_on="Linux")
-
     return (
-        check("bubblewrap", "bubblewrap", bubblewrap),
-        check("namespaces", "user namespaces", namespaces),
-        check("landlock", "Landlock", landlock),
-        check("overlay", "overlay mounts", overlay),
-        check("openat2", "safe paths", open_beneath),
-        check("cgroup", "process groups", cgroup),
-        check("setpriv", "orphans", deaths),
+        _on_linux("bubblewrap", "bubblewrap", bubblewrap),
+        _on_linux("namespaces", "user namespaces", namespaces),
+        _on_linux("landlock", "Landlock", landlock),
+        _on_linux("overlay", "overlay mounts", overlay),
+        _on_linux("openat2", "safe paths", open_beneath),
+        _on_linux("cgroup", "process groups", cgroup),
+        _on_linux("setpriv", "orphans", deaths),
     )
+
+
+def _on_linux(word: str, title: str, look: Look) -> Check:
+    return Check(f"sandbox.{word}", "Sandbox", title, look, only_on="Linux")
 
 
 def _network(settings: Settings, machine: Machine) -> tuple[Check, ...]:

@@ -10,7 +10,9 @@ from holdfast.app.core.confinement import (
     Namespaces,
     OpenBeneath,
     Overlay,
+    Place,
     Ran,
+    Sandbox,
     judge_bubblewrap,
     judge_cgroup,
     judge_deaths,
@@ -18,6 +20,8 @@ from holdfast.app.core.confinement import (
     judge_namespaces,
     judge_open_beneath,
     judge_overlay,
+    judge_place,
+    judge_sandbox,
 )
 from holdfast.app.model import Finding, Machine, Refused, Status
 
@@ -26,6 +30,51 @@ ROOT = Machine(system="Linux", family="debian", is_root=True)
 OK, WARNING, SKIPPED = Status.OK, Status.WARNING, Status.SKIPPED
 PROFILE = "sudo install-the-profile"
 NOWHERE = Refused("Permission denied", "EACCES", is_nowhere=True)
+
+
+@pytest.mark.parametrize(
+    ("facts", "finding"),
+    [
+        (Sandbox("full"), Finding(OK, "shut a command in, at full strength")),
+        (
+            Sandbox("reduced", ("bubblewrap is not installed",)),
+            Finding(
+                WARNING,
+                "only a lesser one can be made, without a network (bubblewrap is not installed)",
+                "See the remedies below.",
+            ),
+        ),
+        (
+            Sandbox("none", ("no bubblewrap", "no Landlock")),
+            Finding(
+                WARNING,
+                "none can be made, and nothing that needs one is run (no bubblewrap; no Landlock)",
+                "See the remedies below.",
+            ),
+        ),
+        (Refused("no answer"), Finding(WARNING, "could not be tried (no answer)")),
+    ],
+)
+def test_sandbox(facts: Sandbox | Refused, finding: Finding) -> None:
+    assert judge_sandbox(facts) == finding
+
+
+@pytest.mark.parametrize(
+    ("facts", "status", "remedy"),
+    [
+        (Place(is_made=True), OK, None),
+        (Place(is_made=False, reason="no overlay"), WARNING, "See the remedies below."),
+        (Refused("no answer"), WARNING, None),
+    ],
+)
+def test_place(facts: Place | Refused, status: Status, remedy: str | None) -> None:
+    finding = judge_place(facts)
+
+    assert (finding.status, finding.remedy) == (status, remedy)
+
+
+def test_a_place_that_could_not_be_tried() -> None:
+    assert judge_place(NOWHERE).status is SKIPPED
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,24 @@ _REMEDIES = {
     "clone": "sysctl -w kernel.unprivileged_userns_clone=1",
     "count": "sysctl -w user.max_user_namespaces=10000",
 }
+_BELOW = "See the remedies below."
 _CONTAINER = "In a container, start it with user namespaces allowed (see its seccomp profile)."
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """How well a small program could be shut in, and why not better."""
+
+    strength: str
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Whether a draft could be given a view of its own, and why not."""
+
+    is_made: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,32 @@ class Cgroup:
     """Whether a whole group of processes died at one word."""
 
     is_killed: bool
+
+
+def judge_sandbox(facts: Sandbox | Refused) -> Finding:
+    """A command can be shut in, by all the walls that we build."""
+    if isinstance(facts, Refused):
+        return Finding(Status.WARNING, f"could not be tried ({facts.reason})")
+    if facts.strength == "full":
+        return Finding(Status.OK, "shut a command in, at full strength")
+    why = "; ".join(facts.reasons)
+    if facts.strength == "reduced":
+        text = f"only a lesser one can be made, without a network ({why})"
+    else:
+        text = f"none can be made, and nothing that needs one is run ({why})"
+    return Finding(Status.WARNING, text, _BELOW)
+
+
+def judge_place(facts: Place | Refused) -> Finding:
+    """A draft can be seen at the project's own path."""
+    if isinstance(facts, Refused) and facts.is_nowhere:
+        return untried(facts, otherwise=Status.WARNING)
+    if isinstance(facts, Refused):
+        return Finding(Status.WARNING, f"could not be tried ({facts.reason})")
+    if not facts.is_made:
+        text = f"no view of its own for a draft ({facts.reason}); drafts will be copies"
+        return Finding(Status.WARNING, text, _BELOW)
+    return Finding(Status.OK, "made one for a draft, and ended it")
 
 
 def judge_bubblewrap(facts: Ran | Refused, machine: Machine) -> Finding:

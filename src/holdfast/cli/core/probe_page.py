@@ -30,7 +30,7 @@ def probe_page(tried: Sequence[Tried], strength: str, look: Look) -> str:
         ESCAPED: look.paint(look.signs.bad, Tone.BAD),
     }
     widest = max((len(each.id) for each in tried), default=0)
-    lines = []
+    lines: list[str] = []
     for each in tried:
         mark = marks.get(each.verdict, look.paint(look.signs.none, Tone.QUIET))
         said = printable(each.tries if each.verdict != "not applicable" else each.why)
