@@ -244,6 +244,14 @@ async def test_our_keeper_understands_a_server_of_version_1(tmp_path: Path) -> N
     assert said == b"word\n"
 
 
+async def test_a_server_of_version_1_would_not_touch_our_state(tmp_path: Path) -> None:
+    """It looked at the version of every session before it did anything, and stopped at a later."""
+    async with served(tmp_path / "state") as server, introduced(server.url) as talk:
+        record = json.loads((tmp_path / "state" / "sessions" / talk.session).read_bytes())
+
+    assert record["version"] > 1
+
+
 async def test_the_state_that_a_server_of_version_1_left_is_read(tmp_path: Path) -> None:
     state = tmp_path / "state"
     for name, content in version_1.STATE.items():

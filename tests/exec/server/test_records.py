@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.exec.server.records import ProcessRecord, Records, SessionRecord
@@ -68,12 +69,27 @@ def test_a_disk_that_refuses_is_named(records: Records) -> None:
 
 def test_what_a_newer_server_wrote_is_not_touched(tmp_path: Path, records: Records) -> None:
     records.keep_process(process("a", 1))
-    (tmp_path / "state/processes.jsonl").write_bytes(b'{"version":2,"other":"form"}')
-    (tmp_path / "state/sessions/s").write_bytes(b'{"version":2}')
+    (tmp_path / "state/processes.jsonl").write_bytes(b'{"version":3,"other":"form"}')
+    (tmp_path / "state/sessions/s").write_bytes(b'{"version":3}')
 
     for read in (records.processes, records.sessions):
         with pytest.raises(StoreTooNew):
             list(read())
+
+
+def test_what_a_server_of_version_1_wrote_is_known_once_and_goes_with_its_process(
+    tmp_path: Path, records: Records
+) -> None:
+    old = process("a", 1)
+    records.directory("a").mkdir()
+    (records.directory("a") / "meta.json").write_bytes(msgspec.json.encode(old))
+    records.keep_process(process("b", 2))
+
+    assert list(records.processes()) == [old, process("b", 2)]
+    records.sweep(list(records.processes()))
+    assert list(records.processes()) == [old, process("b", 2)]
+    records.forget_process("a")
+    assert list(records.processes()) == [process("b", 2)]
 
 
 def test_a_place_that_cannot_be_is_named(tmp_path: Path) -> None:

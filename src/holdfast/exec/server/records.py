@@ -20,7 +20,8 @@ from holdfast.world import Disk, disk_failure, replace_file
 from holdfast.world.failures import StoreTooNew
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
-_VERSION = 1
+_VERSION = 2  # version 1 kept each process in a file of its own, beside its output
+_APART = "*/meta.json"
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -107,9 +108,10 @@ class Records:
 
     def processes(self) -> Iterator[ProcessRecord]:
         """Every process that was written down and is kept, the oldest first."""
-        found = (_read(line, ProcessRecord, self._processes) for line in self._roll.read())
-        known = [record for record in found if record and self.directory(record.key).exists()]
-        yield from sorted(known, key=lambda record: record.started_at_ms)
+        lines = [*self._read_apart(), *self._roll.read()]
+        found = [_read(line, ProcessRecord, self._processes) for line in lines]
+        known = {each.key: each for each in found if each and self.directory(each.key).exists()}
+        yield from sorted(known.values(), key=lambda record: record.started_at_ms)
 
     def sweep(self, known: Iterable[ProcessRecord]) -> None:
         """Remove all about processes that nobody knows."""
@@ -118,6 +120,12 @@ class Records:
             if path.name not in lines:
                 self.forget_process(path.name)
         self._roll.sweep(lines)
+
+    def _read_apart(self) -> Iterator[bytes]:
+        """What a server of version 1 wrote down; its processes may still run."""
+        for path in self._processes.glob(_APART):
+            with suppress(OSError):
+                yield path.read_bytes()
 
 
 def _read(raw: bytes, kind: type[_Record], path: Path) -> _Record | None:
