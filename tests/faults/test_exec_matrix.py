@@ -151,7 +151,6 @@ MEASURED: dict[tuple[str, str, Fault], str] = {
 FAULTS: list[Fault] = [cut, refuse, half_open, black_hole, drop_news, drop_answer, reorder]
 # The others of ours are in `test_exec_chaos`, and those of Codex on ours in `test_exec_server`.
 IN_EVERY_RUN = {
-    ("codex", "ours", drop_news),
     ("codex", "ours", drop_answer),
     ("codex", "ours", reorder),
     ("ours", "ours", reorder),

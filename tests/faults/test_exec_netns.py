@@ -64,7 +64,7 @@ Fault = Callable[[Network, Client], Awaitable[None]]
 
 
 @pytest.mark.promise("X3", "X4", "X9")
-@pytest.mark.parametrize("fault", [unplugged, misled, moved])
+@pytest.mark.parametrize("fault", [unplugged, moved, pytest.param(misled, marks=pytest.mark.long)])
 async def test_a_client_finds_its_server_again_and_nothing_is_lost(
     tmp_path: Path, fault: Fault
 ) -> None:

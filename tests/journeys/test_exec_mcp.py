@@ -181,6 +181,7 @@ async def test_a_tool_that_takes_long_is_not_disturbed_by_servers_that_die(tmp_p
         assert len(stage.servers) >= 3
 
 
+@pytest.mark.long
 @pytest.mark.promise("X10")
 async def test_many_calls_at_once_through_cuts_are_answered_each_with_its_own(
     tmp_path: Path,
@@ -204,6 +205,7 @@ async def test_many_calls_at_once_through_cuts_are_answered_each_with_its_own(
     assert answers == {number: f"Echo: {number}:" + "x" * 5000 for number in range(100)}
 
 
+@pytest.mark.long
 @pytest.mark.promise("X10", "X13")
 async def test_files_are_written_once_and_read_whole_through_cuts_and_deaths(
     tmp_path: Path,

@@ -74,8 +74,11 @@ async def harmed_in_the_middle_of_a_call(session: ClientSession, harm: Harm, *, 
 @pytest.mark.promise("X10", "X13")
 @pytest.mark.parametrize(
     ("harm", "every"),
-    [(Plane.cut, 2), (Plane.half_open, 2), (Plane.kill_server, 8)],
-    ids=["cut", "half-open", "kill"],
+    [
+        pytest.param(Plane.cut, 2, id="cut"),
+        pytest.param(Plane.kill_server, 8, id="kill"),
+        pytest.param(Plane.half_open, 2, id="half-open", marks=pytest.mark.long),
+    ],
 )
 async def test_the_sdk_notices_no_fault_of_the_plane(
     tmp_path: Path, harm: Callable[[Plane], Awaitable[None]], every: int
