@@ -44,15 +44,25 @@ class Retention:
         self.stalled: Failure | None = None
 
     @classmethod
-    def open(cls, directory: Path, kept: Kept | None, *, bytes_max: int = BYTES_MAX) -> Self:
+    def open(
+        cls,
+        directory: Path,
+        kept: Kept | None,
+        *,
+        bytes_max: int = BYTES_MAX,
+        is_needed: bool = False,
+    ) -> Self:
         """Keep a new process, one that a former server kept, or (None) what is left of one.
 
-        Takes the process's output descriptors, and moves what comes from now on.
+        Takes the process's output descriptors, and moves what comes from now on. If it `is_needed`
+        nothing is dropped until `keep_from` says what may be.
         """
         if kept is None:
             return cls(Retained.found(directory), [], bytes_max)._begun()
         retained = Retained(directory, kept.streams)
-        retention = cls(retained, sources_of(kept), bytes_max)._begun()
+        retention = cls(retained, sources_of(kept), bytes_max)
+        retention._needed = retained.first if is_needed else None
+        retention._begun()
         kept.on_exit(retention._exited)
         return retention
 

@@ -211,6 +211,43 @@ async def test_what_was_not_taken_is_kept_for_who_comes_back(tmp_path: Path) -> 
     assert first_chunk + len(second.output("p", after=1)) == size
 
 
+@pytest.mark.promise("X13")
+async def test_what_was_not_taken_is_kept_by_the_next_server_too(tmp_path: Path) -> None:
+    size = 4 * LIMIT
+    async with housed(tmp_path, retention_bytes_max=LIMIT, leave=True) as server:
+        async with server.talk(introduced=False) as first:
+            await first.introduce(unreadBytesMax=1000)
+            await first.start("p", "sh", "-c", f"head -c {size} /dev/zero")
+            await until(lambda: _kept(tmp_path) > LIMIT)
+            await _quiet(first, 0.2)
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        await anyio.sleep(0.3)
+        async with server.talk(introduced=False) as second:
+            await second.introduce(first.session, unreadBytesMax=1000)
+            page = await second.call("process/read", processId="p", afterSeq=0, maxBytes=1)
+            assert (page["firstRetainedSeq"], page["chunks"][0]["seq"]) == (1, 1)
+            while not second.is_closed("p"):
+                await second.tell(_taken(second, "p", after=1))
+                await _quiet(second, 0.02)
+
+    first_chunk = len(base64.b64decode(page["chunks"][0]["chunk"]))
+    assert first_chunk + len(second.output("p", after=1)) == size
+
+
+async def test_what_was_dropped_is_told_by_the_number_after_it(tmp_path: Path) -> None:
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        async with server.talk() as first:
+            command = f"read x; head -c {8 * LIMIT} /dev/zero"
+            await first.start("p", "sh", "-c", command, pipeStdin=True)
+            await first.call("process/write", processId="p", chunk="Cg==", writeId="1")
+        async with server.talk(session=first.session) as second:
+            await second.closed("p")
+            page = await second.call("process/read", processId="p", afterSeq=0)
+
+    assert page["firstRetainedSeq"] > 1
+    assert page["chunks"][0]["seq"] == page["firstRetainedSeq"]
+
+
 async def test_a_client_that_follows_one_process_of_two_does_not_stop_the_other(
     tmp_path: Path,
 ) -> None:

@@ -6,6 +6,9 @@ import anyio
 
 from holdfast.exec.retention_loop import Retention
 
+COME_BACK_LONGEST = 30.0
+"""Seconds that what a client has not taken is kept for it when it, or its server, is gone."""
+
 
 class Hold:
     """One process's output, held for one client at a time."""

@@ -16,6 +16,7 @@ from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.kept import Kept
 from holdfast.exec.place import Place
 from holdfast.exec.retention_loop import Retention
+from holdfast.exec.server.hold import COME_BACK_LONGEST
 from holdfast.exec.server.process import Process
 from holdfast.exec.server.processes import Processes, Workshop
 from holdfast.exec.server.records import ProcessRecord, SessionRecord
@@ -171,9 +172,11 @@ class Plane:
     def _adopted(self, record: ProcessRecord, kept: Kept | None) -> Process:
         directory = self._workshop.records.directory(record.key)
         limit = self._workshop.retention_bytes_max
-        retention = Retention.open(directory, kept, bytes_max=limit)
+        retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True)
         stdin = None if kept is None else Input.open(directory, kept)
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
+        process.hold.keep_from(retention.first_retained)  # its client may be on its way back
+        process.hold.let_go(after=COME_BACK_LONGEST)
         if kept is None:
             process.lose("the process ended while no server was there to see how")
         return process.ends_with(self._workshop.keeping)

@@ -19,6 +19,7 @@ import pybase64
 from holdfast.exec.core.credit import EVENTS_MAX, Credit
 from holdfast.exec.core.reach import Reach
 from holdfast.exec.model import Event, Exited, Output
+from holdfast.exec.server.hold import COME_BACK_LONGEST
 from holdfast.exec.server.process import Process
 from holdfast.exec.wire import Closed as ClosedNews
 from holdfast.exec.wire import Exited as ExitedNews
@@ -27,7 +28,6 @@ from holdfast.rpc import Transport
 
 _BATCH_BYTES = 512 * 2**10
 _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
-_COME_BACK_LONGEST = 30.0  # seconds that what a client has not taken is kept for it
 
 
 @dataclass(eq=False)
@@ -122,7 +122,7 @@ class Pump:
         """Tell nothing more: the connection has lost its session, or is gone."""
         for watch in self._watches.values():
             watch.process.retention.silence(watch.stir)
-            watch.process.hold.let_go(after=_COME_BACK_LONGEST if watch.credit else 0.0)
+            watch.process.hold.let_go(after=COME_BACK_LONGEST if watch.credit else 0.0)
         self._watches.clear()
         self._due.clear()
 
