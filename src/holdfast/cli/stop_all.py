@@ -12,7 +12,6 @@ from typing import Final
 import anyio
 
 from holdfast.app.settings import Settings
-from holdfast.cli import exec_processes
 from holdfast.cli.belongings import belongings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.stop_page import (
@@ -24,6 +23,7 @@ from holdfast.cli.core.stop_page import (
     stop_page,
     stop_record,
 )
+from holdfast.cli.exec_processes import stop as stop_processes
 from holdfast.cli.failures import StopUnconfirmed
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain
@@ -40,7 +40,7 @@ _GRACE: Final = 10.0  # seconds to end in good order
 def stop(request: Request, settings: Settings) -> Outcome:
     """End one process, all of another server, or all that runs for us here."""
     if request.argument is not None or not request.has("--all") or request.has("--server"):
-        return exec_processes.stop(request, settings)
+        return stop_processes(request, settings)
     found = belongings(settings.state)
     if found and not _is_confirmed(request, found):
         answer = json.dumps(stop_record(found, is_ended=False)) + "\n" if request.is_json else ""
@@ -80,7 +80,7 @@ def _end_kindly(settings: Settings, found: list[Belonging]) -> None:
     local = str((settings.state / "exec").resolve())
     if any(each.sort is Sort.SERVER and each.where == local for each in found):
         with suppress(Failure):  # whoever is left is ended with the keeper
-            exec_processes.stop(Request("stop", given=(("--all", "True"),)), settings)
+            stop_processes(Request("stop", given=(("--all", "True"),)), settings)
 
 
 def _end(each: Belonging) -> None:

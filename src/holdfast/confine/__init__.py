@@ -10,16 +10,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.confine.core.allowlist import AllowList, allow_list
     from holdfast.confine.core.policy import Limits, Network, Policy, Strength
     from holdfast.confine.creating import create
     from holdfast.confine.entry import Entry, enter
     from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
     from holdfast.confine.ownership import foreign_owner, refuse_foreign_owners
     from holdfast.confine.place import Place, end, find, places
+    from holdfast.confine.proxy_loop import Proxy
     from holdfast.confine.rooted import Rooted
     from holdfast.confine.sandbox import Shut, clean, shut_in
+    from holdfast.confine.threshold import PROXY_PORT, Threshold
 
 __all__ = [
+    "PROXY_PORT",
+    "AllowList",
     "Entry",
     "Holder",
     "Limits",
@@ -28,9 +33,12 @@ __all__ = [
     "Place",
     "PlaceSpec",
     "Policy",
+    "Proxy",
     "Rooted",
     "Shut",
     "Strength",
+    "Threshold",
+    "allow_list",
     "clean",
     "create",
     "end",
@@ -43,6 +51,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "PROXY_PORT": "threshold",
+    "AllowList": "core.allowlist",
     "Entry": "entry",
     "Holder": "model",
     "Limits": "core.policy",
@@ -51,9 +61,12 @@ _HOME = {
     "Place": "place",
     "PlaceSpec": "model",
     "Policy": "core.policy",
+    "Proxy": "proxy_loop",
     "Rooted": "rooted",
     "Shut": "sandbox",
     "Strength": "core.policy",
+    "Threshold": "threshold",
+    "allow_list": "core.allowlist",
     "clean": "sandbox",
     "create": "creating",
     "end": "place",

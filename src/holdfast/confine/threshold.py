@@ -18,9 +18,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn, Self
 
-from holdfast.confine import kernel
 from holdfast.confine.entry import Entry
 from holdfast.confine.failures import SandboxFailed
+from holdfast.confine.kernel import join
 
 PROXY_PORT: Final = 3128  # nobody else listens in a network of its own
 
@@ -111,8 +111,8 @@ def _listen_inside(first: int, theirs: socket.socket) -> NoReturn:
         network = os.open(f"/proc/{first}/ns/net", os.O_RDONLY)
         owner = fcntl.ioctl(network, _NS_GET_USERNS)
         if not os.path.samestat(os.fstat(owner), os.stat("/proc/self/ns/user")):
-            kernel.join(owner)
-        kernel.join(network)
+            join(owner)
+        join(network)
         with socket.socket() as listener:
             listener.bind((_LOOPBACK, PROXY_PORT))
             listener.listen(_BACKLOG)
