@@ -18,6 +18,7 @@ import pytest
 
 from holdfast.exec import Client, Policy
 from holdfast.exec.failures import KeeperMismatched
+from holdfast.exec.keeper.protocol import VERSIONS
 from holdfast.exec.keeping import lock_state, summon
 from holdfast.exec.model import Closed, Command, Event, Exited, Output
 from holdfast.failures import ungrouped
@@ -232,7 +233,7 @@ async def test_our_keeper_understands_a_server_of_version_1(tmp_path: Path) -> N
     held = {"key": "k", "pid": started["held"]["pid"], "status": None}
     held["holds"] = ["stdin", "stdout", "stderr"]
     expected: list[tuple[dict[str, Any], dict[str, Any]]] = [
-        (hello, {"id": 1, "version": 1, "versions": [1]}),
+        (hello, {"id": 1, "version": max(VERSIONS), "versions": list(VERSIONS)}),
         (started, {"id": 2, "held": held}),
         (listed, {"id": 3, "more": True, "held": held}),
         (last, {"id": 3, "more": False}),

@@ -297,6 +297,21 @@ class KeeperMismatched(
     theirs: tuple[int, ...]
 
 
+class KeeperOutdated(
+    Failure,
+    code="EXEC_KEEPER_OUTDATED",
+    kind=Kind.CONFLICT,
+    title="The keeper is of an older version",
+    user_message="{command} was not run: the keeper of this server was started by an older version "
+    "of this program, and cannot shut processes in. Let the processes that it holds end, then "
+    "restart the server.",
+    actions=(Action.WAIT, Action.RESTART_BACKEND),
+):
+    """A process is to enter a place or a sandbox, and who would start it does not know how."""
+
+    command: str
+
+
 class ProcessBroken(
     Failure,
     code="EXEC_PROCESS_BROKEN",

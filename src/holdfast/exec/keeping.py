@@ -206,18 +206,25 @@ def _started(state: Path, deadline: float) -> socket.socket:
 def _greeted(
     state: Path, connection: socket.socket, versions: Sequence[int], deadline: float
 ) -> tuple[KeeperName, int] | None:
-    """Who a keeper is and what both of us speak; None if it ends, by itself or for our sake."""
+    """Who a keeper is and what both of us speak; None if it ends, by itself or for our sake.
+
+    One that does not speak our newest version is kept only while it holds something.
+    """
     hello = _asked(connection, {"ask": "hello", "versions": list(versions)}, deadline)
     if hello is None:
         return None
     theirs = numbers(hello, "versions")
     version, name = agreed(versions, theirs), name_of(number(hello, "pid"))
-    if version is not None:
-        return None if name is None else (name, version)
+    if name is None:
+        return None
+    if version is not None and version == max(versions):
+        return name, version
     end = _asked(connection, {"ask": "end"}, deadline)
-    if end is not None and end.get("is_ending") is not True:
+    if end is None or end.get("is_ending") is True:
+        return None
+    if version is None:
         raise KeeperMismatched(state=str(state), ours=tuple(versions), theirs=tuple(theirs))
-    return None
+    return name, version
 
 
 def _asked(connection: socket.socket, question: Message, deadline: float) -> Message | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Self
 import anyio
 import anyio.lowlevel
 
-from holdfast.exec.failures import KeeperLost, StartFailed
+from holdfast.exec.failures import KeeperLost, KeeperOutdated, StartFailed
 from holdfast.exec.keeper.protocol import (
+    ENTERS_SINCE,
     Malformed,
     Message,
     close_all,
@@ -47,7 +49,7 @@ class Keeping:
         self._name = summoned.name
         self._kept: dict[str, Kept] = {}
         self._asked: deque[_Question] = deque()
-        self._outgoing: deque[Message] = deque()
+        self._outgoing: deque[tuple[Message, list[int]]] = deque()
         self._is_blocked = False
         self._room = asyncio.Semaphore(_ASKS_MAX)
         self._number = 0
@@ -94,7 +96,10 @@ class Keeping:
 
         If the caller is cancelled, what was started meanwhile is killed and forgotten.
         """
-        question = await self._put({"ask": "start", **order.message()})
+        if order.way is not None and self.version < ENTERS_SINCE:
+            raise KeeperOutdated(command=order.argv[0])
+        message: Message = {"ask": "start", **order.message()}
+        question = await self._put(message, order.descriptors)
         try:
             await asyncio.shield(question.answered)
         except asyncio.CancelledError:
@@ -135,31 +140,32 @@ class Keeping:
                 kept.release()
             os.close(self._lock)
 
-    async def _put(self, message: Message) -> _Question:
+    async def _put(self, message: Message, beside: Sequence[int] = ()) -> _Question:
         """Ask as soon as there is room among the questions that have no answer yet."""
         await self._room.acquire()
         if self._lost.done():
             self._room.release()
             raise self._lost.result()
-        question = self._post(message)
+        question = self._post(message, beside)
         question.answered.add_done_callback(lambda _: self._room.release())
         return question
 
-    def _post(self, message: Message) -> _Question:
+    def _post(self, message: Message, beside: Sequence[int] = ()) -> _Question:
         if message["ask"] == "forget":  # there will be no more news of it
             self._kept.pop(text(message, "key"), None)
         self._number += 1
         question = _Question(self._number, self._loop.create_future(), [])
         self._asked.append(question)
-        self._outgoing.append(message | {"id": self._number})
+        # Copies: the keeper may be slow to take them, and whose they are may not wait for that.
+        self._outgoing.append((message | {"id": self._number}, [os.dup(each) for each in beside]))
         self._flush()
         return question
 
     def _flush(self) -> None:
         try:
             while self._outgoing:
-                send(self._connection, self._outgoing[0])
-                self._outgoing.popleft()
+                send(self._connection, *self._outgoing[0])
+                close_all(self._outgoing.popleft()[1])
         except BlockingIOError:
             self._is_blocked = True
             self._loop.add_writer(self._connection.fileno(), self._flush)
@@ -225,7 +231,8 @@ class Keeping:
         self._loop.remove_reader(self._connection.fileno())
         self._loop.remove_writer(self._connection.fileno())
         self._connection.close()
-        self._outgoing.clear()
+        while self._outgoing:
+            close_all(self._outgoing.popleft()[1])
         while self._asked:
             question = self._asked.popleft()
             question.answered.set_exception(lost)

@@ -11,7 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.keeper.protocol import LOCK_NAME, SOCKET_NAME, Message, receive, send
+from holdfast.exec.keeper.protocol import (
+    LOCK_NAME,
+    SOCKET_NAME,
+    VERSIONS,
+    Message,
+    receive,
+    send,
+)
 from holdfast.exec.keeping import Summoned, lock_state, summon
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no keeper here")
@@ -74,8 +81,8 @@ def test_a_server_that_speaks_nonsense_is_dismissed(
     with dialled(tmp_path) as again:
         assert asked(again, {"ask": "hello", "versions": [1]}) == {
             "id": 1,
-            "version": 1,
-            "versions": [1],
+            "version": max(VERSIONS),
+            "versions": list(VERSIONS),
             "pid": keeper.name.pid,
         }
 

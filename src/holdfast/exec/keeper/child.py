@@ -2,7 +2,8 @@
 
 `posix_spawn` is the fastest way to a new process and runs no code of ours in it. What it cannot
 do, the keeper does to itself for that moment, which it may because it has one thread: it goes to
-the directory of the child, and takes its own limit of open files back to what it was given.
+the directory of the child, and takes its own limit of open files back to what it was given. Only a
+process that is to enter a place or a sandbox is forked instead.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import signal
 import stat
 import struct
 import termios
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
+from holdfast.exec.keeper.entering import Way
 from holdfast.exec.keeper.protocol import (
     MARK,
     KeeperName,
@@ -43,7 +45,7 @@ _SIZE_MAX = 2**16 - 1
 class Order:
     """Which process to start, and how; nothing is inherited."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: Message, descriptors: Sequence[int] = ()) -> None:
         self.key = text(message, "key")
         self.argv = texts(message, "argv")
         self.cwd = text(message, "cwd")
@@ -55,6 +57,9 @@ class Order:
             terminal = mapping(message, "terminal")
             self.size = number(terminal, "rows"), number(terminal, "cols")
         self.pipe_stdin = message.get("pipe_stdin") is True
+        self.way: Way | None = None
+        if message.get("entry") is not None:
+            self.way = Way(mapping(message, "entry"), descriptors)
         if not self.argv or not self.argv[0] or not self.key:
             raise Malformed("there is nothing to start")
         if self.size and not all(0 <= side <= _SIZE_MAX for side in self.size):
@@ -111,11 +116,15 @@ def started(order: Order, keeper: KeeperName) -> Child:
     order.env[MARK] = f"{order.key}@{keeper}"
     with ExitStack() as ours, ExitStack() as theirs:
         if order.size is None:
-            holds, actions = _pipes(order, ours, theirs)
+            holds, ends = _pipes(order, ours, theirs)
         else:
-            holds, actions = _terminal(order.size, ours, theirs)
-        with _in_its_place(order.cwd):
-            pid = _spawned(order, actions)
+            holds, ends = _terminal(order.size, ours, theirs)
+        if order.way is None:
+            with _in_its_place(order.cwd):
+                pid = _spawned(order, _actions(ends, is_terminal=order.size is not None))
+        else:
+            with _limited_as_given():
+                pid = _entered(order, order.way, ends, theirs)
         try:
             child = Child(order.key, pid, holds)
         except OSError:  # too many open files: what cannot be held must not run
@@ -128,34 +137,39 @@ def started(order: Order, keeper: KeeperName) -> Child:
 
 def _pipes(
     order: Order, ours: ExitStack, theirs: ExitStack
-) -> tuple[dict[str, int], list[tuple[object, ...]]]:
+) -> tuple[dict[str, int], dict[int, int]]:
+    """Our ends by name, and the child's by number; without an input it has none of that."""
     holds: dict[str, int] = {}
-    actions: list[tuple[object, ...]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+    ends: dict[int, int] = {}
     if order.pipe_stdin:
-        stdin, holds["stdin"] = _pipe(theirs, ours)
-        actions = [(os.POSIX_SPAWN_DUP2, stdin, 0)]
+        ends[0], holds["stdin"] = _pipe(theirs, ours)
     for target, name in enumerate(("stdout", "stderr"), start=1):
-        holds[name], end = _pipe(ours, theirs)
-        actions.append((os.POSIX_SPAWN_DUP2, end, target))
-    return holds, actions
+        holds[name], ends[target] = _pipe(ours, theirs)
+    return holds, ends
 
 
 def _terminal(
     size: tuple[int, int], ours: ExitStack, theirs: ExitStack
-) -> tuple[dict[str, int], list[tuple[object, ...]]]:
+) -> tuple[dict[str, int], dict[int, int]]:
     master, slave = os.openpty()
     ours.callback(os.close, master)
     theirs.callback(os.close, slave)
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     # What left the terminal and is not in its file yet waits here: outside of any server.
     read_end, write_end = _pipe(ours, ours)
-    # The leader of a session gets the first terminal that it opens as its own.
-    actions: list[tuple[object, ...]] = [
-        (os.POSIX_SPAWN_OPEN, 0, os.ttyname(slave), os.O_RDWR, 0),
-        (os.POSIX_SPAWN_DUP2, 0, 1),
-        (os.POSIX_SPAWN_DUP2, 0, 2),
-    ]
-    return {"pty": master, "pipe_out": read_end, "pipe_in": write_end}, actions
+    return {"pty": master, "pipe_out": read_end, "pipe_in": write_end}, dict.fromkeys(
+        range(3), slave
+    )
+
+
+def _actions(ends: Mapping[int, int], *, is_terminal: bool) -> list[tuple[object, ...]]:
+    if is_terminal:  # the leader of a session gets the first one that it opens as its own
+        first = os.POSIX_SPAWN_OPEN, 0, os.ttyname(ends[0]), os.O_RDWR, 0
+        return [first, (os.POSIX_SPAWN_DUP2, 0, 1), (os.POSIX_SPAWN_DUP2, 0, 2)]
+    actions: list[tuple[object, ...]] = []
+    if 0 not in ends:
+        actions.append((os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0))
+    return actions + [(os.POSIX_SPAWN_DUP2, end, target) for target, end in ends.items()]
 
 
 def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
@@ -168,18 +182,36 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
 @contextmanager
 def _in_its_place(cwd: str) -> Generator[None]:
     os.chdir(cwd)
+    try:
+        with _limited_as_given():
+            yield
+    finally:
+        os.chdir("/")
+
+
+@contextmanager
+def _limited_as_given() -> Generator[None]:
     now = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (GIVEN_LIMIT[0], now[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, now)
-        os.chdir("/")
+
+
+def _entered(order: Order, way: Way, ends: dict[int, int], theirs: ExitStack) -> int:
+    if 0 not in ends:
+        ends[0] = os.open(os.devnull, os.O_RDONLY)
+        theirs.callback(os.close, ends[0])
+    return way.start(_words(order), order.env, order.cwd, ends)
+
+
+def _words(order: Order) -> list[str]:
+    return [order.argv[0] if order.arg0 is None else order.arg0, *order.argv[1:]]
 
 
 def _spawned(order: Order, actions: list[tuple[object, ...]]) -> int:
-    program = _located(order.argv[0], order.env)
-    argv = [order.argv[0] if order.arg0 is None else order.arg0, *order.argv[1:]]
+    program, argv = _located(order.argv[0], order.env), _words(order)
     try:
         return _spawn(program, argv, order.env, actions)
     except OSError as error:

@@ -6,7 +6,7 @@ answered in their order; what has no `id` is news.
 
     hello {versions}                          -> {version, versions, pid}
     end {}                                    -> {is_ending}
-    start {key, argv, arg0, cwd, env, terminal, pipe_stdin}
+    start {key, argv, arg0, cwd, env, terminal, pipe_stdin, entry}
                                               -> {held} + descriptors, or {errno, is_about_cwd}
     list {}                                   -> {held, more: true} + descriptors ..., {more: false}
     signal {key, signal, group}               -> {is_sent}
@@ -17,6 +17,11 @@ answered in their order; what has no `id` is news.
 `hello` and `end` are the same in every version there will ever be, so that a server can always
 find out whom it met, and replace a keeper that holds nothing. `held` is {key, pid, status, holds}:
 `holds` names the descriptors beside the message, in their order.
+
+Since version 2 `start` may carry an `entry` {program, namespaces, groups, carried, limits, fence,
+filter, shields, is_unprivileged, is_led}: the way into a place or a sandbox. Beside it come as many
+descriptors as `namespaces` and `groups` say, and one for each number in `carried`, under which the
+process finds it. A process that `is_led` leaves its terminal to one that it starts.
 """
 
 from __future__ import annotations
@@ -29,12 +34,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-VERSIONS = (1,)
+VERSIONS = (1, 2)
+ENTERS_SINCE = 2  # the version in which processes can enter places and sandboxes
 SOCKET_NAME, LOCK_NAME, LOG_NAME = "keeper.sock", "keeper.lock", "keeper.log"
 MARK = "HOLDFAST_PROCESS"  # in the environment of a child: its key, "@" and the keeper's name
 
 PACKET_BYTES_MAX = 96 * 2**10
-_DESCRIPTORS_MAX = 8
+_DESCRIPTORS_MAX = 64
 _BIG = b"big"
 _INT = struct.Struct("i")
 _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: it takes longer than to use

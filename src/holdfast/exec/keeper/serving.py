@@ -109,14 +109,16 @@ class Keeper:
                 self._dismiss()
                 return
             message, descriptors = received
-            close_all(descriptors)
-            self._answer(message)
+            try:
+                self._answer(message, descriptors)
+            finally:
+                close_all(descriptors)
         except BlockingIOError:
             return
         except Malformed:
             self._dismiss()
 
-    def _answer(self, message: Message) -> None:
+    def _answer(self, message: Message, descriptors: list[int]) -> None:
         about: Message = {"id": number(message, "id")}
         match text(message, "ask"):
             case "hello":
@@ -126,7 +128,7 @@ class Keeper:
                 self._is_ending = not self._by_pidfd
                 self._say(about | {"is_ending": self._is_ending})
             case "start":
-                self._start(about, message)
+                self._start(about, Order(message, descriptors))
             case "list":
                 for child in self._children.values():
                     self._outgoing.append(_held(about | {"more": True}, child))
@@ -139,8 +141,7 @@ class Keeper:
             case unknown:
                 raise Malformed(f"nobody knows how to {unknown}")
 
-    def _start(self, about: Message, message: Message) -> None:
-        order = Order(message)
+    def _start(self, about: Message, order: Order) -> None:
         try:
             if order.key in self._children:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
