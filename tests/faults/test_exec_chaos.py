@@ -197,7 +197,7 @@ async def test_a_client_catches_up_with_a_process_that_never_pauses(tmp_path: Pa
         proxy.delay = 0.03  # there is always something new when an answer arrives
         await proxy.cut()
         await until(lambda: client.state is State.RECOVERING)
-        with anyio.fail_after(5):
+        with anyio.fail_after(10):
             assert (await client.files.metadata("/")).is_directory
 
         assert await process.terminate()
