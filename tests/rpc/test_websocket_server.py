@@ -13,12 +13,14 @@ import anyio.abc
 import pytest
 
 from holdfast.failures import Failure
+from holdfast.rpc.core.websocket_admission import token_digest
 from holdfast.rpc.failures import (
     ConnectionClosed,
     ListenerUnprotected,
     ListenRefused,
     ServerFull,
     SocketTaken,
+    TokenRefused,
 )
 from holdfast.rpc.websocket import WebSocketTransport, connect_websocket
 from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket, resume_websocket
@@ -299,3 +301,20 @@ async def test_a_stranger_at_a_unix_socket_is_hung_up_on(tmp_path: Path) -> None
 
 def descriptors() -> int:
     return len(os.listdir("/dev/fd"))
+
+
+async def test_who_accepts_a_guest_is_told_its_name_and_guests_may_change() -> None:
+    guests = {token_digest("one"): "first"}
+    server = await listen_websocket("ws://127.0.0.1:0", token=TOKEN, guests=guests)
+    try:
+        for token, guest in (("one", "first"), (TOKEN, "")):
+            ours = await connect_websocket(server.url, token=token)
+            theirs = await server.accept()
+            assert theirs.guest == guest
+            await ours.aclose()
+            await theirs.aclose()
+        guests.clear()
+        with pytest.raises(TokenRefused):
+            await connect_websocket(server.url, token="one")
+    finally:
+        await server.aclose()

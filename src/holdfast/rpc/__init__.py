@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.rpc.core.handshake import Gate, Hello, Welcome
     from holdfast.rpc.core.peer import Limits
     from holdfast.rpc.core.tail import Tail, excerpt
+    from holdfast.rpc.core.websocket_admission import token_digest
     from holdfast.rpc.core.websocket_pulse import Pulse
     from holdfast.rpc.dispatch import Handler, Service, foreign_error, own_error
     from holdfast.rpc.introduction import HELLO, introduce, welcoming
@@ -77,6 +78,7 @@ __all__ = [
     "own_error",
     "resume_websocket",
     "spawn",
+    "token_digest",
     "welcoming",
 ]
 
@@ -121,6 +123,7 @@ _HOME = {
     "own_error": "dispatch",
     "resume_websocket": "websocket_server",
     "spawn": "child",
+    "token_digest": "core.websocket_admission",
     "welcoming": "introduction",
 }
 

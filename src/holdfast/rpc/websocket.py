@@ -46,6 +46,11 @@ class WebSocketTransport:
         """Whether all that it held has been released."""
         return self._stream.released.is_set()
 
+    @property
+    def guest(self) -> str:
+        """Whose token the other side has shown; empty if it is not one of a guest."""
+        return self._stream.guest
+
     async def receive(self) -> Sequence[bytes]:
         """Wait for the messages that one read yields; raise what ended it."""
         return await self._stream.inbox.receive()

@@ -46,7 +46,8 @@ def server_codec(
 
     def answer(request: WSUpgradeRequest) -> WebSocketStream | WSUpgradeResponseWithListener:
         verdict = judge(_read(request))
-        if verdict == ADMITTED:
+        if verdict.status == ADMITTED.status:
+            stream.guest = verdict.guest
             return stream
         body = f"{verdict.reason}\n".encode()
         if verdict == READY:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from holdfast.rpc.core.websocket_address import TcpAddress, UnixAddress, read_address
@@ -48,20 +48,22 @@ async def listen_websocket(
     *,
     token: str | None,
     names: Iterable[str] = (),
+    guests: Mapping[bytes, str] | None = None,
     limits: ServerLimits | None = None,
 ) -> WebSocketServer:
     """Listen at `ws://HOST:PORT` or `unix:///PATH`; port 0 takes one that is free.
 
     Whoever connects must show the token, and call us by a loopback name, our address or one of
     `names`. Without a token only addresses are allowed that no other machine can reach. At a Unix
-    socket only our own user and root are heard, whatever name they call us by.
+    socket only our own user and root are heard, whatever name they call us by. `guests` have tokens
+    of their own; it is looked at anew for each who comes, and tells their names by the digests.
     """
     address = read_address(url)
     if isinstance(address, UnixAddress):
         listener = await patiently(listening, Path(address.path))
     else:
         listener = await listening_tcp(address, has_token=bool(token))
-    return resume_websocket(listener, token=token, names=names, limits=limits)
+    return resume_websocket(listener, token=token, names=names, guests=guests, limits=limits)
 
 
 def resume_websocket(
@@ -69,15 +71,19 @@ def resume_websocket(
     *,
     token: str | None,
     names: Iterable[str] = (),
+    guests: Mapping[bytes, str] | None = None,
     limits: ServerLimits | None = None,
 ) -> WebSocketServer:
     """Accept, on the same terms, whoever comes to a socket that listens already."""
     limits = limits or ServerLimits()
+    known = {} if guests is None else guests
     listener.setblocking(False)
     if listener.family == socket.AF_UNIX:
         path = listener.getsockname()
-        door = Door(listener, policy=Policy(hosts=None, token=token), limits=limits)
+        policy = Policy(hosts=None, token=token, guests=known)
+        door = Door(listener, policy=policy, limits=limits)
         return WebSocketServer(door, str(UnixAddress(path)), Path(path))
     bound = TcpAddress(*listener.getsockname()[:2])
-    policy = Policy(hosts=host_names(bound.host, bound.port, names), token=token)
+    hosts = host_names(bound.host, bound.port, names)
+    policy = Policy(hosts=hosts, token=token, guests=known)
     return WebSocketServer(Door(listener, policy=policy, limits=limits), str(bound))

@@ -85,6 +85,7 @@ class WebSocketStream(WSListener):
         self.inbox = Inbox(self._read_on)
         self.outbox: Outbox | None = None
         self.failure: Failure | None = None
+        self.guest = ""  # whose token was shown; nobody's, if it is our own
         self.released = asyncio.Event()
 
     def start(self, codec: Codec, *, handshake_longest: float) -> None:

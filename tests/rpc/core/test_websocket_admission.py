@@ -21,6 +21,7 @@ from holdfast.rpc.core.websocket_admission import (
     host_names,
     judge,
     needs_token,
+    token_digest,
 )
 
 pytestmark = pytest.mark.promise("X12")
@@ -120,6 +121,32 @@ def test_without_a_token_whoever_calls_us_right_may_enter() -> None:
     policy = replace(POLICY, token=None)
     assert judge(shown(), policy, has_room=True) == ADMITTED
     assert judge(host("evil.test:4711"), policy, has_room=True) == OTHER_NAME
+
+
+GUESTS = {token_digest("of-a-guest"): "the guest"}
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize(
+    ("shows", "expected"),
+    [
+        ("Bearer of-a-guest", Verdict(101, guest="the guest")),
+        (f"Bearer {TOKEN}", ADMITTED),
+        ("Bearer of-a-gues", NO_TOKEN),
+        ("Basic of-a-guest", NO_TOKEN),
+        ("", NO_TOKEN),
+    ],
+)
+def test_a_guest_comes_in_by_its_name_whether_others_need_a_token_or_not(
+    token: str | None, shows: str, expected: Verdict
+) -> None:
+    policy = replace(POLICY, token=token, guests=GUESTS)
+    if token is None and expected == NO_TOKEN:
+        expected = ADMITTED
+    assert judge(shown(shows), policy, has_room=True) == expected
+    assert judge(
+        shown(shows, "Bearer of-a-guest"), replace(policy, token=TOKEN), has_room=True
+    ) == (NO_TOKEN)
 
 
 LOOPBACK_7 = {"127.0.0.1:7", "localhost:7", "[::1]:7"}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
 
 PATH = "/"
 READY_PATH = "/readyz"
@@ -30,18 +31,21 @@ class Policy:
 
     `hosts` are the only values of `Host` that are answered, and None means any one: on a Unix
     socket no browser can be tricked into asking. Without a `token` whoever reaches us may enter.
+    `guests` are those who have a token of their own: their names, by the digests of their tokens.
     """
 
     hosts: frozenset[str] | None
     token: str | None
+    guests: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The HTTP status to answer with, and why; 101 lets the stranger in."""
+    """The HTTP status to answer with, and why; 101 lets the stranger in, a guest by its name."""
 
     status: int
     reason: str = ""
+    guest: str = ""
 
 
 ADMITTED = Verdict(101)
@@ -60,16 +64,24 @@ def judge(request: Request, policy: Policy, *, has_room: bool) -> Verdict:
     The name comes first: to a page of an attacker that calls us by its own, we say nothing.
     """
     names = {name.lower() for name in request.hosts}
+    guest = _guest(request.authorizations, policy.guests)
+    is_known = policy.token is None or _shows(request.authorizations, policy.token)
     reasons = (
         (len(request.hosts) != 1, NO_NAME),
         (policy.hosts is not None and not names <= policy.hosts, OTHER_NAME),
         (bool(request.origins), FROM_A_PAGE),
         (request.path == READY_PATH, READY),
         (request.path != PATH, NOTHING_HERE),
-        (policy.token is not None and not _shows(request.authorizations, policy.token), NO_TOKEN),
+        (not is_known and guest is None, NO_TOKEN),
         (not has_room, NO_ROOM),
+        (guest is not None, Verdict(ADMITTED.status, guest=guest or "")),
     )
     return next((verdict for holds, verdict in reasons if holds), ADMITTED)
+
+
+def token_digest(token: str) -> bytes:
+    """What is kept of a guest's token: enough to know it again, and to tell it to nobody."""
+    return sha256(token.encode(errors="replace")).digest()
 
 
 def host_names(address: str, port: int, names: Iterable[str] = ()) -> frozenset[str]:
@@ -97,8 +109,19 @@ def _has_port(name: str) -> bool:
 
 def _shows(authorizations: tuple[str, ...], token: str) -> bool:
     """Whether the one `Authorization` is our token; takes as long for a near miss as for none."""
+    shown = _shown(authorizations)
+    is_same = hmac.compare_digest((shown or "").encode(errors="replace"), token.encode())
+    return is_same and shown is not None
+
+
+def _guest(authorizations: tuple[str, ...], guests: Mapping[bytes, str]) -> str | None:
+    """Whose token the one `Authorization` is; no near miss has a digest that is near."""
+    shown = _shown(authorizations)
+    return None if shown is None else guests.get(token_digest(shown))
+
+
+def _shown(authorizations: tuple[str, ...]) -> str | None:
     if len(authorizations) != 1:
-        return False
+        return None
     scheme, _, shown = authorizations[0].partition(" ")
-    is_same = hmac.compare_digest(shown.strip().encode(errors="replace"), token.encode())
-    return is_same and scheme.lower() == "bearer"
+    return shown.strip() if scheme.lower() == "bearer" else None
