@@ -96,6 +96,7 @@ def test_descriptors_may_change_places_and_all_others_are_closed(
     for descriptor, word in zip(files, "abc", strict=True):
         os.write(descriptor, word.encode())
         os.set_inheritable(descriptor, True)
+    high = os.dup2(files[2], 500)  # inheritable, and above everything that is used on the way
     look = f"""
 import os
 print(*sorted(int(name) for name in os.listdir("/proc/self/fd")))
@@ -105,7 +106,7 @@ print(*(os.pread(number, 1, 0).decode() for number in {files[:2]}))
     swapped = {files[0]: files[1], files[1]: files[0]}
     entry = order(*PYTHON, "-c", look)
     status, text = said(replace(entry, namespaces=namespaces, files=swapped))
-    for descriptor in files:
+    for descriptor in (*files, high):
         os.close(descriptor)
 
     listing = 3  # what reads the directory

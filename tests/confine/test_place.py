@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine.creating import create
-from holdfast.confine.failures import PlaceHeld, PlaceLost, PlaceStuck
+from holdfast.confine.failures import PlaceHeld, PlaceLost, PlaceStuck, PlaceUnavailable
 from holdfast.confine.place import Place, end, find, places
 from holdfast.world import system_process
 from tests.confine.workshop import PYTHON, Workshop, run
@@ -269,14 +269,27 @@ def test_a_stopped_holder_can_be_ended(workshop: Workshop) -> None:
         assert place.is_lost
 
 
-def test_an_end_that_takes_too_long_is_named(workshop: Workshop) -> None:
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.mark.skipif(not os.access(FREEZER, os.W_OK), reason="there is no freezer of ours")
+def test_an_end_that_the_kernel_holds_up_is_named(workshop: Workshop) -> None:
+    group = FREEZER / f"holdfast-{os.getpid()}"
+    group.mkdir()
     with create(workshop.spec) as place:
         assert place.holder is not None
-        with pytest.raises(PlaceStuck) as raised:
-            end(workshop.draft, patience=0.0)
-
-        assert raised.value.pid == place.holder.pid
+        (group / "cgroup.procs").write_text(str(place.holder.pid))
+        (group / "freezer.state").write_text("FROZEN")  # not even SIGKILL reaches it there
+        try:
+            with pytest.raises(PlaceStuck) as raised:
+                end(workshop.draft, patience=0.05)
+            with pytest.raises(PlaceHeld):
+                create(workshop.spec)
+        finally:
+            (group / "freezer.state").write_text("THAWED")
+        assert (raised.value.pid, raised.value.waited) == (place.holder.pid, 0.05)
         end(workshop.draft)
+    group.rmdir()
 
 
 def test_nobody_can_join_a_place_that_is_gone(workshop: Workshop) -> None:
@@ -328,3 +341,16 @@ from holdfast.confine.creating import create
 from holdfast.confine.model import PlaceSpec
 create(PlaceSpec(directory=sys.argv[1], project=sys.argv[2]))
 """
+
+
+def test_where_there_are_no_namespaces_everything_says_so_or_does_nothing(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "platform", "darwin")
+        with pytest.raises(PlaceUnavailable) as raised:
+            create(workshop.spec)
+        assert (find(workshop.draft), list(places())) == (None, [])
+        end(workshop.draft)
+
+    assert "Linux" in raised.value.reason
