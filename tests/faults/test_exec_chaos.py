@@ -254,18 +254,21 @@ async def killed_at_random(state: Path, *, seconds: float, processes: int) -> in
             for _ in range(processes):
                 readers.start_soon(hear, client)
 
-    async with anyio.create_task_group() as tasks:
-        while len(results) < processes:
-            async with served(state, listen=url, leave=True) as server:
-                servers += 1
-                if servers == 1:
-                    url = server.url
-                    tasks.start_soon(listen)
-                    await until(lambda: len(_printing(state)) == processes, within=30)
-                with anyio.move_on_after(chance.uniform(0.05, 1.0)):
-                    await until(lambda: len(results) == processes, within=60)
-                await server.kill()
-    await end_keeper(state)
+    try:
+        async with anyio.create_task_group() as tasks:
+            while len(results) < processes:
+                async with served(state, listen=url, leave=True) as server:
+                    servers += 1
+                    if servers == 1:
+                        url = server.url
+                        tasks.start_soon(listen)
+                        await until(lambda: len(_printing(state)) == processes, within=30)
+                    with anyio.move_on_after(chance.uniform(0.05, 1.0)):
+                        await until(lambda: len(results) == processes, within=60)
+                    await server.kill()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await end_keeper(state)
     assert results == [(lines(count), 0)] * processes
     return servers
 
