@@ -57,7 +57,7 @@ def fenced(
                 ground=ground(),
                 abi=landlock_version(),
             ),
-            filter=program(platform.machine(), families),
+            filter=program(platform.machine(), tuple(families)),
         )
         return shut, undo.pop_all()
 

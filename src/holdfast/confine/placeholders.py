@@ -25,7 +25,8 @@ from holdfast.confine.core.protected import Guard, Guarding, candidates, guards,
 from holdfast.confine.failures import SandboxFailed
 from holdfast.confine.looking import beneath, look
 
-_HOME, _LOCK, _MADE, _NEEDED = "placeholders", "lock", "made.json", ".needed"
+_HOME, _LOCK, _NEEDED = "placeholders", "lock", ".needed"
+_MADE, _MADE_NEXT = "made.json", "made-next.json"
 _MARK: Final = stat.S_ISVTX  # on what we make: nobody else gives it to such things
 _UNKNOWN: Final = 0  # the number of what was written down, and perhaps made
 _REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -118,18 +119,23 @@ class Placeholders:
         self._write_down(made)
 
     def _made(self) -> dict[str, int]:
+        whole = self._home / _MADE
         try:
-            written = (self._home / _MADE).read_bytes()
-        except FileNotFoundError:
-            return {}
-        return msgspec.json.decode(written, type=dict[str, int])
+            if not whole.exists():
+                (self._home / _MADE_NEXT).rename(whole)
+            return msgspec.json.decode(whole.read_bytes(), type=dict[str, int])
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}  # the first was never written to its end, so nothing was made yet
 
     def _write_down(self, made: dict[str, int]) -> None:
         if made == self._made():
             return
-        replacing = self._home / f"{_MADE}.new"
-        replacing.write_bytes(msgspec.json.encode(made))
-        replacing.replace(self._home / _MADE)
+        following = self._home / _MADE_NEXT
+        following.write_bytes(msgspec.json.encode(made))
+        # Not over the old one, for which some file systems would wait for the disk: this has to
+        # outlive processes, not the machine. In between, the next one is whole.
+        (self._home / _MADE).unlink(missing_ok=True)
+        following.rename(self._home / _MADE)
 
     def _make(self, path: str) -> int | None:
         """Put something where nothing is; None where that is refused, to the process too."""

@@ -90,7 +90,7 @@ def wrapped(entry: Entry, policy: Policy, wrapping: Wrapping, undo: ExitStack) -
         families.append(Family.UNIX)
     handed = {
         _file(b"".join(os.fsencode(word) + b"\0" for word in words), undo): numbers.arguments,
-        _file(program(platform.machine(), families), undo): numbers.filter,
+        _file(program(platform.machine(), tuple(families)), undo): numbers.filter,
         _file(ACCOUNTS.encode(), undo): numbers.accounts,
         _file(GROUPS.encode(), undo): numbers.groups,
         wrapping.alive: numbers.alive,

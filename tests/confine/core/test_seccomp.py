@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import platform
 import struct
-from collections.abc import Iterable
 
 import pytest
 
@@ -26,7 +25,7 @@ def _judged(
     machine: tuple[str, int],
     number: int,
     *arguments: int,
-    families: Iterable[Family] = INTERNET,
+    families: tuple[Family, ...] = INTERNET,
     architecture: int | None = None,
 ) -> int:
     words = [*arguments, *[0] * (6 - len(arguments))]

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 from holdfast.confine.failures import SandboxUnavailable
@@ -123,7 +124,8 @@ _REFUSED: Final[dict[str, tuple[int | None, int | None]]] = {
 }
 
 
-def program(machine: str, families: Iterable[Family]) -> bytes:
+@cache
+def program(machine: str, families: tuple[Family, ...]) -> bytes:
     """The filter for a machine of this kind, as the kernel and bubblewrap take it.
 
     Sockets can be made of the given families alone.
