@@ -18,7 +18,7 @@ import pytest
 
 from holdfast.confine.core.allowlist import Address, allow_list
 from holdfast.confine.core.traffic import Stopped, Why
-from holdfast.confine.proxy_loop import Proxy, ProxyLimits, resolve
+from holdfast.confine.proxy_loop import Proxy, ProxyLimits, Resolve, resolve
 
 pytestmark = pytest.mark.anyio
 
@@ -43,10 +43,10 @@ async def serving(handler: Handler) -> AsyncGenerator[int]:
 
 @asynccontextmanager
 async def proxying(
-    *rules: str, limits: ProxyLimits | None = None
+    *rules: str, limits: ProxyLimits | None = None, resolve: Resolve = names
 ) -> AsyncGenerator[tuple[Proxy, int]]:
     """A proxy with this list, and its port."""
-    proxy = Proxy(allow_list(*rules), resolve=names, limits=limits)
+    proxy = Proxy(allow_list(*rules), resolve=resolve, limits=limits)
     with socket.create_server((LOCAL, 0), backlog=512) as listener:
         task = asyncio.create_task(proxy.serve(listener))
         try:
@@ -211,6 +211,33 @@ async def test_a_redirect_is_for_the_client_to_follow_and_stopped_like_anything_
 
     assert out == (0, "holdfast: evil.com:80 is not on the list of this sandbox\n")
     assert proxy.traffic.stopped == (Stopped("evil.com:80", Why.UNLISTED, 1),)
+
+
+@pytest.mark.promise("C14")
+async def test_a_name_is_resolved_once_and_only_if_it_is_listed() -> None:
+    asked: list[str] = []
+
+    async def changing(name: str) -> Sequence[Address]:
+        """First what may be used beside what may not, then only what may not."""
+        asked.append(name)
+        return [ip_address(each) for each in (["10.0.0.1", LOCAL] if len(asked) == 1 else ["::1"])]
+
+    async with (
+        serving(web) as there,
+        proxying(f"a.example:{there}", f"{LOCAL}:{there}", resolve=changing) as (proxy, port),
+    ):
+        url = f"http://a.example:{there}/"
+        request = f"GET {url} HTTP/1.1\r\n\r\n".encode()
+        first, second = await said(port, request), await said(port, request)
+        await said(port, connect("secret.evil.com:443"))
+
+    assert first.startswith(b"HTTP/1.1 200 ")
+    assert second.startswith(b"HTTP/1.1 403 ")
+    assert asked == ["a.example", "a.example"]
+    assert proxy.traffic.stopped == (
+        Stopped(f"a.example:{there}", Why.NEARBY, 1),
+        Stopped("secret.evil.com:443", Why.UNLISTED, 1),
+    )
 
 
 async def test_a_host_that_is_not_there_is_no_fault_of_the_list() -> None:
