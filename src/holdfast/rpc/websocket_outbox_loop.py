@@ -23,6 +23,7 @@ from holdfast.rpc.websocket_wire_loop import UNSENT_BYTES_MAX, Wire
 
 FRAGMENT_BYTES = 8 * 2**20  # some clients hang up on a frame of more than 16 MiB
 
+_YIELD_BYTES = 2**20  # of those who send without end, each of which takes well under a millisecond
 _COPIED_BYTES_MAX = 8 * 2**10  # of a message: to copy so much costs less than to gather it
 _TEXT, _CONTINUATION = WSMsgType.TEXT, WSMsgType.CONTINUATION
 
@@ -46,7 +47,7 @@ class Outbox:
             self._senders.append(turn)
             await turn
         # Whoever sends without end to one who reads as fast must not starve all others.
-        if self._unyielded_bytes > UNSENT_BYTES_MAX:
+        if self._unyielded_bytes > _YIELD_BYTES:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
 

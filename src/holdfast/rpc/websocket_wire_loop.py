@@ -93,7 +93,7 @@ class Wire:
             self._keep(parts)
         elif self.fd >= 0 and not self.is_broken:
             sent = self._send(parts)
-            if sent is not None:
+            if sent is not None and sent < sum(map(len, parts)):
                 self._keep(_after(parts, sent))
 
     def end_writing(self) -> None:
@@ -146,7 +146,9 @@ class Wire:
         try:
             if len(parts) == 1:
                 return self._socket.send(parts[0])
-            return self._socket.sendmsg(parts[:_PARTS_AT_ONCE])
+            if len(parts) > _PARTS_AT_ONCE:
+                parts = parts[:_PARTS_AT_ONCE]
+            return self._socket.sendmsg(parts)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:

@@ -54,7 +54,8 @@ def text_parts(messages: Iterable[bytes], *, frame_bytes_max: int) -> list[bytes
     for message in messages:
         size = len(message)
         if size <= frame_bytes_max:
-            parts += (_head(_FINAL | TEXT, size), message)
+            parts.append(_head(_FINAL | TEXT, size))
+            parts.append(message)
             continue
         view, opcode = memoryview(message), TEXT
         for first in range(0, size, frame_bytes_max):
@@ -92,6 +93,9 @@ class Assembly:
         """Take a data frame; return the message that it completes, if it does."""
         if self.violation is not None:
             return None
+        is_whole = opcode == TEXT and is_last and not self._parts and not reserved
+        if is_whole and len(payload) <= self._bytes_max and payload.isascii():
+            return payload  # by far the most frequent
         self.violation = self._broken(opcode, payload, reserved=reserved)
         if self.violation is not None:
             return None
@@ -119,8 +123,6 @@ class Assembly:
         return None
 
     def _continues_text(self, payload: bytes, *, is_last: bool) -> bool:
-        if is_last and len(self._parts) == 1 and payload.isascii():
-            return True  # by far the most frequent
         try:
             self._text.decode(payload, is_last)
         except UnicodeDecodeError:
