@@ -15,7 +15,6 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
@@ -173,20 +172,16 @@ def end(kind: str, which: str, url: str, batch: int) -> None:
 
 
 def measured(kind: str, which: str, batch: int = 1) -> float:
-    """CPU seconds of both ends together, the median of several runs."""
+    """CPU seconds of both ends together, in one run."""
     interpreter = str(library() if kind == "websockets" else sys.executable)
     argv = [interpreter, __file__, "--kind", kind, "--which", which, "--batch", str(batch)]
-
-    def once() -> float:
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            url = server.stdout.readline().strip()
-            client = subprocess.run(
-                [*argv, "--url", url], stdout=subprocess.PIPE, text=True, check=True
-            )
-            return float(client.stdout) + float(server.stdout.readline())
-
-    return median(once() for _ in range(REPEATS))
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().strip()
+        client = subprocess.run(
+            [*argv, "--url", url], stdout=subprocess.PIPE, text=True, check=True
+        )
+        return float(client.stdout) + float(server.stdout.readline())
 
 
 def library() -> Path:
@@ -203,24 +198,35 @@ def library() -> Path:
 
 
 def rows() -> list[dict[str, str]]:
-    bare = {which: measured("picows", which) for which in SIZES}
+    """The table: the median of runs in turn, so that a busy machine disturbs all alike."""
+    names = {
+        "holdfast.rpc": ("ours", 1),
+        "holdfast.rpc, 32 at a time": ("ours", 32),
+        "bare picows": ("picows", 1),
+        "websockets": ("websockets", 1),
+    }
+    turns = [
+        {
+            (name, which): measured(kind, which, batch)
+            for name, (kind, batch) in names.items()
+            for which in SIZES
+        }
+        for _ in range(REPEATS)
+    ]
+    middle = {each: median(turn[each] for turn in turns) for each in turns[0]}
 
-    def row(what: str, measure: Callable[[str], float]) -> dict[str, str]:
-        large, small = measure("large"), measure("small")
+    def row(what: str) -> dict[str, str]:
+        large, small = middle[what, "large"], middle[what, "small"]
         return {
             "what": what,
             "CPU seconds per GB": f"{large:.2f}",
-            "of bare picows": f"{large / bare['large']:.2f}x",
+            "of bare picows": f"{large / middle['bare picows', 'large']:.2f}x",
             "small messages per CPU second": f"{COUNTS['small'] / small:,.0f}",
-            "of bare picows' time": f"{small / bare['small']:.2f}x",
+            "of bare picows' time": f"{small / middle['bare picows', 'small']:.2f}x",
+            "target": "<= 1.5x" if what == "holdfast.rpc" else "",
         }
 
-    return [
-        {**row("holdfast.rpc", lambda which: measured("ours", which)), "target": "<= 1.5x"},
-        row("holdfast.rpc, 32 at a time", lambda which: measured("ours", which, 32)),
-        row("bare picows", lambda which: bare[which]),
-        row("websockets", lambda which: measured("websockets", which)),
-    ]
+    return [row(what) for what in names]
 
 
 def main() -> None:
