@@ -1,6 +1,6 @@
-"""Have the kernel hold back this very process: a fence of Landlock, a filter of system calls.
+"""Have the kernel hold this very process back: a fence, a filter, a shield.
 
-Only the standard library is imported, for the same reason as in `kernel`. Neither can be undone,
+Only the standard library is imported, for the same reason as in `kernel`. Nothing of it can be undone,
 and whatever the process starts is held back too.
 """
 
@@ -13,8 +13,19 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from holdfast.confine import kernel
 from holdfast.confine.core.fence import Fence, grant
+from holdfast.confine.kernel import (
+    CLONE_NEWNS,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    mount,
+    unshare,
+)
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
 _VERSION: Final = 1
@@ -23,7 +34,7 @@ _PR_SET_SECCOMP, _MODE_FILTER = 22, 2
 _INSTRUCTION_BYTES: Final = 8
 _ON_FILES: Final = 0b1100_0000_0000_0111  # rights that something without entries can have
 _MS_REMOUNT: Final = 0x20
-_MOUNT_FLAGS: Final = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+_MOUNT_FLAGS: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
 class _Program(ctypes.Structure):
@@ -61,14 +72,14 @@ def shield(paths: Sequence[str]) -> None:
 
     What a mount forbids already must be forbidden again, or the kernel refuses.
     """
-    kernel.unshare(kernel.CLONE_NEWNS)
-    kernel.mount(None, b"/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+    unshare(CLONE_NEWNS)
+    mount(None, b"/", flags=MS_REC | MS_PRIVATE)
     for path in paths:
         name = os.fsencode(path)
         kept = os.statvfs(path).f_flag & _MOUNT_FLAGS
-        kernel.mount(name, name, flags=kernel.MS_BIND)
-        flags = _MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY | kept
-        kernel.mount(None, name, flags=flags)
+        mount(name, name, flags=MS_BIND)
+        flags = _MS_REMOUNT | MS_BIND | MS_RDONLY | kept
+        mount(None, name, flags=flags)
 
 
 def filter_calls(program: bytes) -> None:

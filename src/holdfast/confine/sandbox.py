@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from holdfast.confine import kernel
 from holdfast.confine.core.ground import search_path
 from holdfast.confine.core.policy import (
     Network,
@@ -25,6 +24,7 @@ from holdfast.confine.entry import Entry
 from holdfast.confine.failures import SandboxRequestUnfit, SandboxUnavailable
 from holdfast.confine.fencing import LACKS, fenced
 from holdfast.confine.groups import Group, make_group
+from holdfast.confine.kernel import CLONE_NEWNET
 from holdfast.confine.looking import look, resolved
 from holdfast.confine.placeholders import Placeholders
 from holdfast.confine.preflight import preflight
@@ -81,7 +81,7 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
     entry = replace(entry, cwd=resolved(entry.cwd, root=root))
     with ExitStack() as undo:
         placeholders = Placeholders(state, root=root)
-        alive, kept = placeholders.hold(policy.writable, policy.protected)
+        alive, kept = placeholders.hold(policy.guarded, policy.protected)
         undo.callback(placeholders.release, alive)
         group = make_group(policy.limits)
         undo.callback(group.close)
@@ -108,6 +108,7 @@ def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: in
         policy,
         readable=_all_resolved((*policy.readable, *packages), root),
         writable=_all_resolved(policy.writable, root),
+        unguarded=_all_resolved(policy.unguarded, root),
         hidden=(*_all_resolved(policy.hidden, root), os.path.realpath(state)),
     )
     for path in settled.writable:
@@ -129,7 +130,7 @@ def _all_resolved(paths: tuple[str, ...], root: int | None) -> tuple[str, ...]:
 def _check_network(entry: Entry, policy: Policy) -> None:
     """A network of its own must have been made for it, or it would be everyone's."""
     kinds = [fcntl.ioctl(each, _KIND_OF_NAMESPACE) for each in entry.namespaces]
-    if policy.network is Network.OWN and kernel.CLONE_NEWNET not in kinds:
+    if policy.network is Network.OWN and CLONE_NEWNET not in kinds:
         raise SandboxRequestUnfit(reason="no network of its own was made for it")
 
 

@@ -1,4 +1,4 @@
-"""Write the filter of system calls for a process that is shut in, as a program for the kernel.
+"""Write the filter of system calls of a process that is shut in.
 
 Everything is allowed that is not listed: programs must run. Listed is what leads to another view
 of the machine (namespaces, mounts), to other processes, or to parts of the kernel that have been

@@ -1,4 +1,4 @@
-"""Try to get out, in every way of the list; run by a Python that may see nothing but this file.
+"""Try to get out in every way; run by a Python that need see nothing but this file.
 
     python -I attempts.py SCENE        a JSON object; prints one that says how each try ended
 
