@@ -90,3 +90,16 @@ def test_the_walls_are_not_looked_for_on_a_path(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root has run them all already")
 def test_all_of_this_holds_for_an_ordinary_user_too() -> None:
     assert run_tests_as_ordinary_user(__file__) is None
+
+
+def test_where_there_are_threads_the_attempt_is_made_apart() -> None:
+    program = (
+        "import threading; from holdfast.confine.preflight import strength_within\n"
+        "thread = threading.Thread(target=lambda: print(strength_within(())))\n"
+        "thread.start(); thread.join(); print(strength_within(()))"
+    )
+    env = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=env, timeout=60
+    )
+    assert (done.stdout, done.stderr) == (f"{preflight().strength}\n" * 2, "")

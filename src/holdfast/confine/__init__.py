@@ -11,21 +11,34 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.confine.core.allowlist import AllowList, allow_list
-    from holdfast.confine.core.policy import Limits, Network, Policy, Strength
+    from holdfast.confine.core.ground import SYSTEM
+    from holdfast.confine.core.policy import (
+        PROTECTED,
+        Limits,
+        Network,
+        Policy,
+        Strength,
+        is_within,
+    )
     from holdfast.confine.creating import create
     from holdfast.confine.entry import Entry, enter
+    from holdfast.confine.gated import Gated
     from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
     from holdfast.confine.ownership import foreign_owner, refuse_foreign_owners
     from holdfast.confine.place import Place, end, find, places
+    from holdfast.confine.preflight import strength_within
     from holdfast.confine.proxy_loop import Proxy
     from holdfast.confine.rooted import Rooted
     from holdfast.confine.sandbox import Shut, clean, shut_in
-    from holdfast.confine.threshold import PROXY_PORT, Threshold
+    from holdfast.confine.threshold import PROXY_PORT, Threshold, command_of
 
 __all__ = [
+    "PROTECTED",
     "PROXY_PORT",
+    "SYSTEM",
     "AllowList",
     "Entry",
+    "Gated",
     "Holder",
     "Limits",
     "LivingPlace",
@@ -40,20 +53,26 @@ __all__ = [
     "Threshold",
     "allow_list",
     "clean",
+    "command_of",
     "create",
     "end",
     "enter",
     "find",
     "foreign_owner",
+    "is_within",
     "places",
     "refuse_foreign_owners",
     "shut_in",
+    "strength_within",
 ]
 
 _HOME = {
+    "PROTECTED": "core.policy",
+    "SYSTEM": "core.ground",
     "PROXY_PORT": "threshold",
     "AllowList": "core.allowlist",
     "Entry": "entry",
+    "Gated": "gated",
     "Holder": "model",
     "Limits": "core.policy",
     "LivingPlace": "model",
@@ -68,14 +87,17 @@ _HOME = {
     "Threshold": "threshold",
     "allow_list": "core.allowlist",
     "clean": "sandbox",
+    "command_of": "threshold",
     "create": "creating",
     "end": "place",
     "enter": "entry",
     "find": "place",
     "foreign_owner": "ownership",
+    "is_within": "core.policy",
     "places": "place",
     "refuse_foreign_owners": "ownership",
     "shut_in": "sandbox",
+    "strength_within": "preflight",
 }
 
 

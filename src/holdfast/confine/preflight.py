@@ -1,10 +1,16 @@
-"""Find out how well a process can be shut in here, by shutting one in."""
+"""Find out how well a process can be shut in here, by shutting one in.
+
+Who is shut in is forked, and what is forked runs code of ours. That is safe only where there is
+one thread, so where there are more, all this is done by an interpreter of its own.
+"""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -22,6 +28,12 @@ from holdfast.confine.wrapping import Bubblewrap, Wrapping, find_bubblewrap, wra
 _PATH: Final = {"PATH": "/usr/bin:/bin"}
 _TRYING_LONGEST: Final = 15.0
 _SAID_MOST: Final = 4096
+_BOOT: Final = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from holdfast.confine.preflight import main
+main(sys.argv[2], [int(each) for each in sys.argv[3:]])
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +55,15 @@ def preflight(namespaces: Sequence[int] = ()) -> Preflight:
     except SandboxUnavailable as unavailable:
         reasons = (unavailable.reason,)
     try:
-        _try_lesser(namespaces)
+        _attempt(_LESSER, namespaces)
     except SandboxUnavailable as unavailable:
         return Preflight(None, None, (*reasons, unavailable.reason))
     return Preflight(Strength.REDUCED, None, reasons)
+
+
+def strength_within(namespaces: Sequence[int]) -> Strength | None:
+    """How well a process can be shut in inside these namespaces, if at all."""
+    return preflight(namespaces).strength
 
 
 def _identity(namespaces: Sequence[int]) -> tuple[int, ...]:
@@ -56,13 +73,43 @@ def _identity(namespaces: Sequence[int]) -> tuple[int, ...]:
 
 @cache
 def _best(_: tuple[int, ...], namespaces: tuple[int, ...]) -> Bubblewrap:
-    bubblewrap = find_bubblewrap()
+    _attempt(_BEST, namespaces)
+    return find_bubblewrap()
+
+
+def main(attempt: str, namespaces: Sequence[int]) -> None:
+    """Make one attempt, and say on standard output what stands in its way, if anything does."""
+    try:
+        _attempt(attempt, namespaces)
+    except SandboxUnavailable as unavailable:
+        sys.stdout.write(unavailable.reason)
+
+
+def _attempt(attempt: str, namespaces: Sequence[int]) -> None:
+    """Raise SandboxUnavailable if it does not succeed."""
+    if len(os.listdir("/proc/self/task")) == 1:
+        _ATTEMPTS[attempt](namespaces)
+        return
+    ours = str(Path(__file__).resolve().parents[2])
+    command = [sys.executable, "-I", "-c", _BOOT, ours, attempt, *map(str, namespaces)]
+    try:
+        asked = subprocess.run(
+            command, pass_fds=namespaces, env={}, capture_output=True, timeout=2 * _TRYING_LONGEST
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxUnavailable(reason=f"nobody can try it ({error})") from error
+    reason = (asked.stdout or asked.stderr).decode(errors="replace").strip()
+    if reason:
+        raise SandboxUnavailable(reason=reason)
+
+
+def _try_best(namespaces: Sequence[int]) -> None:
     with ExitStack() as undo:
         alive = os.memfd_create("alive", os.MFD_CLOEXEC)
         undo.callback(os.close, alive)
-        with_it = Wrapping(bubblewrap, _PATH, kept=(), alive=alive, is_counted=False, root=None)
+        found = find_bubblewrap()
+        with_it = Wrapping(found, _PATH, kept=(), alive=alive, is_counted=False, root=None)
         _try("bubblewrap", lambda plain: wrapped(plain, Policy(), with_it, undo), namespaces)
-    return bubblewrap
 
 
 def _try_lesser(namespaces: Sequence[int]) -> None:
@@ -74,6 +121,13 @@ def _try_lesser(namespaces: Sequence[int]) -> None:
             return entry
 
         _try("Landlock", fence, namespaces)
+
+
+_BEST, _LESSER = "best", "lesser"
+_ATTEMPTS: Final[dict[str, Callable[[Sequence[int]], None]]] = {
+    _BEST: _try_best,
+    _LESSER: _try_lesser,
+}
 
 
 def _try(what: str, shut: Callable[[Entry], Entry], namespaces: Sequence[int]) -> None:

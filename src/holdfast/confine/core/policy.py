@@ -83,19 +83,26 @@ class Policy:
     """What a process may touch; what is not named here it does not even see.
 
     Paths are absolute. `protected` are names below each writable path that stay as they are, also
-    when there is nothing of that name yet. A variable reaches the process only if `environment`
-    matches its name; one that looks like a secret, only if it is spelt out there.
+    when there is nothing of that name yet; `unguarded` are those of the writable paths for which
+    that does not hold, such as one for temporary files. A variable reaches the process only if
+    `environment` matches its name; one that looks like a secret, only if it is spelt out there.
     """
 
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     protected: tuple[str, ...] = PROTECTED
+    unguarded: tuple[str, ...] = ()
     network: Network = Network.NONE
     has_unix_sockets: bool = False
     environment: tuple[str, ...] = ENVIRONMENT
     limits: Limits = field(default_factory=Limits)
     strength_least: Strength = Strength.REDUCED
+
+    @property
+    def guarded(self) -> tuple[str, ...]:
+        """The writable paths below which names are protected."""
+        return tuple(path for path in self.writable if path not in self.unguarded)
 
 
 def checked(policy: Policy) -> Policy:
@@ -108,7 +115,7 @@ def checked(policy: Policy) -> Policy:
     for name in policy.protected:
         if name.startswith("/") or ".." in name.split("/") or normpath(name) != name:
             raise SandboxRequestUnfit(reason=f"{name!r} is no name below a directory")
-    for root in policy.writable:
+    for root in policy.guarded:
         for path in policy.writable:
             if any(path != root and is_within(path, (f"{root}/{n}",)) for n in policy.protected):
                 raise SandboxRequestUnfit(reason=f"{path} is protected below {root}")
