@@ -1,7 +1,7 @@
 """Have the kernel hold this very process back: a fence, a filter, a shield.
 
-Only the standard library is imported, for the same reason as in `kernel`. Nothing of it can be undone,
-and whatever the process starts is held back too.
+Only the standard library is imported, for the same reason as in `kernel`. Nothing of this can be
+undone, and whatever the process starts is held back too.
 """
 
 from __future__ import annotations

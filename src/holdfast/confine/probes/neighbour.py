@@ -14,7 +14,9 @@ import selectors
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 _TRACER, _ANYBODY = 0x5961_6D61, -1  # PR_SET_PTRACER, and its most generous value
@@ -23,7 +25,7 @@ _TRACER, _ANYBODY = 0x5961_6D61, -1  # PR_SET_PTRACER, and its most generous val
 def main() -> None:
     """Open one socket of each kind, say where they are, and answer until nobody listens."""
     directory, abstract = Path(sys.argv[1]), sys.argv[2]
-    signal.signal(signal.SIGUSR1, lambda *_: (directory / SIGNALLED).touch())
+    signal.signal(signal.SIGUSR1, _noticing(directory / SIGNALLED))
     ctypes.CDLL(None).prctl(_TRACER, ctypes.c_long(_ANYBODY), 0, 0, 0)
     path = str(directory / "socket")
     streams = {
@@ -51,6 +53,13 @@ def main() -> None:
 
 
 SIGNALLED: Final = "signalled"
+
+
+def _noticing(witness: Path) -> Callable[[int, FrameType | None], None]:
+    def notice(_number: int, _frame: FrameType | None) -> None:
+        witness.touch()
+
+    return notice
 
 
 def _answered(ready: list[object]) -> bool:
