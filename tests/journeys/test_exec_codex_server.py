@@ -33,6 +33,7 @@ from holdfast.exec.server.model import WalkOptions
 from holdfast.exec.transport import ProcessTransport
 from holdfast.failures import Failure
 from holdfast.rpc.websocket import connect_websocket
+from tests.exec.server.talking import until
 from tests.exec.test_web import DATA, LARGE, PLAIN, endless, site
 from tests.parts.chaos_proxy import ChaosProxy, chaos_proxy
 from tests.parts.codex_binary import codex_binary
@@ -399,7 +400,8 @@ async def test_a_streamed_body_ends_with_its_connection_and_is_bounded(server_po
                 async for _ in answer:
                     pass
         async with client.http.stream(Fetch(f"{web.url}/endless")) as answer:
-            await anyio.sleep(0.5)  # nobody reads, and this server cannot be told to wait
+            # Nobody reads, and this server cannot be told to wait.
+            await until(lambda: web.sent > 64 * 2**20, within=60)
             with pytest.raises(HttpOverrun):
                 async for _ in answer:
-                    await anyio.sleep(0.1)
+                    pass
