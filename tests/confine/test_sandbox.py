@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -147,6 +148,20 @@ def test_descriptors_that_nobody_named_are_not_inherited(here: Stage) -> None:
     finally:
         os.close(leaked)
     assert done.said.splitlines()[:4] == ["0", "1", "2", "3"]  # the last is that of `ls`
+
+
+def test_a_socket_in_the_workspace_is_reached_only_on_request(here: Stage) -> None:
+    reach = "import socket; socket.socket(socket.AF_UNIX).connect('socket'); print('reached')"
+    said: list[str] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        directory = os.open(here.workspace, os.O_PATH)
+        listener.bind(f"/proc/self/fd/{directory}/socket")
+        os.close(directory)
+        listener.listen()
+        for is_asked_for in (False, True):
+            policy = replace(here.policy, has_unix_sockets=is_asked_for, readable=PYTHON)
+            said.append(here.run(sys.executable, "-c", reach, policy=policy).said)
+    assert said == ["", "reached\n"]
 
 
 def test_two_at_once_in_one_workspace_do_not_disturb_each_other(here: Stage) -> None:
