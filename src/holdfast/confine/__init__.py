@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.confine.core.allowlist import AllowList, allow_list
+    from holdfast.confine.core.fence import Fence
     from holdfast.confine.core.ground import SYSTEM
     from holdfast.confine.core.policy import (
         PROTECTED,
@@ -38,6 +39,7 @@ __all__ = [
     "SYSTEM",
     "AllowList",
     "Entry",
+    "Fence",
     "Gated",
     "Holder",
     "Limits",
@@ -72,6 +74,7 @@ _HOME = {
     "PROXY_PORT": "threshold",
     "AllowList": "core.allowlist",
     "Entry": "entry",
+    "Fence": "core.fence",
     "Gated": "gated",
     "Holder": "model",
     "Limits": "core.policy",
