@@ -14,6 +14,7 @@ from holdfast.confine import kernel, restrict
 from holdfast.confine.core.seccomp import Family, program
 
 _LANDLOCK_CREATE, _ENOSYS = 444, 38
+_SETNS = {"x86_64": 308, "aarch64": 268}
 
 
 def _refusing(number: int) -> bytes:
@@ -24,7 +25,10 @@ def _refusing(number: int) -> bytes:
 
 if __name__ == "__main__":
     kernel.forbid_new_privileges()
-    restrict.filter_calls(program(platform.machine(), tuple(Family)))
+    if sys.argv[1] == "outside":
+        restrict.filter_calls(_refusing(_SETNS[platform.machine()]))
+    else:
+        restrict.filter_calls(program(platform.machine(), tuple(Family)))
     if sys.argv[1] == "none":
         restrict.filter_calls(_refusing(_LANDLOCK_CREATE))
     sys.exit(main(sys.argv[2:]))

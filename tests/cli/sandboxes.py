@@ -44,7 +44,7 @@ def shut(
 
 
 def held_back(how: str, *words: str, home: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command where only a lesser sandbox can be made ("reduced"), or "none"."""
+    """Run the command where only a "reduced" sandbox can be made, "none", or from "outside"."""
     return subprocess.run(
         [sys.executable, "-m", "tests.cli.held_back", how, *words],
         env=environment(home, PYTHONPATH=str(ROOT)),

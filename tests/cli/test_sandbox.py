@@ -195,6 +195,15 @@ def test_without_a_sandbox_nothing_is_run(home: Path, project: Path) -> None:
     assert os.listdir(project) == ["here"]
 
 
+def test_a_sandbox_whose_network_cannot_be_entered_runs_nothing(home: Path, project: Path) -> None:
+    words = ("sandbox", "--write", ".", "--net", "a.org", "--", "touch", "new")
+    done = held_back("outside", *words, home=home, cwd=project)
+
+    assert done.returncode == 126
+    assert "no way out of its network" in " ".join(done.stderr.split())
+    assert os.listdir(project) == ["here"]
+
+
 def test_a_lesser_sandbox_is_announced_and_has_no_network(home: Path, project: Path) -> None:
     done = held_back("reduced", "sandbox", "--", "cat", "here", home=home, cwd=project)
     refused = held_back(

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,15 +34,16 @@ def standing(*words: str) -> Generator[tuple[Threshold, int, int]]:
     files = {nothing: 0, writes: 1, 2: 2}
     env = {"PATH": os.defpath}
     entry = Entry([BWRAP, *options, *words], env, "/", BWRAP, files, is_unprivileged=False)
-    with Threshold(entry) as threshold:
-        pid = enter(threshold.entry)
-        os.close(writes)
-        os.close(nothing)
-        try:
+    pid = 0
+    try:
+        with Threshold(entry) as threshold:
+            pid = enter(threshold.entry)
+            os.close(writes)
+            os.close(nothing)
             yield threshold, pid, reads
-        finally:
-            os.close(reads)
-            os.waitpid(pid, 0)
+    finally:
+        os.close(reads)
+        os.waitpid(pid, 0)
 
 
 def read_all(descriptor: int) -> str:
@@ -75,19 +77,51 @@ def test_the_command_waits_for_our_word_and_is_found() -> None:
     assert command_of(threshold.first) is None
 
 
+def _command_once_it_is(words: bytes, threshold: Threshold) -> int:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        found = command_of(threshold.first)
+        if found is not None and Path(f"/proc/{found}/cmdline").read_bytes() == words:
+            return found
+    raise AssertionError("the command never began")
+
+
 def test_the_command_inside_is_known_by_the_number_that_we_see() -> None:
     with standing("--", "/bin/sleep", "60") as (threshold, _, output):
         threshold.arrive()
         assert command_of(threshold.first) is None
         threshold.cross()
-        found = None
-        while found is None or os.readlink(f"/proc/{found}/exe") == os.readlink(
-            f"/proc/{threshold.first}/exe"
-        ):
-            found = command_of(threshold.first)
-        assert Path(f"/proc/{found}/cmdline").read_bytes() == b"/bin/sleep\x0060\0"
+        found = _command_once_it_is(b"/bin/sleep\x0060\0", threshold)
         os.kill(found, 9)
         assert read_all(output) == ""
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_who_is_left_at_the_threshold_never_begins(tmp_path: Path, _: int) -> None:
+    mark = tmp_path / "begun"
+    words = ("--bind", str(tmp_path), str(tmp_path), "--", "/bin/touch", str(mark))
+    with standing(*words) as (threshold, _pid, _output):
+        threshold.arrive()
+
+    assert not mark.exists()
+
+
+def test_no_command_begins_if_we_are_killed_before_our_word(tmp_path: Path) -> None:
+    mark = tmp_path / "begun"
+    words = ("--bind", str(tmp_path), str(tmp_path), "--", "/bin/touch", str(mark))
+    reads, writes = os.pipe()
+    killed = os.fork()
+    if killed == 0:
+        os.dup2(writes, 2, inheritable=True)  # whoever has it open lives
+        with standing(*words) as (threshold, _, _):
+            threshold.arrive()
+            os.kill(os.getpid(), 9)
+    os.waitpid(killed, 0)
+    os.close(writes)
+
+    assert os.read(reads, 9) == b""  # all are gone
+    os.close(reads)
+    assert not mark.exists()
 
 
 def test_a_sandbox_that_does_not_come_to_stand_is_said() -> None:

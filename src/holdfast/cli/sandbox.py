@@ -81,16 +81,15 @@ def _stay(shut: Shut, streams: Streams, proxy: Proxy | None) -> int:
             pid = _entered(shut.entry)
             streams.hand_over()
             return anyio.run(Stay(pid, streams, lambda: pid).run)
-        threshold = undo.enter_context(Threshold(shut.entry))
-        pid = _entered(threshold.entry)
-        # Whoever waits at a threshold that is gone goes on: so nobody may be left waiting there.
-        undo.callback(_put_down, pid, os.pidfd_open(pid))
-        streams.hand_over()
-        threshold.arrive()
-        listener: socket.socket | None = None
-        if proxy is not None:
-            listener = undo.enter_context(threshold.listen())
-        threshold.cross()
+        with Threshold(shut.entry) as threshold:
+            pid = _entered(threshold.entry)
+            undo.callback(_put_down, pid, os.pidfd_open(pid))
+            streams.hand_over()
+            threshold.arrive()
+            listener: socket.socket | None = None
+            if proxy is not None:
+                listener = undo.enter_context(threshold.listen())
+            threshold.cross()
         find = partial(command_of, threshold.first)
         return anyio.run(Stay(pid, streams, find, proxy, listener).run)
 

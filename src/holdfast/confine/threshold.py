@@ -1,8 +1,9 @@
 """The moment in which a sandbox stands and its command does not run yet.
 
-Bubblewrap says who its first process is and then waits for a word. Until that word is given, a
-socket can be made in the sandbox's own network: a socket belongs to the network that it was made
-in, whoever holds it. So those inside reach us without any process of ours beside them.
+Bubblewrap says who its first process is. What it runs first is a shell that waits for our word
+before it becomes the command; if we are gone before we gave it, the shell ends. Meanwhile a socket
+can be made in the sandbox's own network: a socket belongs to the network that it was made in,
+whoever holds it. So those inside reach us without any process of ours beside them.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from holdfast.confine.kernel import join
 PROXY_PORT: Final = 3128  # nobody else listens in a network of its own
 
 _NS_GET_USERNS: Final = 0xB701
+_IP_FREEBIND: Final = 15  # Python has no name for it
+_WAIT: Final = 'read -r word <&{0} || exit 126; exec {0}<&-; exec "$@"'
+_LAST_DIGIT: Final = 9  # plain shells know no higher numbers
 _INFO_BYTES_MAX: Final = 4096
 _BACKLOG: Final = 128
 _STANDING_LONGEST: Final = 15.0  # seconds
@@ -32,17 +36,27 @@ _LOOPBACK: Final = "127.0.0.1"
 
 
 class Threshold:
-    """Holds a sandbox up before its command begins; `entry` is what is to be entered."""
+    """Holds a sandbox up before its command begins; `entry` is what is to be entered.
+
+    The entry leads through bubblewrap. If the threshold is left without having been crossed, even
+    because we were killed, the command never begins.
+    """
 
     def __init__(self, entry: Entry) -> None:
+        used = {0, 1, 2, *entry.files.values()}
+        gate = next(number for number in range(_LAST_DIGIT + 1) if number not in used)
+        told = max(_LAST_DIGIT, *used) + 1
         self._hears, info = os.pipe()
-        block, self._tells = os.pipe()
-        self._theirs = [info, block]
-        free = max((2, *entry.files.values())) + 1
-        program, *rest = entry.argv
-        options = ["--info-fd", str(free), "--block-fd", str(free + 1)]
-        files = {**entry.files, info: free, block: free + 1}
-        self.entry = replace(entry, argv=[program, *options, *rest], files=files)
+        word, self._tells = os.pipe()
+        self._theirs = [info, word]
+        program, *options = entry.argv
+        ours, command = options[: options.index("--")], options[options.index("--") + 1 :]
+        waiting = ["/bin/sh", "-c", _WAIT.format(gate), "sh", *command]
+        self.entry = replace(
+            entry,
+            argv=[program, "--info-fd", str(told), *ours, "--", *waiting],
+            files={**entry.files, info: told, word: gate},
+        )
         self.first = 0  # the number of the first process inside, as we see it
 
     def arrive(self) -> None:
@@ -80,7 +94,8 @@ class Threshold:
 
     def cross(self) -> None:
         """Let the command begin."""
-        os.write(self._tells, b"\n")
+        with suppress(BrokenPipeError):  # it has ended: whoever waits for it will see
+            os.write(self._tells, b"\n")
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +129,8 @@ def _listen_inside(first: int, theirs: socket.socket) -> NoReturn:
             join(owner)
         join(network)
         with socket.socket() as listener:
+            # The address may not be there yet: the sandbox is still being made.
+            listener.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
             listener.bind((_LOOPBACK, PROXY_PORT))
             listener.listen(_BACKLOG)
             socket.send_fds(theirs, [b"+"], [listener.fileno()])
