@@ -36,7 +36,7 @@ def test_without_a_yes_nothing_ends(home: Path, process: subprocess.Popen[bytes]
     done = ran("stop", "--all", home=home)
 
     assert done.returncode == 3
-    assert b"CLI_STOP_UNCONFIRMED" in done.stderr
+    assert "CLI_STOP_UNCONFIRMED" in done.stderr.decode()
     assert [line.split()[0] for line in done.stderr.splitlines()[:2]] == [b"exec-server", b"keeper"]
     assert process.poll() is None
     assert len(belongings(home / "state")) == 2
