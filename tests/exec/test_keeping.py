@@ -77,24 +77,24 @@ def test_a_keeper_is_nobodys_child_and_small(tmp_path: Path) -> None:
 def _keep(state: str, versions: tuple[int, ...]) -> None:
     """Be a keeper of another version."""
     setattr(serving, "VERSIONS", versions)  # noqa: B010  # this process is that other version
-    serving.Keeper(serving.listen(state)).serve()
+    serving.Keeper(*serving.listen(state)).serve()
 
 
 def _keep_briefly(state: str) -> None:
     """Be a keeper that soon finds that it has nothing to keep."""
-    serving.Keeper(serving.listen(state), alone_longest=0.2).serve()
+    serving.Keeper(*serving.listen(state), alone_longest=1.0).serve()
 
 
 def _hang_up(state: str) -> None:
     """Be a keeper that dies in the middle of the first hello."""
-    listener = serving.listen(state)
+    listener, _ = serving.listen(state)
     receive(listener.accept()[0])
     os._exit(1)
 
 
 def _chatter(state: str) -> None:
     """Be a keeper that answers a hello with nonsense."""
-    connection = serving.listen(state).accept()[0]
+    connection = serving.listen(state)[0].accept()[0]
     receive(connection)
     send(connection, {"id": 0, "versions": "all", "pid": "mine"})
     receive(connection)
@@ -108,7 +108,7 @@ def other_keeper(
     process = get_context("fork").Process(target=being, args=args)
     process.start()
     try:
-        while not (has_keeper(state) and (state / "keeper.sock").exists()):
+        while process.is_alive() and not (has_keeper(state) and (state / "keeper.sock").exists()):
             process.join(timeout=0.01)
         yield process
     finally:
@@ -153,9 +153,18 @@ def test_a_keeper_of_the_version_before_is_replaced_unless_it_holds_a_process(
 @contextmanager
 def holding(state: Path) -> Iterator[None]:
     """A process that the keeper of a directory holds for a server that is gone."""
+    pid = start_for_nobody(state, "sleep", "60")
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+def start_for_nobody(state: Path, *argv: str) -> int:
+    """Be a server that starts a process and goes; the number of that process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as old_server:
         old_server.connect(str(state / "keeper.sock"))
-        order: dict[str, object] = {"key": "k", "argv": ["sleep", "60"], "cwd": "/"}
+        order: dict[str, object] = {"key": "k", "argv": list(argv), "cwd": "/"}
         send(old_server, {"id": 1, "ask": "start", "env": {"PATH": os.defpath}, **order})
         received = receive(old_server)
         assert received is not None
@@ -163,10 +172,7 @@ def holding(state: Path) -> Iterator[None]:
             os.close(descriptor)
     held = received[0]["held"]
     assert isinstance(held, dict)
-    try:
-        yield
-    finally:
-        os.kill(held["pid"], signal.SIGKILL)
+    return int(held["pid"])
 
 
 def test_a_keeper_of_another_version_that_holds_a_process_is_left_alone(tmp_path: Path) -> None:
@@ -219,17 +225,24 @@ def test_a_keeper_with_nothing_and_nobody_ends_by_itself(tmp_path: Path) -> None
         assert process.exitcode == 0
 
 
+def test_a_keeper_whose_directory_is_gone_stays_for_what_runs_alone(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    with other_keeper(state, being=_keep_briefly) as process:
+        pid = start_for_nobody(state, "sleep", "60")
+        shutil.rmtree(state)
+        process.join(timeout=1.5)
+        assert process.exitcode is None
+
+        os.kill(pid, signal.SIGTERM)
+        process.join(timeout=10)
+        assert process.exitcode == 0
+
+
 def test_a_keeper_that_holds_a_process_waits_for_ever(tmp_path: Path) -> None:
     with other_keeper(tmp_path, being=_keep_briefly) as process:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
-            server.connect(str(tmp_path / "keeper.sock"))
-            order: dict[str, object] = {"key": "k", "argv": ["sleep", "0.1"], "cwd": "/"}
-            send(server, {"id": 1, "ask": "start", "env": {"PATH": os.defpath}, **order})
-            received = receive(server)
-            assert received is not None
-            for descriptor in received[1]:
-                os.close(descriptor)
-        process.join(timeout=0.6)
+        start_for_nobody(tmp_path, "sleep", "0.1")
+        process.join(timeout=1.5)
         assert process.exitcode is None
 
         with summoned_by_another(tmp_path) as again:

@@ -41,8 +41,10 @@ class Taken(Exception):
 class Keeper:
     """The processes of one state directory, and the server that was last to come for them."""
 
-    def __init__(self, listener: socket.socket, *, alone_longest: float = ALONE_LONGEST) -> None:
-        self._listener = listener
+    def __init__(
+        self, listener: socket.socket, lock: int, *, alone_longest: float = ALONE_LONGEST
+    ) -> None:
+        self._listener, self._lock = listener, lock
         self._alone_longest = alone_longest
         self._alone_since = time.monotonic()
         self._server: socket.socket | None = None
@@ -59,7 +61,9 @@ class Keeper:
         while not (self._is_ending and not self._outgoing):
             found = self._poll.poll(self._patience())
             if not found and self._patience() == 0.0:
-                return
+                if not self._by_pidfd or self._is_homeless():
+                    return
+                self._alone_since = time.monotonic()
             for descriptor, _ in found:
                 if child := self._by_pidfd.get(descriptor):
                     self._look(child)
@@ -69,10 +73,16 @@ class Keeper:
                     self._attend(self._server)
 
     def _patience(self) -> float | None:
-        """How long to wait for anything; for ever, but for one who has nothing and nobody."""
-        if self._server is not None or self._by_pidfd:
+        """How long to wait for anything; for ever, but for one who has nobody to care for."""
+        if self._server is not None or any(
+            child.status is None for child in self._by_pidfd.values()
+        ):
             return None
         return max(0.0, self._alone_since + self._alone_longest - time.monotonic())
+
+    def _is_homeless(self) -> bool:
+        """Whether our directory was deleted: then no server can come for what has ended."""
+        return not os.fstat(self._lock).st_nlink
 
     def _accept(self) -> None:
         """Let a new server take the place of the one before, which may be dead or stuck."""
@@ -215,8 +225,8 @@ class Keeper:
         self._poll.modify(self._server, select.EPOLLIN)
 
 
-def listen(state: str) -> socket.socket:
-    """Own a state directory for as long as we live, and listen in it; raises `Taken`.
+def listen(state: str) -> tuple[socket.socket, int]:
+    """Own a state directory for as long as its lock is open, and listen there; raises `Taken`.
 
     Our name stays in the lock if we are killed, for whoever ends what has outlived us.
     """
@@ -232,7 +242,7 @@ def listen(state: str) -> socket.socket:
     with suppress(FileNotFoundError):
         os.unlink(SOCKET_NAME, dir_fd=directory)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    # Through the directory's descriptor, for a path of any length; the lock stays open on purpose.
+    # Through the directory's descriptor, for a path of any length.
     umask = os.umask(0o177)
     try:
         listener.bind(f"/proc/self/fd/{directory}/{SOCKET_NAME}")
@@ -240,7 +250,7 @@ def listen(state: str) -> socket.socket:
         os.umask(umask)
     os.close(directory)
     listener.listen(8)
-    return listener
+    return listener, lock
 
 
 def main(state: str) -> int:
@@ -254,12 +264,13 @@ def main(state: str) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    keeper = Keeper(listen(state))
+    listener, lock = listen(state)
+    keeper = Keeper(listener, lock)
     os.write(tells, b"!")
     os.close(tells)
     keeper.serve()
     with suppress(OSError):
-        os.truncate(os.path.join(state, LOCK_NAME), 0)  # we are not lost: nobody has to clean up
+        os.ftruncate(lock, 0)  # we are not lost: nobody has to clean up
     return 0
 
 
