@@ -1,0 +1,1 @@
+"""Drafts, checkpoints and publications of a person's project."""
