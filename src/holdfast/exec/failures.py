@@ -312,6 +312,21 @@ class KeeperOutdated(
     command: str
 
 
+class PlaceExposed(
+    Failure,
+    code="EXEC_PLACE_EXPOSED",
+    kind=Kind.MISCONFIGURED,
+    title="The place is not closed",
+    user_message="What runs in {directory} could reach the server's own files in {state}, and by "
+    "them everything else. Make the place with that directory hidden.",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """Who is bound to a place could leave it through what its server keeps."""
+
+    directory: str
+    state: str
+
+
 class ProcessBroken(
     Failure,
     code="EXEC_PROCESS_BROKEN",

@@ -15,11 +15,13 @@ from holdfast.exec.line import Dialer, Line
 from holdfast.exec.model import Orphan, Page
 from holdfast.exec.orphans import kill, orphans
 from holdfast.exec.wire import (
+    BindResult,
     OperatorListResult,
     OperatorParams,
     OperatorProcess,
     OperatorReadParams,
     OperatorSignalParams,
+    PlaceParams,
     ReadParams,
     ReadResult,
     TerminateResult,
@@ -66,6 +68,15 @@ class Operator:
         """Kill a process and its group."""
         params = OperatorParams(of.session_id, of.process.process_id)
         await self._call("operator/terminate", params, TerminateResult)
+
+    async def bind_place(self, directory: str) -> str:
+        """A new token; whoever connects with it works in this place, and nowhere else."""
+        params = PlaceParams(directory)
+        return (await self._line.call("place/bind", params, BindResult)).token
+
+    async def unbind_place(self, directory: str) -> None:
+        """Make all tokens of a place worthless, and hang up on those who came by them."""
+        await self._call("place/unbind", PlaceParams(directory), dict[str, object])
 
     async def _call(
         self, method: str, params: Wire | dict[str, object], result: type[Result]

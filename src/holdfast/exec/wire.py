@@ -63,6 +63,7 @@ class Capabilities(Wire, frozen=True):
     kill: bool = False
     first_retained_seq: bool = False
     operator: bool = False
+    places: bool = False
 
 
 class EnvironmentInfo(Wire, frozen=True):
@@ -260,6 +261,18 @@ class OperatorSignalParams(Wire, frozen=True):
     session_id: str
     process_id: str
     signal: str
+
+
+class PlaceParams(Wire, frozen=True):
+    """Ours: a place, by the directory of its draft."""
+
+    directory: str
+
+
+class BindResult(Wire, frozen=True):
+    """Ours: a token; whoever shows it works in one place, and nowhere else."""
+
+    token: str
 
 
 class Output(Wire, frozen=True, omit_defaults=False):

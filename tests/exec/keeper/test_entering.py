@@ -95,6 +95,19 @@ async def test_its_group_is_signalled_and_its_end_is_told(tmp_path: Path, place:
         assert await ended(kept) == 128 + signal.SIGTERM
 
 
+async def test_a_place_ends_although_the_end_of_its_process_was_not_taken_note_of(
+    tmp_path: Path, place: Place
+) -> None:
+    async with keeping_in(tmp_path / "state") as keeping:
+        gone = await keeping.start(entering(place, Path("/"), "exit 3"))
+        assert await ended(gone) == 3
+        kept = await keeping.start(entering(place, Path("/"), "exec sleep 60", key="other"))
+        end(tmp_path / "draft", patience=5.0)
+        assert await ended(kept) == 128 + signal.SIGKILL
+        assert not await gone.signal(signal.SIGTERM)
+        assert sorted(each.key for each in await keeping.adopt()) == ["k", "other"]
+
+
 async def test_what_cannot_start_is_named(tmp_path: Path, place: Place) -> None:
     async with keeping_in(tmp_path / "state") as keeping:
         good = entering(place, Path("/"), "true")

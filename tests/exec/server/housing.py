@@ -17,6 +17,8 @@ from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.retention_loop import BYTES_MAX
 from holdfast.exec.server.attendant import Attendant, House
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.launching import Server
+from holdfast.exec.server.places import PLAIN, Bindings
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
 from holdfast.exec.server.records import Records
@@ -37,18 +39,18 @@ class Housed:
     def __post_init__(self) -> None:
         self._numbers = count(1)
 
-    async def dial(self) -> MemoryTransport:
-        """Connect as a client does."""
+    async def dial(self, place: str = PLAIN) -> MemoryTransport:
+        """Connect as a client does, with a token that is bound to a place."""
         ours, theirs = pair(buffer_bytes_max=2**20)
-        self.tasks.start_soon(Attendant(next(self._numbers), theirs, self.house).run)
+        self.tasks.start_soon(Attendant(next(self._numbers), theirs, self.house, place).run)
         return ours
 
     @asynccontextmanager
     async def talk(
-        self, *, introduced: bool = True, session: str | None = None
+        self, *, introduced: bool = True, session: str | None = None, place: str = PLAIN
     ) -> AsyncIterator[Talk]:
         """Connect, shake hands unless told otherwise, and cut the connection at the end."""
-        ours = await self.dial()
+        ours = await self.dial(place)
         talk = Talk(ours)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(talk.listen)
@@ -83,11 +85,13 @@ async def housed(
             retention_bytes_max=retention_bytes_max,
         )
         plane = Plane(workshop, policy or Policy())
+        bindings = Bindings(state, SystemDisk())
         try:
             await plane.adopt()
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(plane.run)
-                yield Housed(House(plane, hands, environment or {}), workshop, tasks, state)
+                house = House(plane, hands, Server(environment or {}, state), None, bindings)
+                yield Housed(house, workshop, tasks, state)
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):

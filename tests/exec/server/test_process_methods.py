@@ -82,7 +82,7 @@ async def test_what_cannot_be_started_is_refused_in_order_and_frees_its_name(
         (-32602, "EXEC_REQUEST_INVALID"),
         (-32603, "EXEC_START_FAILED"),
         (-32603, "EXEC_START_FAILED"),
-        (-32603, "SANDBOX_UNAVAILABLE"),
+        (-32602, "SANDBOX_REQUEST_UNFIT"),
         (-32603, "SANDBOX_UNAVAILABLE"),
     ]
     assert taken == (-32600, "process p already exists", "EXEC_PROCESS_EXISTS")

@@ -69,23 +69,30 @@ class Order:
 class Child:
     """A process and our ends of what it reads and writes; it is reaped only when forgotten.
 
-    Until then its number is given to nobody else, and its group can be signalled safely.
+    Until then its number is given to nobody else, and its group can be signalled safely. One that
+    is in a place is reaped at once: a place cannot end while a dead process is left in it.
     """
 
-    def __init__(self, key: str, pid: int, holds: dict[str, int]) -> None:
+    def __init__(
+        self, key: str, pid: int, holds: dict[str, int], *, is_in_place: bool = False
+    ) -> None:
         self.key, self.pid, self.holds = key, pid, holds
+        self._is_in_place = is_in_place
         self.pidfd = os.pidfd_open(pid)
         self.status: int | None = None
 
     def look(self) -> bool:
         """Learn whether it has ended, and how: 128 + n if signal n killed it."""
-        end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        leave = 0 if self._is_in_place else os.WNOWAIT
+        end = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | leave)
         if end is not None:
             self.status = end.si_status + (0 if end.si_code == os.CLD_EXITED else 128)
         return end is not None
 
     def signal(self, number: int, *, group: bool) -> bool:
         """Signal it or its whole group; say whether anybody was there."""
+        if self._is_in_place and self.status is not None:
+            return False
         try:
             if group:
                 os.killpg(self.pid, number)
@@ -107,7 +114,8 @@ class Child:
 
     def reap(self) -> None:
         """Free its number, now that it has ended."""
-        os.waitpid(self.pid, 0)
+        if not self._is_in_place:
+            os.waitpid(self.pid, 0)
         os.close(self.pidfd)
 
 
@@ -126,7 +134,8 @@ def started(order: Order, keeper: KeeperName) -> Child:
             with _limited_as_given():
                 pid = _entered(order, order.way, ends, theirs)
         try:
-            child = Child(order.key, pid, holds)
+            is_in_place = order.way is not None and order.way.leads_to_place
+            child = Child(order.key, pid, holds, is_in_place=is_in_place)
         except OSError:  # too many open files: what cannot be held must not run
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)

@@ -54,6 +54,11 @@ class Way:
             shields=texts(message, "shields"),
         )
 
+    @property
+    def leads_to_place(self) -> bool:
+        """Whether it leads into namespaces that somebody else holds."""
+        return bool(self._entry.namespaces)
+
     def start(
         self, argv: list[str], env: Mapping[str, str], cwd: str, ends: Mapping[int, int]
     ) -> int:

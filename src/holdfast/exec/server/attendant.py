@@ -14,9 +14,11 @@ from holdfast.exec.server.complaints import ComplainingTransport
 from holdfast.exec.server.desk import Desk, Handlers, plain
 from holdfast.exec.server.file_methods import FileMethods
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.launching import Server
 from holdfast.exec.server.machine import configuration, environment_info
 from holdfast.exec.server.model import ConfigParams
 from holdfast.exec.server.operator_methods import OperatorMethods
+from holdfast.exec.server.places import PLAIN, Bindings
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.process_methods import ProcessMethods
 from holdfast.exec.server.pump import Pump
@@ -36,35 +38,37 @@ _clean = ValueRedactor(Redactor().text)  # a failure may quote what it was given
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What all connections of a server share."""
+    """What all connections of a server share; without bindings no token can be bound."""
 
     plane: Plane
     hands: Hands
-    environment: Mapping[str, str]
+    own: Server
     telemetry: Telemetry | None = None
+    bindings: Bindings | None = None
 
 
 class Attendant:
     """One connection: its handshake, its methods and its news.
 
     Requests run side by side; only what must keep an order, such as the writes to one process,
-    keeps it.
+    keeps it. Whoever is bound to a place is no operator.
     """
 
-    def __init__(self, number: int, transport: Transport, house: House) -> None:
+    def __init__(self, number: int, transport: Transport, house: House, place: str = PLAIN) -> None:
         self._house = house
         self._transport = ComplainingTransport(transport)
-        self._info = environment_info(house.environment)
+        self._info = environment_info(house.own.environment)
         pump = Pump(self._transport)
-        self._desk = Desk(number, house.plane, pump, self._info)
-        self._files = FileMethods(self._desk, house.hands)
+        self._desk = Desk(number, house.plane, pump, self._info, place)
+        self._files = FileMethods(self._desk, house.hands, house.own)
         self._web: WebMethods
 
     async def run(self) -> None:
         """Attend until the connection ends or loses its session; the session lives on."""
         try:
             async with anyio.create_task_group() as tasks:
-                self._web = WebMethods(self._desk, self._transport, tasks, self._house.environment)
+                environment = self._house.own.environment
+                self._web = WebMethods(self._desk, self._transport, tasks, environment)
                 async with Connection(self._transport, self._terms()) as connection:
                     connection.follow(self)
                     tasks.start_soon(self._desk.pump.run)
@@ -107,8 +111,10 @@ class Attendant:
             **ProcessMethods(self._desk).handlers(),
             **self._files.handlers(),
             **self._web.handlers(),
-            **OperatorMethods(self._house.plane).handlers(),
         }
+        if self._desk.place == PLAIN:
+            operator = OperatorMethods(self._house.plane, self._house.hands, self._house.bindings)
+            handlers |= operator.handlers()
         service = Service(
             handlers=handlers,
             running_max=_RUNNING_MAX,
@@ -129,7 +135,7 @@ class Attendant:
 
     async def _configuration(self, _asked: ConfigParams) -> object:
         await self._desk.session("environment config")
-        return configuration(self._house.environment)
+        return configuration(self._house.own.environment)
 
 
 def _error_form(failure: Failure) -> Mapping[str, object]:

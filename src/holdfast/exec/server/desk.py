@@ -9,6 +9,7 @@ import anyio
 
 from holdfast.exec.core.versions import OURS, agree
 from holdfast.exec.failures import NotIntroduced, RequestInvalid
+from holdfast.exec.server.places import PLAIN
 from holdfast.exec.server.plane import Plane, Session
 from holdfast.exec.server.process import Process
 from holdfast.exec.server.pump import Pump
@@ -23,8 +24,11 @@ Handlers = dict[str, Handler[Any]]  # Any: each method has params of its own
 class Desk:
     """One connection's place at the server: introduced or not, with a session or put out of it."""
 
-    def __init__(self, number: int, plane: Plane, pump: Pump, info: EnvironmentInfo) -> None:
+    def __init__(
+        self, number: int, plane: Plane, pump: Pump, info: EnvironmentInfo, place: str = PLAIN
+    ) -> None:
         self.number = number
+        self.place = place
         self.pump = pump
         self.is_introduced = False
         self.was_put_out = anyio.Event()
@@ -45,9 +49,10 @@ class Desk:
         self._asking, self._asked = 1, anyio.Event()
         try:
             if asked.resume_session_id is None:
-                self._session = await self._plane.begin(self)
+                self._session = await self._plane.begin(self, self.place)
             else:
-                self._session = self._plane.resume(asked.resume_session_id, self)
+                name = asked.resume_session_id
+                self._session = self._plane.resume(name, self, self.place)
                 for process in self._session.processes:
                     self.pump.resume(process)
         finally:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
+from holdfast.confine import Rooted
 from holdfast.exec.place import Place
 from holdfast.exec.server.desk import Desk, Handlers
 from holdfast.exec.server.file_streams import FileStreams
 from holdfast.exec.server.files import Files
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.launching import Server, gated
 from holdfast.exec.server.model import (
     CopyParams,
     CreateDirectoryParams,
@@ -33,9 +35,9 @@ Params = TypeVar("Params")
 class FileMethods:
     """Serves one connection; the files that it opens are closed with it."""
 
-    def __init__(self, desk: Desk, hands: Hands) -> None:
-        self._desk, self._hands = desk, hands
-        self._streams: FileStreams | None = None
+    def __init__(self, desk: Desk, hands: Hands, own: Server) -> None:
+        self._desk, self._hands, self._own = desk, hands, own
+        self._streams = FileStreams()
 
     def handlers(self) -> Handlers:
         """Who serves which method."""
@@ -53,35 +55,52 @@ class FileMethods:
             "fs/walk": self._serving(WalkParams, lambda place: Trees(place).walk),
             "fs/copy": self._serving(CopyParams, lambda place: Trees(place).copy),
             "fs/remove": self._serving(RemoveParams, lambda place: Trees(place).remove),
-            "fs/open": self._streaming(OpenParams, lambda streams: streams.open),
-            "fs/readBlock": self._streaming(ReadBlockParams, lambda streams: streams.read_block),
-            "fs/writeBlock": self._streaming(WriteBlockParams, lambda streams: streams.write_block),
-            "fs/close": self._streaming(HandleParams, lambda streams: streams.close),
+            "fs/open": self._serving(
+                OpenParams, lambda place: partial(self._streams.open, place), is_in_lane=True
+            ),
+            "fs/readBlock": self._streaming(ReadBlockParams, self._streams.read_block),
+            "fs/writeBlock": self._streaming(WriteBlockParams, self._streams.write_block),
+            "fs/close": self._streaming(HandleParams, self._streams.close),
         }
 
     async def close(self) -> None:
         """Close what the connection has opened, after all that it does with it."""
-        if self._streams is not None:
-            await self._hands.do(self._streams.close_all, lane=self._desk.number)
+        await self._hands.do(self._streams.close_all, lane=self._desk.number)
 
     def _serving(
-        self, params: type[Params], method: Callable[[Place], Callable[[Params], object]]
+        self,
+        params: type[Params],
+        method: Callable[[Place], Callable[[Params], object]],
+        *,
+        is_in_lane: bool = False,
     ) -> Handler[Params]:
+        lane = self._desk.number if is_in_lane else None
+
         async def serve(asked: Params) -> object:
-            place = (await self._desk.session("filesystem")).place
-            return await self._hands.do(partial(method(place), asked))
+            site = (await self._desk.session("filesystem")).site
+            async with site.reached() as place:
+                sandbox = getattr(asked, "sandbox", None)
+                work = partial(self._act, place.files, sandbox, method, asked)
+                return await self._hands.do(work, lane=lane)
 
         return Handler(params, serve)
 
+    def _act(
+        self,
+        files: Rooted,
+        sandbox: Mapping[str, object] | None,
+        method: Callable[[Place], Callable[[Params], object]],
+        asked: Params,
+    ) -> object:
+        return method(gated(files, sandbox, self._own))(asked)
+
     def _streaming(
-        self, params: type[Params], method: Callable[[FileStreams], Callable[[Params], object]]
+        self, params: type[Params], method: Callable[[Params], object]
     ) -> Handler[Params]:
         """One after the other, so that no descriptor is closed while another call uses it."""
 
         async def serve(asked: Params) -> object:
-            place = (await self._desk.session("filesystem")).place
-            self._streams = self._streams or FileStreams(place)
-            work = partial(method(self._streams), asked)
-            return await self._hands.do(work, lane=self._desk.number)
+            await self._desk.session("filesystem")
+            return await self._hands.do(partial(method, asked), lane=self._desk.number)
 
         return Handler(params, serve)

@@ -25,11 +25,10 @@ _BLOCK_BYTES_MAX = 2**20
 class FileStreams:
     """The open files of one connection; one call at a time."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self) -> None:
         self._files: dict[str, int] = {}
 
-    def open(self, asked: OpenParams) -> HandleParams:
+    def open(self, place: Place, asked: OpenParams) -> HandleParams:
         """Open a file under an id of the client's: to read it, or to write it anew."""
         path = asked_path(asked)
         if len(asked.handle_id.encode()) > _HANDLE_BYTES_MAX:
@@ -40,7 +39,7 @@ class FileStreams:
         if len(self._files) >= _OPEN_MAX:
             raise RequestUnfit(reason=f"at most {_OPEN_MAX} files may be open per connection")
         with naming(path):
-            self._files[asked.handle_id] = self._opened(path, asked.mode)
+            self._files[asked.handle_id] = _opened(place, path, asked.mode)
         return HandleParams(asked.handle_id)
 
     def read_block(self, asked: ReadBlockParams) -> Block:
@@ -75,17 +74,18 @@ class FileStreams:
         while self._files:
             os.close(self._files.popitem()[1])
 
-    def _opened(self, path: bytes, mode: str) -> int:
-        match mode:
-            case "read":
-                return open_regular(self._place, path)
-            case "replace":
-                return self._place.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            case _:
-                reason = f"unknown variant `{mode}`, expected `read` or `replace`"
-                raise RequestInvalid(reason=reason)
-
     def _file(self, handle: str) -> int:
         if (file := self._files.get(handle)) is None:
             raise FileMissing(path=handle, reason=f"unknown file handle `{handle}`")
         return file
+
+
+def _opened(place: Place, path: bytes, mode: str) -> int:
+    match mode:
+        case "read":
+            return open_regular(place, path)
+        case "replace":
+            return place.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        case _:
+            reason = f"unknown variant `{mode}`, expected `read` or `replace`"
+            raise RequestInvalid(reason=reason)

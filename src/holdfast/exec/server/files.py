@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 import pybase64
 
-from holdfast.confine.failures import SandboxUnavailable
 from holdfast.exec.core.file_errors import file_failure
 from holdfast.exec.core.file_uri import path_of, uri_of
 from holdfast.exec.failures import RequestUnfit
@@ -118,15 +117,8 @@ class Files:
 
 
 def asked_path(asked: PathParams) -> bytes:
-    """The path that a request names; one that must be confined is refused."""
-    refuse_sandbox(asked.sandbox)
+    """The path that a request names."""
     return path_of(asked.path)
-
-
-def refuse_sandbox(sandbox: Mapping[str, object] | None) -> None:
-    """Refuse what is to be confined: there is nothing here to confine it with."""
-    if sandbox is not None and sandbox.get("permissions") != {"type": "disabled"}:
-        raise SandboxUnavailable(reason="this server has none yet")
 
 
 def open_regular(place: Place, path: bytes, *, follow: bool = True) -> int:

@@ -38,6 +38,7 @@ def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
             kill=True,
             first_retained_seq=True,
             operator=True,
+            places=True,
         ),
     )
 

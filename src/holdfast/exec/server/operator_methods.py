@@ -1,21 +1,29 @@
-"""The methods of an operator: all processes of the server, whichever session has them.
+"""The methods of an operator: all processes of the server, and who may work in which place.
 
 Ours alone. They need no session and take none from anybody. Whoever got as far as this
 connection may run any command as our user, and so could read all of it in the state directory.
+Whoever is bound to a place does not get as far as this.
 """
 
 from __future__ import annotations
 
+import os
+
 from holdfast.exec.core.sessions import Attached
+from holdfast.exec.failures import RequestUnfit
 from holdfast.exec.server.desk import Handlers, nothing
+from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.places import Bindings
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import signal_number
 from holdfast.exec.wire import (
+    BindResult,
     OperatorListResult,
     OperatorParams,
     OperatorProcess,
     OperatorReadParams,
     OperatorSignalParams,
+    PlaceParams,
     ReadResult,
     TerminateResult,
 )
@@ -25,8 +33,8 @@ from holdfast.rpc import Handler
 class OperatorMethods:
     """Serves one connection; each call names the session that it is about."""
 
-    def __init__(self, plane: Plane) -> None:
-        self._plane = plane
+    def __init__(self, plane: Plane, hands: Hands, bindings: Bindings | None) -> None:
+        self._plane, self._hands, self._bindings = plane, hands, bindings
 
     def handlers(self) -> Handlers:
         """Who serves which method."""
@@ -35,6 +43,8 @@ class OperatorMethods:
             "operator/read": Handler(OperatorReadParams, self._read),
             "operator/signal": Handler(OperatorSignalParams, self._signal),
             "operator/terminate": Handler(OperatorParams, self._terminate),
+            "place/bind": Handler(PlaceParams, self._bind),
+            "place/unbind": Handler(PlaceParams, self._unbind),
         }
 
     async def _list(self, params: dict[str, object]) -> OperatorListResult:
@@ -60,3 +70,24 @@ class OperatorMethods:
     async def _terminate(self, asked: OperatorParams) -> TerminateResult:
         processes = self._plane.find(asked.session_id).processes
         return TerminateResult(await processes.terminate(asked.process_id))
+
+    async def _bind(self, asked: PlaceParams) -> BindResult:
+        """Only a place that somebody holds: else nobody could know what is seen in there."""
+        bindings = self._needed_bindings()
+        directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
+        async with self._plane.site(directory).reached():
+            token = await self._hands.do(lambda: bindings.bind(directory))
+        return BindResult(token)
+
+    async def _unbind(self, asked: PlaceParams) -> dict[str, object]:
+        bindings = self._needed_bindings()
+        directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
+        await self._hands.do(lambda: bindings.unbind(directory))
+        self._plane.put_out(directory)
+        return {}
+
+    def _needed_bindings(self) -> Bindings:
+        if self._bindings is None:
+            reason = "this server asks for no token, so nobody could be bound by one"
+            raise RequestUnfit(reason=reason)
+        return self._bindings

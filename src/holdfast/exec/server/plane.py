@@ -14,9 +14,9 @@ from holdfast.exec.core.sessions import Attached, Detached, Holding, Policy
 from holdfast.exec.failures import SessionAttached, SessionExpired
 from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.kept import Kept
-from holdfast.exec.place import Place
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.hold import COME_BACK_LONGEST
+from holdfast.exec.server.places import PLAIN, Site, Sites
 from holdfast.exec.server.process import Process
 from holdfast.exec.server.processes import Processes, Workshop
 from holdfast.exec.server.records import ProcessRecord, SessionRecord
@@ -48,7 +48,7 @@ class Session:
     """One client's processes, in one place for ever."""
 
     id: str
-    place: Place
+    site: Site
     processes: Processes
     holding: Holding
     owner: Owner | None = field(default=None, repr=False)
@@ -67,7 +67,7 @@ class Plane:
 
     def __init__(self, workshop: Workshop, policy: Policy) -> None:
         self._workshop, self._policy = workshop, policy
-        self._place = Place()
+        self._sites = Sites(workshop.records.state, workshop.hands)
         self._sessions: dict[str, Session] = {}
 
     def __iter__(self) -> Iterator[Session]:
@@ -93,17 +93,26 @@ class Plane:
             raise SessionExpired(session=name)
         return session
 
-    async def begin(self, owner: Owner) -> Session:
-        """A new session, written down before anybody hears of it."""
-        record = SessionRecord(str(uuid4()), self._place.name)
+    def site(self, place: str) -> Site:
+        """A place of this name, whether sessions are bound to it or not."""
+        return self._sites.of(place)
+
+    async def begin(self, owner: Owner, place: str = PLAIN) -> Session:
+        """A new session in a place for ever, written down before anybody hears of it."""
+        record = SessionRecord(str(uuid4()), place)
         await self._workshop.hands.do(lambda: self._workshop.records.keep_session(record))
-        session = self._session(record.id, Attached(owner.number))
+        session = self._session(record, Attached(owner.number))
         session.owner = owner
         return session
 
-    def resume(self, name: str, owner: Owner) -> Session:
-        """An old session; whoever still has it is put out, or the resume is refused."""
+    def resume(self, name: str, owner: Owner, place: str = PLAIN) -> Session:
+        """An old session; whoever still has it is put out, or the resume is refused.
+
+        Of those in other places nobody hears anything.
+        """
         session = self.find(name)
+        if session.site.name != place:
+            raise SessionExpired(session=name)
         before = session.owner
         session.holding, evicted = decide.attach(name, session.holding, owner.number, self._policy)
         session.owner = owner
@@ -123,12 +132,14 @@ class Plane:
         records = self._workshop.records
         until = anyio.current_time() + self._policy.detached_ttl
         for session in records.sessions():
-            if session.place == self._place.name:
-                self._session(session.id, Detached(until))
+            self._session(session, Detached(until))
+        await self._workshop.hands.do(self._sites.of(PLAIN).clean_left)
         kept = {each.key: each for each in await self._workshop.keeping.adopt()}
         for record in records.processes():
             if (found := self._sessions.get(record.session)) is not None:
-                found.processes.adopt(self._adopted(record, kept.pop(record.key, None)))
+                process = self._adopted(record, kept.pop(record.key, None))
+                process.undo = found.site.clean_left if record.sandbox else None
+                found.processes.adopt(process)
         for stranger in kept.values():  # started, but nobody was told: its client starts anew
             await stranger.forget()
         every = self._sessions.values()
@@ -139,6 +150,9 @@ class Plane:
         while True:
             await anyio.sleep(_SWEEP_EVERY)
             now = anyio.current_time()
+            for site in self._sites:
+                if site.tend():
+                    self.put_out(site.name)
             for session in list(self._sessions.values()):
                 if decide.has_expired(session.holding, now):
                     await self._forget(session)
@@ -146,6 +160,12 @@ class Plane:
                 if session.owner is not None:
                     session.owner.tend(now)
                 await session.processes.sweep(now, closed_ttl=self._policy.detached_ttl)
+
+    def put_out(self, place: str) -> None:
+        """Hang up on all who work in a place; their sessions wait for them as for everyone."""
+        for session in self._sessions.values():
+            if session.site.name == place and session.owner is not None:
+                session.owner.put_out()
 
     def lose(self, failure: Failure) -> None:
         """Tell every session that its processes have ended with their keeper."""
@@ -162,11 +182,12 @@ class Plane:
         """Let go of everything; the next server goes on with it."""
         for session in self._sessions.values():
             session.processes.release()
-        self._place.close()
+        self._sites.close()
 
-    def _session(self, name: str, holding: Holding) -> Session:
-        processes = Processes(name, self._workshop)
-        session = self._sessions[name] = Session(name, self._place, processes, holding)
+    def _session(self, record: SessionRecord, holding: Holding) -> Session:
+        site = self._sites.of(record.place)
+        processes = Processes(record.id, self._workshop, site)
+        session = self._sessions[record.id] = Session(record.id, site, processes, holding)
         return session
 
     def _adopted(self, record: ProcessRecord, kept: Kept | None) -> Process:

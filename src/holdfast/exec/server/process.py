@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Self
 
 import anyio
 import pybase64
 
+from holdfast.confine import Strength, command_of
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
+from holdfast.exec.core.sandbox_denial import is_denied
 from holdfast.exec.failures import KeeperLost, RequestInvalid, RequestUnfit
 from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.keeping_loop import Keeping
@@ -20,8 +24,10 @@ from holdfast.exec.server.hold import Hold
 from holdfast.exec.server.records import ProcessRecord
 from holdfast.exec.wire import Chunk, ListedProcess, ReadParams, ReadResult, WriteParams
 
+CONFINED, NOT_CONFINED = "linuxSeccomp", "none"
 _LAST_WORDS = 0.5  # seconds in which a killed process's output may still come to its end
 _LOST_STATUS = 128 + signal.SIGKILL
+_LAST_EVENTS, _LAST_BYTES = 8, 2**18  # what is looked at for why it failed
 
 
 class Process:
@@ -40,6 +46,7 @@ class Process:
         self.closed_since: float | None = None
         self.failure: str | None = None
         self.was_stalled = False
+        self.undo: Callable[[], None] | None = None  # what is to be done once it has ended
         self._kept, self._stdin = kept, stdin
         self._killed_at: float | None = None
 
@@ -58,6 +65,20 @@ class Process:
     def is_running(self) -> bool:
         """Whether it has not ended yet."""
         return self.retention.exit_status is None
+
+    @property
+    def sandbox_type(self) -> str:
+        """How a client is told whether it is shut in."""
+        return CONFINED if self.record.sandbox else NOT_CONFINED
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether it has probably failed because it is shut in."""
+        kept = self.retention
+        if not self.record.sandbox or not kept.exit_status:
+            return False
+        last = kept.chunks(max(0, kept.next_seq - 1 - _LAST_EVENTS), _LAST_BYTES)
+        return is_denied(kept.exit_status, b"".join(each.data for each in last))
 
     @property
     def progress(self) -> Progress:
@@ -83,6 +104,7 @@ class Process:
             exit_code=kept.exit_status if reach.exited else None,
             closed=reach.closed,
             failure=self.failure,
+            sandbox_denied=reach.exited and self.is_denied,
             first_retained_seq=kept.first_retained,
             has_more=not reach.is_last,
         )
@@ -108,9 +130,20 @@ class Process:
             self._kept.resize(rows, cols)
 
     async def signal(self, number: int) -> None:
-        """Send a signal to its group; one that has ended gets none."""
-        if self._kept is not None and self.is_running:
-            await self._kept.signal(number, group=True)
+        """Send a signal to its group; one that has ended gets none.
+
+        Of a process in a sandbox the command inside is meant, and not what shuts it in.
+        """
+        if self._kept is None or not self.is_running:
+            return
+        if self.record.sandbox == Strength.FULL and number != signal.SIGKILL:
+            first = command_of(self._kept.pid)
+            command = None if first is None else command_of(first)
+            if command is not None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(command, number)
+                return
+        await self._kept.signal(number, group=True)
 
     async def terminate(self) -> None:
         """Kill it and its group; its output ends soon after, even if others hold it open."""
@@ -158,7 +191,7 @@ class Process:
             exited=kept.exit_status is not None,
             exit_code=kept.exit_status,
             closed=kept.is_closed,
-            stalled=None if kept.stalled is None else kept.stalled.code,
+            stalled=kept.waits_for,
         )
 
     async def _wait_due(self, after: int) -> None:

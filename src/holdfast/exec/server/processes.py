@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import anyio
 
-from holdfast.confine.failures import SandboxUnavailable
+from holdfast.confine import Place
+from holdfast.confine.failures import PlaceLost, SandboxUnavailable
 from holdfast.exec.core.env_policy import environment
 from holdfast.exec.core.file_uri import path_of
 from holdfast.exec.failures import (
@@ -17,14 +18,15 @@ from holdfast.exec.failures import (
     RequestInvalid,
     RequestUnfit,
     StartCancelled,
+    StartFailed,
 )
 from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.keeping_loop import Keeping
-from holdfast.exec.orders import Order, Terminal
 from holdfast.exec.retention_loop import Retention
-from holdfast.exec.server.files import refuse_sandbox
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.launching import Launch, Server, plain_order, prepared
 from holdfast.exec.server.model import StartAsked
+from holdfast.exec.server.places import PLAIN, Site
 from holdfast.exec.server.process import Process
 from holdfast.exec.server.records import ProcessRecord, Records
 from holdfast.exec.wire import ListResult, StartResult, WriteParams
@@ -61,9 +63,16 @@ class Workshop:
             what = "a process goes on: there is room for its output again"
             self.telemetry.note(Level.INFO, what, fields={"process": process.record.process})
 
+    async def open_up(self, process: Process) -> None:
+        """Give back what shut a process in, now that it has ended."""
+        undo, process.undo = process.undo, None
+        if undo is not None:
+            await self.hands.do(undo)
+
     async def forget(self, process: Process) -> None:
         """End a process if it runs, and remove all that is known about it."""
         await process.forget()
+        await self.open_up(process)
         await self.hands.do(lambda: self.records.forget_process(process.record.key))
 
 
@@ -80,8 +89,8 @@ class Processes:
     counts only if that very object still holds the name.
     """
 
-    def __init__(self, session: str, workshop: Workshop) -> None:
-        self._session, self._workshop = session, workshop
+    def __init__(self, session: str, workshop: Workshop, site: Site) -> None:
+        self._session, self._workshop, self._site = session, workshop, site
         self._entries: dict[str, Process | Starting] = {}
 
     def __iter__(self) -> Iterator[Process]:
@@ -119,7 +128,7 @@ class Processes:
                 await self._workshop.forget(process)
                 raise StartCancelled(process=name)
             self._entries[name] = process
-            return StartResult(name, "none"), process
+            return StartResult(name, process.sandbox_type), process
         raise AssertionError("nothing cancels the scope")
 
     def get(self, name: str) -> Process:
@@ -172,6 +181,8 @@ class Processes:
         """Forget what has been closed for long enough, later where somebody still reads it."""
         for process in self:
             process.tend(now)
+            if not process.is_running:
+                await self._workshop.open_up(process)
             self._workshop.tell_stall(process)
             ttl = max(closed_ttl, _WANTED_LONGEST) if process.hold.is_wanted else closed_ttl
             if process.closed_since is not None and now - process.closed_since >= ttl:
@@ -192,28 +203,41 @@ class Processes:
             process.release()
 
     async def _launch(self, asked: StartAsked, cwd: bytes, variables: dict[str, str]) -> Process:
+        async with self._site.reached() as place:
+            launch = await self._prepared(asked, cwd, variables, place)
+            try:
+                return await self._started(asked, launch)
+            except Failure as failure:
+                await self._workshop.hands.do(launch.close)
+                if isinstance(failure, StartFailed) and place.is_lost:
+                    raise PlaceLost(directory=self._site.name) from failure
+                raise
+
+    async def _prepared(
+        self, asked: StartAsked, cwd: bytes, variables: dict[str, str], place: Place
+    ) -> Launch:
+        shop = self._workshop
+        order = plain_order(shop.fresh_key(), asked, cwd, variables)
+        if asked.sandbox is None and self._site.name == PLAIN:
+            return Launch(order)
+        own = Server(shop.own_environment, shop.records.state)
+        return await shop.hands.do(lambda: prepared(order, asked, place, own, self._site.state))
+
+    async def _started(self, asked: StartAsked, launch: Launch) -> Process:
         shop = self._workshop
         record = ProcessRecord(
-            key=shop.fresh_key(),
+            key=launch.order.key,
             session=self._session,
             process=asked.process_id,
             argv=asked.argv,
             tty=asked.tty,
             started_at_ms=int(shop.clock.now() * 1000),
-        )
-        order = Order(
-            key=record.key,
-            argv=asked.argv,
-            cwd=cwd.decode("utf-8", "surrogateescape"),
-            env=variables,
-            arg0=asked.arg0,
-            terminal=Terminal(asked.rows, asked.cols) if asked.tty else None,
-            pipe_stdin=asked.pipe_stdin,
+            sandbox=launch.strength or "",
         )
         try:
             with shop.records.naming(record.key):
                 directory = shop.records.keep_process(record)
-            kept = await shop.keeping.start(order)
+            kept = await shop.keeping.start(launch.order)
         except Failure:
             shop.records.forget_process(record.key)
             raise
@@ -226,6 +250,7 @@ class Processes:
             shop.records.forget_process(record.key)
             raise
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
+        process.undo = launch.close if launch.strength else None
         return process.ends_with(shop.keeping)
 
 
@@ -240,6 +265,5 @@ def signal_number(name: str) -> int:
 
 
 def _refuse_confinement(asked: StartAsked) -> None:
-    refuse_sandbox(asked.sandbox)
     if asked.enforce_managed_network or asked.network_proxy is not None:
         raise SandboxUnavailable(reason="this server cannot confine the network")

@@ -216,6 +216,7 @@ def _message(watch: _Watch, event: Event) -> bytes:
         data, stream = pybase64.b64encode(event.data), event.stream.encode()
         return b'%s%d,"stream":"%s","chunk":"%s"}}' % (watch.head, event.seq, stream, data)
     if isinstance(event, Exited):
-        news: object = ExitedNews(name, event.seq, event.status)
+        is_denied = watch.process.is_denied
+        news: object = ExitedNews(name, event.seq, event.status, sandbox_denied=is_denied)
         return msgspec.json.encode({"method": "process/exited", "params": news})
     return msgspec.json.encode({"method": "process/closed", "params": ClosedNews(name, event.seq)})

@@ -48,12 +48,14 @@ class ProcessRecord(msgspec.Struct, frozen=True):
     tty: bool
     started_at_ms: int
     version: int = _VERSION
+    sandbox: str = ""  # how well it is shut in, if it is
 
 
 class Records:
     """The directory of a server's state."""
 
     def __init__(self, state: Path, disk: Disk) -> None:
+        self.state = state
         self._sessions, self._processes = state / "sessions", state / "processes"
         self._roll = Roll(state / "processes.jsonl")
         self._disk = disk

@@ -22,7 +22,9 @@ from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.retention_loop import BYTES_MAX
 from holdfast.exec.server.attendant import Attendant, House
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.launching import Server
 from holdfast.exec.server.memory import keep_freed_memory
+from holdfast.exec.server.places import PLAIN, Bindings
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
 from holdfast.exec.server.records import Records
@@ -114,7 +116,7 @@ async def _serve_in(
             telemetry=settings.telemetry,
         )
         plane = Plane(workshop, settings.policy)
-        house = House(plane, hands, environment, settings.telemetry)
+        house = _house(settings, plane, hands, Server(environment, state))
         try:
             _report_orphans(house, keeping)
             await plane.adopt()
@@ -139,6 +141,12 @@ async def _serve_in(
     return rest
 
 
+def _house(settings: Settings, plane: Plane, hands: Hands, own: Server) -> House:
+    """Who needs no token to come in cannot be bound by one."""
+    bindings = Bindings(own.state, SystemDisk()) if settings.token else None
+    return House(plane, hands, own, settings.telemetry, bindings)
+
+
 def _is_whole_end(settings: Settings) -> bool:
     """Whether nothing is to outlive the server."""
     return settings.end_processes or settings.state is None or settings.listen == STDIO
@@ -160,9 +168,10 @@ async def _attend(
         guests.start_soon(_until_told, guests)
         if settings.listen == STDIO:
             transport = StdioTransport(message_bytes_max=_STDIO_BYTES_MAX)
-            await _guest(1, transport, house)
+            await _guest(1, transport, house, PLAIN)
         else:
-            server = await _listening(settings, over)
+            guests_known = None if house.bindings is None else house.bindings.guests
+            server = await _listening(settings, over, guests_known)
             try:
                 guests.start_soon(_accept, server, house, guests)
                 if over is None:
@@ -174,12 +183,16 @@ async def _attend(
     return left
 
 
-async def _listening(settings: Settings, over: Rest | None) -> WebSocketServer:
+async def _listening(
+    settings: Settings, over: Rest | None, bound: Mapping[bytes, str] | None
+) -> WebSocketServer:
     limits = ServerLimits(connections_max=_CONNECTIONS_MAX)
     token, names = settings.token, settings.names
     if over is not None:
-        return resume_websocket(over.listener, token=token, names=names, limits=limits)
-    return await listen_websocket(settings.listen, token=token, names=names, limits=limits)
+        listener = over.listener
+        return resume_websocket(listener, token=token, names=names, guests=bound, limits=limits)
+    where = settings.listen
+    return await listen_websocket(where, token=token, names=names, guests=bound, limits=limits)
 
 
 async def _until_idle(
@@ -209,14 +222,14 @@ async def _accept(server: WebSocketServer, house: House, guests: TaskGroup) -> N
     with suppress(ConnectionClosed):
         for number in itertools.count(1):
             transport = await server.accept()
-            guests.start_soon(_guest, number, transport, house)
+            guests.start_soon(_guest, number, transport, house, transport.guest or PLAIN)
 
 
-async def _guest(number: int, transport: Transport, house: House) -> None:
+async def _guest(number: int, transport: Transport, house: House, place: str) -> None:
     """Attend to one; whatever goes wrong with it is no business of the others."""
     try:
         with boundary("exec.attend"):
-            await Attendant(number, transport, house).run()
+            await Attendant(number, transport, house, place).run()
     except Failure as failure:
         if house.telemetry is not None:
             house.telemetry.record(failure)

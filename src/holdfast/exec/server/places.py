@@ -1,0 +1,205 @@
+"""Where sessions run: on this machine, or in the place that their token is bound to for ever."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from holdfast.confine import Place, clean, find
+from holdfast.confine.failures import PlaceLost
+from holdfast.exec.failures import PlaceExposed
+from holdfast.exec.server.hands import Hands
+from holdfast.rpc import token_digest
+from holdfast.world import Disk, replace_file
+from holdfast.world.failures import StoreTooNew
+
+PLAIN = "plain"
+
+_BINDINGS, _SANDBOXES = "bindings", "sandboxes"
+_VERSION = 1
+_TOKEN_BYTES = 32
+
+
+class _Bindings(msgspec.Struct, frozen=True):
+    places: dict[str, str]  # of each token the digest, and the place that it is bound to
+    version: int = _VERSION
+
+
+class Bindings:
+    """Which token leads to which place; of the tokens themselves nothing is kept.
+
+    `guests` is what a listener needs to know, and always up to date.
+    """
+
+    def __init__(self, state: Path, disk: Disk) -> None:
+        self._path, self._disk = state / _BINDINGS, disk
+        self.guests: dict[bytes, str] = dict(self._read())
+
+    def bind(self, directory: str) -> str:
+        """A new token for whoever is to work in a place; it is valid until it is unbound."""
+        token = secrets.token_urlsafe(_TOKEN_BYTES)
+        self._keep(self.guests | {token_digest(token): directory})
+        return token
+
+    def unbind(self, directory: str) -> bool:
+        """Make all tokens of a place worthless; say whether there were any."""
+        left = {key: place for key, place in self.guests.items() if place != directory}
+        is_changed = left != self.guests
+        if is_changed:
+            self._keep(left)
+        return is_changed
+
+    def _keep(self, guests: dict[bytes, str]) -> None:
+        record = _Bindings({key.hex(): place for key, place in guests.items()})
+        replace_file(self._disk, self._path, [msgspec.json.encode(record)])
+        self.guests.clear()
+        self.guests.update(guests)
+
+    def _read(self) -> Iterator[tuple[bytes, str]]:
+        try:
+            record = msgspec.json.decode(self._path.read_bytes(), type=_Bindings)
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return
+        if record.version > _VERSION:
+            where, found = str(self._path), record.version
+            raise StoreTooNew(path=where, schema="exec-server", found=found, newest=_VERSION)
+        for key, place in record.places.items():
+            yield bytes.fromhex(key), place
+
+
+@dataclass(eq=False, slots=True)
+class _Visit:
+    """A place that was found, and how many are there on our behalf right now."""
+
+    place: Place
+    count: int = 0
+
+
+class Site:
+    """One place that sessions are bound to, which is found again when somebody holds it anew.
+
+    Descriptors of a place that is lost are closed as soon as nobody uses them: as long as one is
+    open, what was mounted there is not gone.
+    """
+
+    def __init__(self, name: str, state: Path, hands: Hands) -> None:
+        self.name = name
+        self.state = state / _SANDBOXES / sha256(os.fsencode(name)).hexdigest()[:16]
+        self._server_state, self._hands = state, hands
+        self._visit: _Visit | None = None
+
+    @asynccontextmanager
+    async def reached(self) -> AsyncGenerator[Place]:
+        """The place, for as long as the block lasts; raises PlaceLost if nobody holds it."""
+        visit = self._visit
+        if visit is None or visit.place.is_lost:
+            self.tend()
+            found = await self._hands.do(self._found)
+            if self._visit is not None:  # somebody else was faster
+                found.close()
+            else:
+                self._visit = _Visit(found)
+            visit = self._visit
+        visit.count += 1
+        try:
+            yield visit.place
+        finally:
+            visit.count -= 1
+            self._let_go(visit)
+
+    def tend(self) -> bool:
+        """Let go of a place that is lost; say whether it was lost just now."""
+        visit = self._visit
+        if visit is None or not visit.place.is_lost:
+            return False
+        self._visit = None
+        self._let_go(visit)
+        return True
+
+    def close(self) -> None:
+        """Let go of the place, which lives on."""
+        if (visit := self._visit) is not None:
+            self._visit = None
+            self._let_go(visit)
+
+    def clean_up(self, place: Place) -> None:
+        """Remove what sandboxes in there have left that were killed with their server."""
+        if self.state.exists():
+            with root_of(place) as root:
+                clean(self.state, root=root)
+
+    def clean_left(self) -> None:
+        """Do so for a place that may not be reached; then it is done when it is."""
+        place = self._sought()
+        if place is not None:
+            with place:
+                self.clean_up(place)
+
+    def _let_go(self, visit: _Visit) -> None:
+        if visit is not self._visit and not visit.count:
+            visit.place.close()
+
+    def _sought(self) -> Place | None:
+        return Place.plain() if self.name == PLAIN else find(self.name)
+
+    def _found(self) -> Place:
+        place = self._sought()
+        if place is None:
+            raise PlaceLost(directory=self.name)
+        with ExitStack() as undone:
+            undone.callback(place.close)
+            refuse_exposed(place, self._server_state)
+            self.clean_up(place)
+            undone.pop_all()
+        return place
+
+
+class Sites:
+    """Every place that sessions are bound to."""
+
+    def __init__(self, state: Path, hands: Hands) -> None:
+        self._make: Callable[[str], Site] = lambda name: Site(name, state, hands)
+        self._sites: dict[str, Site] = {}
+
+    def __iter__(self) -> Iterator[Site]:
+        return iter(list(self._sites.values()))
+
+    def of(self, name: str) -> Site:
+        """The place of this name, reached or not."""
+        if name not in self._sites:
+            self._sites[name] = self._make(name)
+        return self._sites[name]
+
+    def close(self) -> None:
+        """Let go of all of them."""
+        for site in self:
+            site.close()
+
+
+@contextmanager
+def root_of(place: Place) -> Generator[int | None]:
+    """A descriptor of the root of a place; None for the machine itself."""
+    if place.holder is None:
+        yield None
+        return
+    root = place.files.open(b"/", os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield root
+    finally:
+        os.close(root)
+
+
+def refuse_exposed(place: Place, state: Path) -> None:
+    """Raise PlaceExposed if who is in a place sees what the server keeps."""
+    if place.holder is None:
+        return
+    with suppress(OSError):  # it is not to be seen, as it should be
+        place.files.names(os.fsencode(state.resolve() / "processes"))
+        raise PlaceExposed(directory=place.holder.directory, state=str(state))
