@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="these are calls of Linux"),
     pytest.mark.timeout(method="signal"),  # no thread beside us: we fork
 ]
+OF_LIBC = 0b11 << 31  # signals 32 and 33: it hides them, and handles them once there were threads
 
 
 def status(name: str) -> str:
@@ -67,7 +68,7 @@ def test_signals_are_as_at_birth() -> None:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})
         kernel.default_signals()
-        return [int(status(name), 16) for name in ("SigBlk", "SigIgn", "SigCgt")]
+        return [int(status(name), 16) & ~OF_LIBC for name in ("SigBlk", "SigIgn", "SigCgt")]
 
     assert in_child(reset) == "[0, 0, 0]"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.core.policy import Network, Policy, Strength
+from holdfast.confine.core.policy import Policy, Strength
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.confine.preflight import preflight
 from holdfast.confine.sandbox import clean, shut_in
@@ -124,7 +124,6 @@ def test_what_cannot_be_seen_of_the_path_is_named(here: Stage) -> None:
     [
         Policy(writable=("/nowhere/at/all",)),
         Policy(readable=("/nowhere/at/all",)),
-        Policy(network=Network.OWN),
         Policy(writable=("/usr/share",)),
     ],
 )

@@ -54,16 +54,12 @@ def fork_sibling() -> int:
     Python is not told: in the child nothing may be done but to prepare for another program.
     """
     number = _CLONE_NUMBERS[os.uname().machine]
-    nothing = ctypes.c_long(0)
-    flags = ctypes.c_long(_CLONE_PARENT | _SIGCHLD)
-    return _checked(
-        _libc().syscall(ctypes.c_long(number), flags, nothing, nothing, nothing, nothing)
-    )
+    return call(number, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0)
 
 
 def give_up_privileges() -> None:
     """Never again gain a capability, whatever is run: set-user-id programs are plain ones now."""
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    control(_PR_SET_NO_NEW_PRIVS, 1)
     capability = 0
     while _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) >= 0:
         capability += 1
@@ -77,8 +73,8 @@ def stand_apart() -> None:
     bit = 1 << (_HARMLESS - 32)
     head = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     _checked(_libc().capset(head, (ctypes.c_uint32 * 6)(0, 0, 0, bit, bit, bit)))
-    _checked(_libc().prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _HARMLESS, 0, 0))
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    control(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _HARMLESS)
+    control(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def default_signals() -> None:
@@ -94,12 +90,12 @@ def default_signals() -> None:
 
 def forbid_new_privileges() -> None:
     """Make set-user-id programs plain ones, for us and all that we start."""
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    control(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def die_with_parent(signal: int) -> None:
     """Have the kernel send us a signal when the one who waits for us is gone."""
-    _prctl(_PR_SET_PDEATHSIG, signal)
+    control(_PR_SET_PDEATHSIG, signal)
 
 
 def close_between(first: int, last: int) -> None:
@@ -110,8 +106,15 @@ def close_between(first: int, last: int) -> None:
         os.closerange(first, min(last + 1, os.sysconf("SC_OPEN_MAX")))
 
 
-def _prctl(option: int, value: int) -> None:
-    _checked(_libc().prctl(option, value, 0, 0, 0))
+def call(number: int, *arguments: bytes | int | None) -> int:
+    """Make a system call that nobody has a function for, by its number."""
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    return _checked(_libc().syscall(ctypes.c_long(number), *words))
+
+
+def control(option: int, value: int, more: object = 0) -> None:
+    """Change something about this process; `more` is what some options want beside a number."""
+    _checked(_libc().prctl(option, value, more, 0, 0))
 
 
 @cache

@@ -139,8 +139,7 @@ class Step(StrEnum):
 class Network(StrEnum):
     """Whom a process can reach."""
 
-    NONE = "none"  # itself, at most
-    OWN = "own"  # whoever listens in the network that was made for it
+    NONE = "none"  # itself, and who listens in the network that is made for it
     HOST = "host"  # everyone whom we can reach
 
 

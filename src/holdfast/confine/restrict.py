@@ -10,7 +10,6 @@ import ctypes
 import os
 import stat
 from collections.abc import Sequence
-from functools import cache
 from typing import Final
 
 from holdfast.confine.core.fence import Fence, grant
@@ -23,6 +22,8 @@ from holdfast.confine.kernel import (
     MS_PRIVATE,
     MS_RDONLY,
     MS_REC,
+    call,
+    control,
     mount,
     unshare,
 )
@@ -43,13 +44,16 @@ class _Program(ctypes.Structure):
 
 def landlock_version() -> int:
     """Which version of Landlock there is; 0 if there is none."""
-    return max(0, _call(_CREATE, None, 0, _VERSION))
+    try:
+        return call(_CREATE, None, 0, _VERSION)
+    except OSError:
+        return 0
 
 
 def stay_within(fence: Fence) -> None:
     """Forbid us what a fence forbids; a path of it that does not exist is granted to nobody."""
     attributes = fence.attributes()
-    rules = _checked(_call(_CREATE, attributes, len(attributes), 0))
+    rules = call(_CREATE, attributes, len(attributes), 0)
     try:
         for path, rights in fence.grants:
             try:
@@ -59,10 +63,10 @@ def stay_within(fence: Fence) -> None:
             try:
                 if not stat.S_ISDIR(os.fstat(opened).st_mode):
                     rights &= _ON_FILES
-                _checked(_call(_ADD, rules, _PATH_BENEATH, grant(rights, opened), 0))
+                call(_ADD, rules, _PATH_BENEATH, grant(rights, opened), 0)
             finally:
                 os.close(opened)
-        _checked(_call(_RESTRICT, rules, 0))
+        call(_RESTRICT, rules, 0)
     finally:
         os.close(rules)
 
@@ -85,21 +89,4 @@ def shield(paths: Sequence[str]) -> None:
 def filter_calls(program: bytes) -> None:
     """Have every system call of ours judged by a program, from the next one on."""
     filtered = _Program(len(program) // _INSTRUCTION_BYTES, program)
-    _checked(_libc().prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(filtered), 0, 0))
-
-
-def _call(number: int, *arguments: bytes | int | None) -> int:
-    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
-    return int(_libc().syscall(ctypes.c_long(number), *words))
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
-def _checked(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
+    control(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(filtered))

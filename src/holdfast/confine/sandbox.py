@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from holdfast.confine.core.ground import search_path
 from holdfast.confine.core.policy import (
-    Network,
     Policy,
     Strength,
     allowed_environment,
@@ -24,13 +22,10 @@ from holdfast.confine.entry import Entry
 from holdfast.confine.failures import SandboxRequestUnfit, SandboxUnavailable
 from holdfast.confine.fencing import LACKS, fenced
 from holdfast.confine.groups import Group, make_group
-from holdfast.confine.kernel import CLONE_NEWNET
 from holdfast.confine.looking import look, resolved
 from holdfast.confine.placeholders import Placeholders
 from holdfast.confine.preflight import preflight
 from holdfast.confine.wrapping import Wrapping, wrapped
-
-_KIND_OF_NAMESPACE: Final = 0xB703  # NS_GET_NSTYPE
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +69,6 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
         raise SandboxUnavailable(reason="; ".join(means.reasons))
     if means.strength is Strength.REDUCED and policy.strength_least is Strength.FULL:
         raise SandboxUnavailable(reason=f"only a lesser one ({'; '.join(means.reasons)})")
-    _check_network(entry, policy)
     search = search_path(entry.env.get("PATH", os.defpath), seen=policy.readable + policy.writable)
     policy = _settled(policy, search.readable, state=state, root=root)
     variables = allowed_environment(entry.env, policy.environment) | {"PATH": search.value}
@@ -125,13 +119,6 @@ def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: in
 def _all_resolved(paths: tuple[str, ...], root: int | None) -> tuple[str, ...]:
     checked(Policy(readable=paths))
     return tuple(dict.fromkeys(resolved(path, root=root) for path in paths))
-
-
-def _check_network(entry: Entry, policy: Policy) -> None:
-    """A network of its own must have been made for it, or it would be everyone's."""
-    kinds = [fcntl.ioctl(each, _KIND_OF_NAMESPACE) for each in entry.namespaces]
-    if policy.network is Network.OWN and CLONE_NEWNET not in kinds:
-        raise SandboxRequestUnfit(reason="no network of its own was made for it")
 
 
 def _lacks(strength: Strength, group: Group) -> tuple[str, ...]:

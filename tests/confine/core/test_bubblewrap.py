@@ -65,7 +65,7 @@ def test_parents_are_mounted_before_what_is_in_them_and_guards_after_what_they_g
 
 
 def test_a_network_is_shared_only_on_request_and_with_what_finds_addresses() -> None:
-    for network, is_shared in ((Network.NONE, False), (Network.OWN, True), (Network.HOST, True)):
+    for network, is_shared in ((Network.NONE, False), (Network.HOST, True)):
         told = _told(Policy(network=network))
         assert ("--unshare-net" not in told, "/etc/resolv.conf" in told) == (is_shared, is_shared)
 
