@@ -91,6 +91,12 @@ def test_what_it_writes_lands_in_the_draft(draft: Draft) -> None:
     assert [path.name for path in upper.iterdir()] == ["made"]
 
 
+def test_root_has_no_power_over_devices_there_either(draft: Draft) -> None:
+    tries = ["chmod 666 /dev/null && echo chmod", "touch -d @1 /dev/zero && echo touch"]
+    script = "; ".join([*tries, "echo x > /dev/null && echo usable"])
+    assert draft.run(script) == (Strength.FULL, "usable\n")
+
+
 def test_what_was_killed_is_cleaned_up_in_the_place(draft: Draft) -> None:
     draft.run("kill -9 1; kill -9 -1")
     clean(draft.state, root=draft.root)
