@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from holdfast.exec import retention_loop, source
-from holdfast.exec.model import Closed, Exited, Output
+from holdfast.exec.model import AWAITS_READER, Closed, Exited, Output
 from holdfast.exec.orders import Terminal
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.wire import Stream
@@ -138,9 +138,10 @@ async def test_a_process_waits_while_somebody_has_still_to_be_told(tmp_path: Pat
         with anyio.move_on_after(0.3):
             await closed(retention)
         assert not retention.is_closed
-        assert retention.first_retained == 1
+        assert (retention.first_retained, retention.waits_for) == (1, AWAITS_READER)
         retention.keep_from(None)
         assert (await closed(retention)).first_retained > 1
+        assert retention.waits_for is None
 
 
 @pytest.mark.promise("X11")
@@ -209,8 +210,9 @@ async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
         retention = retained(tmp_path, kept)
 
         assert retention.stalled == DiskFull(path=str(tmp_path / "processes" / "k"))
+        assert retention.waits_for == DiskFull.code
         assert output(await closed(retention)) == b"word\n"
-        assert retention.stalled is None
+        assert (retention.stalled, retention.waits_for) == (None, None)
 
 
 async def test_what_a_lost_keeper_held_is_closed(tmp_path: Path) -> None:

@@ -107,6 +107,10 @@ class Fetched:
     body: bytes
 
 
+AWAITS_READER = "reader"
+"""What stands in place of a code where a process waits for whoever reads its output."""
+
+
 class State(StrEnum):
     """Where a client stands."""
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from holdfast.exec.core.index import CHUNK_BYTES_MAX
 from holdfast.exec.kept import Kept
-from holdfast.exec.model import Event, Output
+from holdfast.exec.model import AWAITS_READER, Event, Output
 from holdfast.exec.retention import STEPS, Retained
 from holdfast.exec.source import Source, sources_of
 from holdfast.failures import Failure
@@ -95,6 +95,15 @@ class Retention:
     def is_closed(self) -> bool:
         """Whether it has ended and all its output is in the index."""
         return self._retained.position.is_closed
+
+    @property
+    def waits_for(self) -> str | None:
+        """What keeps the process waiting: a failure of the disk, by its code, or its reader."""
+        if self.stalled is not None:
+            return self.stalled.code
+        is_held = not self._is_drawing and self._step is None
+        is_open = any(not source.is_ended for source in self._sources)
+        return AWAITS_READER if is_held and is_open else None
 
     def listen(self, told: Callable[[], None]) -> None:
         """Call this, from the loop and without arguments, whenever there are new events."""

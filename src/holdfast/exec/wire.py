@@ -218,7 +218,7 @@ class ListedProcess(Wire, frozen=True, omit_defaults=False):
     exited: bool
     exit_code: int | None
     closed: bool
-    stalled: str | None = None  # the code of the failure that keeps it, and its output, waiting
+    stalled: str | None = None  # what it waits for: the code of a failure, or its reader
 
 
 class ListResult(Wire, frozen=True):
