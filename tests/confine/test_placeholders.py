@@ -56,6 +56,19 @@ def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) 
     assert _names(workspace) == {".git"}
 
 
+def test_what_stands_inside_of_another_is_removed_first(
+    workspace: Path, placeholders: Placeholders
+) -> None:
+    """A second sandbox finds what stands in for a directory, and guards names in it."""
+    (workspace / ".git").rmdir()
+    first, _ = placeholders.hold([str(workspace)], NAMES)
+    second, kept = placeholders.hold([str(workspace)], NAMES)
+    assert Guard(f"{workspace}/.git/config", Guarding.ABSENT) in kept
+    placeholders.release(first)
+    placeholders.release(second)
+    assert _names(workspace) == set()
+
+
 def test_a_process_that_still_runs_needs_them(workspace: Path, placeholders: Placeholders) -> None:
     alive, _ = placeholders.hold([str(workspace)], NAMES)
     of_the_process = os.dup(alive)

@@ -114,7 +114,7 @@ class Placeholders:
                 else:
                     needed.update(msgspec.json.decode(sign.read(), type=_Needed).paths)
         made = self._made()
-        for path in sorted(made.keys() - needed):
+        for path in sorted(made.keys() - needed, reverse=True):  # what is inside of another first
             self._remove(path, made.pop(path))
         self._write_down(made)
 

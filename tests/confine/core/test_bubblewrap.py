@@ -79,3 +79,11 @@ def test_an_older_version_is_not_told_what_it_does_not_know() -> None:
 def test_variables_and_directory() -> None:
     words = ["--clearenv", "--setenv", "A", "1", "--setenv", "B", "x y", "--chdir", "/w"]
     assert told_of_process({"B": "x y", "A": "1"}, "/w") == words
+
+
+def test_what_is_hidden_inside_of_what_is_hidden_is_hidden_once() -> None:
+    policy = Policy(readable=("/r",), hidden=("/r/h", "/r/h/i"))
+    directory = Found(Sort.DIRECTORY)
+    told = _told(policy, hidden={"/r/h": directory, "/r/h/i": directory})
+    assert "--tmpfs /r/h --remount-ro /r/h" in told
+    assert "/r/h/i" not in told

@@ -106,7 +106,8 @@ def _views(
         is_pinned = guard.guarding is Guarding.PINNED
         yield guard.path, _View.KEEP, _shared(guard.path) if is_pinned else _seen(guard.path)
     for path, found in hidden.items():
-        if not is_within(path, (*policy.readable, *policy.writable)):
+        around = [other for other in hidden if other != path]
+        if not is_within(path, (*policy.readable, *policy.writable)) or is_within(path, around):
             continue
         match found.sort:
             case Sort.ABSENT | Sort.LINK:
