@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from holdfast.nouns import RelativePath
+from holdfast.nouns import Id, RelativePath
 
 CONTENT_ID_BYTES = 32
 
@@ -47,3 +47,46 @@ class Change:
 
     def __post_init__(self) -> None:
         assert self.before != self.after, f"nothing changes at {self.path}"
+
+
+class Lack(StrEnum):
+    """Why a path is not covered by a checkpoint; nothing of ours ever touches such a path."""
+
+    UNREADABLE = "unreadable"  # this user may not read it
+    CHANGING = "changing"  # it was written to faster than it could be read
+    SPECIAL = "special"  # a fifo, a socket or a device has no content to keep
+    MOUNTED = "mounted"  # another file system begins there
+    TOO_DEEP = "too_deep"  # no path that the system takes reaches what is below it
+    POLICY = "policy"  # the person said to leave it out
+
+
+@dataclass(frozen=True, slots=True)
+class Uncovered:
+    """One path that a checkpoint does not cover, with all that is below it."""
+
+    path: RelativePath
+    lack: Lack
+
+
+class Occasion(StrEnum):
+    """What a checkpoint was made for."""
+
+    AUTO = "auto"
+    MANUAL = "manual"
+    PUBLISH = "publish"
+    PRE_RESTORE = "pre_restore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A whole tree at one moment, kept; `files`, `size` and `uncovered` count what is in it."""
+
+    id: Id
+    at_ms: int
+    occasion: Occasion
+    message: str
+    place: str
+    tree: bytes
+    files: int
+    size: int
+    uncovered: int

@@ -1,0 +1,107 @@
+"""How one object is written in a segment, and when its bytes are believed.
+
+    mark 8 | crc 4 | sort 1 | codec 1 | 0 0 | raw length 8 | stored length 8 | name 32 | bytes
+
+The mark is drawn by chance for each segment and stands in its head, so nobody can put into a file
+of the project what looks like a record of ours. The checksum covers all that follows it: after a
+tear, a reader looks for the mark and believes what agrees with its checksum. The name is the hash
+of the bytes as they were before they were compressed, and is checked whenever they are read.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from enum import IntEnum
+from struct import Struct
+
+from blake3 import blake3
+
+MARK_BYTES = 8
+HEAD_BYTES = 64
+SEGMENT_HEAD_BYTES = 16
+_SEGMENT_MAGIC = b"HFSEG\0\0\1"  # the last byte is the version of the format
+_HEAD = Struct("<8sIBBxxQQ32s")
+_CHECKED_FROM = 12
+assert _HEAD.size == HEAD_BYTES
+
+
+class ObjectSort(IntEnum):
+    """What an object is; each sort is hashed in a context of its own."""
+
+    BLOB = 1
+    PIECES = 2
+    TREE = 3
+    CHECKPOINT = 4
+
+
+class Codec(IntEnum):
+    """How the bytes of an object are stored."""
+
+    RAW = 0
+    ZSTD = 1
+
+
+_CONTEXT = {sort: f"holdfast workbench 2026 {sort.name.lower()}" for sort in ObjectSort}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands before the bytes of an object."""
+
+    sort: ObjectSort
+    codec: Codec
+    raw_bytes: int
+    stored_bytes: int
+    name: bytes
+    crc: int
+
+
+def name_of(sort: ObjectSort, data: bytes) -> bytes:
+    """The name of an object: the same for the same bytes, and for no others of any sort."""
+    if sort is ObjectSort.BLOB:
+        return blake3(data).digest()
+    return blake3(data, derive_key_context=_CONTEXT[sort]).digest()
+
+
+def segment_head(mark: bytes) -> bytes:
+    """What a segment begins with."""
+    assert len(mark) == MARK_BYTES
+    return _SEGMENT_MAGIC + mark
+
+
+def read_segment_head(data: bytes) -> bytes | None:
+    """The mark of a segment; None when this is not the head of one that we can read."""
+    if len(data) < SEGMENT_HEAD_BYTES or not data.startswith(_SEGMENT_MAGIC):
+        return None
+    return data[len(_SEGMENT_MAGIC) : SEGMENT_HEAD_BYTES]
+
+
+def write_head(
+    mark: bytes, sort: ObjectSort, codec: Codec, *, name: bytes, raw_bytes: int, stored: bytes
+) -> bytes:
+    """What stands before `stored` in a segment."""
+    unchecked = _HEAD.pack(mark, 0, sort, codec, raw_bytes, len(stored), name)
+    crc = zlib.crc32(stored, zlib.crc32(unchecked[_CHECKED_FROM:]))
+    return unchecked[:MARK_BYTES] + crc.to_bytes(4, "little") + unchecked[_CHECKED_FROM:]
+
+
+def read_head(data: bytes, mark: bytes) -> Head | None:
+    """Read the head of a record; None when none of this segment can begin so."""
+    if len(data) < HEAD_BYTES or not data.startswith(mark):
+        return None
+    _, crc, sort, codec, raw_bytes, stored_bytes, name = _HEAD.unpack_from(data)
+    if sort not in _SORTS or codec not in _CODECS:
+        return None
+    return Head(ObjectSort(sort), Codec(codec), raw_bytes, stored_bytes, name, crc)
+
+
+def is_intact(head_bytes: bytes, head: Head, stored: bytes) -> bool:
+    """Whether the bytes after a head are the ones that were written with it."""
+    if len(stored) != head.stored_bytes:
+        return False
+    return zlib.crc32(stored, zlib.crc32(head_bytes[_CHECKED_FROM:HEAD_BYTES])) == head.crc
+
+
+_SORTS = frozenset(ObjectSort)
+_CODECS = frozenset(Codec)

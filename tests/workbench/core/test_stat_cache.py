@@ -1,0 +1,70 @@
+"""A file is read again when it may have changed, and only then."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.workbench.core.stat_cache import (
+    BLANK,
+    LINE_BYTES,
+    RACY_COARSE_NS,
+    RACY_NS,
+    decode_sight,
+    encode_sight,
+    is_racy,
+    line_of,
+)
+
+NOW = 1_700_000_000_123_456_789
+WHOLE = 1_700_000_000_000_000_000
+
+
+@dataclass(frozen=True)
+class Seen:
+    st_mode: int = 0o100644
+    st_ino: int = 2
+    st_dev: int = 3
+    st_size: int = 4
+    st_mtime_ns: int = 5
+    st_ctime_ns: int = 6
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(Seen)])
+def test_any_difference_shows(field: str) -> None:
+    assert line_of(replace(Seen(), **{field: 99})) != line_of(Seen())
+
+
+def test_a_line_of_a_real_file_is_never_blank() -> None:
+    line = line_of(os.stat("/"))
+
+    assert len(line) == LINE_BYTES
+    assert line != BLANK
+
+
+@pytest.mark.parametrize(
+    ("changed_ns", "looked_ns", "expected"),
+    [
+        (NOW, NOW, True),
+        (NOW - RACY_NS, NOW, True),
+        (NOW - RACY_NS - 1, NOW, False),
+        (NOW + 1_000, NOW, True),  # the clock was set back
+        (WHOLE, WHOLE + RACY_COARSE_NS, True),
+        (WHOLE, WHOLE + RACY_COARSE_NS + 1, False),
+    ],
+)
+def test_racy(changed_ns: int, looked_ns: int, expected: bool) -> None:
+    assert is_racy(changed_ns, looked_ns=looked_ns) is expected
+
+
+@given(
+    st.dictionaries(
+        st.binary(min_size=1, max_size=255), st.binary(min_size=LINE_BYTES, max_size=LINE_BYTES)
+    )
+)
+def test_a_sight_is_read_back(lines: dict[bytes, bytes]) -> None:
+    assert decode_sight(encode_sight(sorted(lines.items()))) == lines
