@@ -1,0 +1,135 @@
+"""The real Codex works in a draft, as it would anywhere, and what is Published stays as it is."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from holdfast.codex.wire.generated import CommandExecutionThreadItem
+from holdfast.confine import PlaceSpec, create, end
+from holdfast.confine.failures import PlaceUnavailable
+from holdfast.exec import operating
+from holdfast.rpc import connect_websocket
+from tests.confine.workshop import fingerprint
+from tests.exec.server.talking import Served, served, talking
+from tests.journeys.stage import linux_only, staged
+from tests.parts.codex_binary import codex_binary
+from tests.parts.model_acts import Say, add_file, run
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A project, a draft of it whose place is held, and the state of the server."""
+
+    base: Path
+
+    @property
+    def project(self) -> Path:
+        return self.base / "project"
+
+    @property
+    def upper(self) -> Path:
+        return self.base / "draft" / "upper"
+
+    @property
+    def state(self) -> Path:
+        return self.base / "state"
+
+
+@pytest.fixture
+def draft() -> Iterator[Draft]:
+    """Not below /tmp: what Codex shuts in may write there, wherever it runs."""
+    with tempfile.TemporaryDirectory(dir="/var/lib", prefix="holdfast-test-") as made:
+        drafted = Draft(Path(made).resolve())
+        drafted.project.mkdir()
+        drafted.state.mkdir(mode=0o700)
+        (drafted.project / "old").write_text("published")
+        before = fingerprint(drafted.project)
+        spec = PlaceSpec(
+            directory=str(drafted.base / "draft"),
+            project=str(drafted.project),
+            hidden=(str(drafted.state),),
+        )
+        try:
+            create(spec).close()
+        except PlaceUnavailable as unavailable:
+            pytest.skip(f"no place can be made here: {unavailable}")
+        try:
+            yield drafted
+            assert fingerprint(drafted.project) == before
+        finally:
+            end(spec.directory)
+
+
+async def bound(server: Served, draft: Draft) -> str:
+    """A token for the place, which only an operator can make."""
+    token = (draft.state / "token").read_text().strip()
+    async with operating(lambda: connect_websocket(server.url, token=token)) as operator:
+        return await operator.bind_place(str(draft.base / "draft"))
+
+
+def guarded(draft: Draft) -> tuple[Path, str, str]:
+    return draft.state, "--token-file", str(draft.state / "token")
+
+
+@pytest.mark.promise("X12")
+async def test_codex_with_a_bound_token_works_in_the_draft(draft: Draft) -> None:
+    script = [
+        [run("cat old; echo draft >new; rm old; id -u")],
+        [add_file("patched.txt", "patched")],
+        [Say("Done.")],
+    ]
+    async with served(*guarded(draft)) as server, staged(draft.base, script) as stage:
+        token = await bound(server, draft)
+        (Path(stage.env["CODEX_HOME"]) / "environments.toml").write_text(
+            f'default = "ours"\n[[environments]]\nid = "ours"\nurl = "{server.url}"\n'
+            f'auth_bearer_token = "{token}"\n'
+        )
+        async with stage.connect() as codex:
+            thread = await codex.start_thread(cwd=draft.project)
+            answer = await thread.ask("go")
+
+    (item,) = (each for each in answer.items if isinstance(each, CommandExecutionThreadItem))
+    assert (item.exit_code, item.aggregated_output) == (0, "published1000\n")
+    assert (draft.upper / "new").read_text() == "draft\n"
+    assert (draft.upper / "patched.txt").read_text() == "patched\n"
+    assert (draft.upper / "old").is_char_device()  # that it was removed
+
+
+async def test_the_sandbox_of_codex_works_inside_a_place(draft: Draft) -> None:
+    """Codex shuts its commands in by itself when it runs in there; that nests."""
+    home = draft.base / "codex"
+    home.mkdir()
+    script = "echo draft >new; echo x >../outside; mkdir .codex; cat old"
+    argv = [str(codex_binary()), "sandbox", "-c", 'sandbox_mode="workspace-write"', "--"]
+    async with served(*guarded(draft)) as server:
+        token = await bound(server, draft)
+        async with talking(server.url, token=token) as talk:
+            await talk.introduce()
+            env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "CODEX_HOME": str(home)}
+            status, said = await talk.run(
+                "p", *argv, "sh", "-c", script, cwd=draft.project.as_uri(), env=env
+            )
+    shutil.rmtree(home)
+
+    assert (status, said.decode()[-9:]) == (0, "published")
+    assert b"Read-only file system" in said
+    assert (draft.upper / "new").read_text() == "draft\n"
+    assert not (draft.base / "outside").exists()
+
+
+async def test_a_token_of_a_place_outlives_the_server_and_not_its_end(draft: Draft) -> None:
+    async with served(*guarded(draft), leave=True) as server:
+        token = await bound(server, draft)
+    async with served(*guarded(draft)) as server:
+        async with talking(server.url, token=token) as talk:
+            await talk.introduce()
+            status, said = await talk.run("p", "cat", "old", cwd=draft.project.as_uri())
+    assert (status, said) == (0, b"published")
