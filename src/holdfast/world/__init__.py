@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         system_processes,
     )
     from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
-    from holdfast.world.replace import replace_file
+    from holdfast.world.replace import replace_file, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.writer_loop import WriterThread
 
@@ -79,6 +79,7 @@ __all__ = [
     "signal_exactly",
     "system_process",
     "system_processes",
+    "write_all",
 ]
 
 _HOME = {
@@ -120,6 +121,7 @@ _HOME = {
     "signal_exactly": "processes",
     "system_process": "processes",
     "system_processes": "processes",
+    "write_all": "replace",
 }
 
 

@@ -1,4 +1,4 @@
-"""How a directory is written as an object: one row for each name, sorted, in one spelling only.
+"""How a directory is written as an object: a row for each name, in one spelling only.
 
     form 1 | rows; a row:
     name length 2 | sort 1 | mode 2 | size 8 | mtime 8 | detail length 4 | xattrs length 4 |
