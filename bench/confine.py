@@ -23,6 +23,7 @@ from statistics import median
 from time import perf_counter
 
 from alternating import on_one_core
+from confined_starts import plane_rows
 from sandboxes import sandbox_rows
 
 from holdfast.confine import PlaceSpec, create, end
@@ -89,7 +90,7 @@ def place_rows() -> Iterator[Row]:
     yield _row("a start in a place", joined, over=plain, most=START_MOST)
 
 
-MEASURES: list[Callable[[], Iterator[Row]]] = [place_rows, sandbox_rows]
+MEASURES: list[Callable[[], Iterator[Row]]] = [place_rows, sandbox_rows, plane_rows]
 
 
 def _row(

@@ -73,7 +73,7 @@ def prepared(order: Order, asked: StartAsked, place: Place, own: Server, state: 
 
     Raises StartFailed for a program or a directory that is not there, and what `shut_in` does.
     """
-    confined = confinement(asked.sandbox, surroundings(place.files, own))
+    confined = _confinement(asked.sandbox, place.files, own)
     if confined is None and place.holder is None:
         return Launch(order)
     _refuse_missing(place.files, order)
@@ -88,7 +88,7 @@ def prepared(order: Order, asked: StartAsked, place: Place, own: Server, state: 
 
 def gated(files: Rooted, sandbox: Mapping[str, object] | None, own: Server) -> FilesOfPlace:
     """The files of a place as far as a request for a sandbox lets anyone reach them."""
-    confined = None if sandbox is None else confinement(sandbox, surroundings(files, own))
+    confined = _confinement(sandbox, files, own)
     if confined is None:
         return files
     policy = confined.policy
@@ -108,6 +108,12 @@ def gated(files: Rooted, sandbox: Mapping[str, object] | None, own: Server) -> F
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     return Gated(files, gate)
+
+
+def _confinement(
+    sandbox: Mapping[str, object] | None, files: Rooted, own: Server
+) -> Confinement | None:
+    return None if sandbox is None else confinement(sandbox, surroundings(files, own))
 
 
 def surroundings(files: Rooted, own: Server) -> Surroundings:
