@@ -101,6 +101,27 @@ def test_every_end_has_the_status_that_a_shell_gives_it(
     assert shut("--", *words, home=home, cwd=project).returncode == status
 
 
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["nosuch"], 127, "no program nosuch is found inside"),
+        (["./nosuch"], 127, "no program ./nosuch is found inside"),
+        (["cd", "/"], 127, "no program cd is found inside"),
+        (["./here"], 126, "./here cannot be run"),
+        (["/etc"], 126, "/etc cannot be run"),
+        (["echo", "a  b", "$x"], 0, ""),
+    ],
+)
+def test_a_program_that_is_not_there_is_named(
+    words: list[str], status: int, said: str, home: Path, project: Path
+) -> None:
+    done = shut("--", *words, home=home, cwd=project, PATH="/nowhere:/usr/bin:/bin")
+
+    assert done.returncode == status
+    assert done.stdout == (b"" if status else b"a  b $x\n")
+    assert done.stderr.decode().splitlines()[:1] == ([f"sandbox: {said}"] if said else [])
+
+
 class _Page(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_response(200)

@@ -38,6 +38,20 @@ from holdfast.confine.sandbox import Shut, shut_in
 from holdfast.confine.threshold import Threshold, command_of
 
 _SYSTEM: Final = "/usr/bin:/bin"
+_SHELL: Final = "/bin/sh"
+# Inside, because only there it is known what is seen; $0 is how a session is made, or nothing.
+_FOUND: Final = """
+say() { printf 'sandbox: %s\\n' "$1" >&2; exit "$2"; }
+found=$1
+case $1 in */*) ;; *)
+    IFS=:
+    for each in $PATH; do found=$each/$1; [ -f "$found" ] && [ -x "$found" ] && break; done
+    unset IFS ;;
+esac
+[ -e "$found" ] || say "no program $1 is found inside" 127
+[ -f "$found" ] && [ -x "$found" ] || say "$1 cannot be run" 126
+exec $0 "$@"
+"""
 
 
 def sandbox(request: Request, settings: Settings) -> Outcome:
@@ -62,16 +76,16 @@ def sandbox(request: Request, settings: Settings) -> Outcome:
 def _entry(order: Order, streams: Streams) -> Entry:
     """The command as it would start plainly, as the first of a group of its own."""
     variables = environment() | (PROXIED if order.hosts else {})
-    argv = [*_leading(streams.has_terminal), *order.argv]
+    argv = [_SHELL, "-c", _FOUND, _leading(streams.has_terminal), *order.argv]
     return Entry(argv, variables, order.cwd, argv[0], streams.files)
 
 
-def _leading(has_terminal: bool) -> list[str]:
+def _leading(has_terminal: bool) -> str:
     """What makes a command hear the signals of its terminal, and the shell around it not."""
     program = shutil.which("setsid", path=_SYSTEM)
     if program is None:
-        return []
-    return [program, "--ctty"] if has_terminal else [program]
+        return ""
+    return f"{program} --ctty" if has_terminal else program
 
 
 def _stay(shut: Shut, streams: Streams, proxy: Proxy | None) -> int:
