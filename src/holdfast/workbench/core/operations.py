@@ -1,0 +1,102 @@
+"""Lay out what a transaction does to the project: which operations, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.model import Change, Entry, Sort
+
+_ENTERABLE = 0o300  # what its owner needs to make and remove names in a directory
+_OPEN = 0o700
+
+
+class Verb(StrEnum):
+    """One atomic thing that is done to one path."""
+
+    SWAP = "swap"  # the staged entry and the one at the path change places
+    PUT = "put"  # the staged entry goes where nothing is
+    TAKE = "take"  # the entry at the path goes into the stage
+    REMOVE_DIRECTORY = "remove_directory"  # only if it is empty: the system sees to that
+    ADJUST = "adjust"  # a directory stays, and its mode or attributes change
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One step of a transaction, with all that undoing it needs to know.
+
+    Each has a slot of its own in the stage. What is in it, and what is at the path, tell at any
+    time whether the operation was carried out: nobody has to write down how far they came.
+    """
+
+    verb: Verb
+    path: RelativePath
+    before: Entry | None
+    after: Entry | None
+    slot: int
+
+    @property
+    def stages(self) -> bool:
+        """Whether its slot must hold the new entry before anything begins."""
+        return self.verb in {Verb.SWAP, Verb.PUT}
+
+
+def lay_out(changes: Iterable[Change], *, can_exchange: bool = True) -> tuple[Operation, ...]:
+    """The operations that make these changes, so ordered that each finds what it needs.
+
+    Without an exchange of names in one step, a changed file is taken away and the new one put in
+    its place: for a moment there is none, but whatever a person saved just then is never lost.
+    """
+    changes = sorted(changes, key=lambda change: change.path)
+    assert len({change.path for change in changes}) == len(changes), "one change for each path"
+    steps = [step for change in changes for step in _steps(change, can_exchange)]
+    return tuple(replace(step, slot=slot) for slot, step in enumerate(_ordered(steps)))
+
+
+def _steps(change: Change, can_exchange: bool) -> Iterator[Operation]:
+    before, after = change.before, change.after
+    specials = [one for one in (before, after) if one and one.sort is Sort.SPECIAL]
+    assert not specials, f"{change.path} is nothing that can be stored"
+    if before and after and before.is_directory and after.is_directory:
+        yield Operation(Verb.ADJUST, change.path, before, after, 0)
+        return
+    plain = before and after and not before.is_directory and not after.is_directory
+    if plain and can_exchange:
+        yield Operation(Verb.SWAP, change.path, before, after, 0)
+        return
+    if before:
+        verb = Verb.REMOVE_DIRECTORY if before.is_directory else Verb.TAKE
+        yield Operation(verb, change.path, before, None, 0)
+    if after:
+        made = _open(after)
+        yield Operation(Verb.PUT, change.path, None, made, 0)
+        if made != after:
+            yield Operation(Verb.ADJUST, change.path, made, after, 0)
+
+
+def _open(entry: Entry) -> Entry:
+    """A directory is closed to its owner only when all that belongs into it is there."""
+    return replace(entry, mode=entry.mode | _OPEN) if entry.is_directory else entry
+
+
+def _ordered(steps: list[Operation]) -> list[Operation]:
+    """What opens directories, then what removes, from below; then what puts, from above."""
+    first = [step for step in steps if step.verb is Verb.ADJUST and _opens(step)]
+    last = [step for step in steps if step.verb is Verb.ADJUST and not _opens(step)]
+    of = {verb: [step for step in steps if step.verb is verb] for verb in Verb}
+    return [
+        *first,
+        *of[Verb.SWAP],
+        *of[Verb.TAKE],
+        *reversed(of[Verb.REMOVE_DIRECTORY]),
+        *of[Verb.PUT],
+        *reversed(last),
+    ]
+
+
+def _opens(step: Operation) -> bool:
+    assert step.before and step.after
+    opened = step.after.mode & _ENTERABLE == _ENTERABLE
+    return opened and step.before.mode & _ENTERABLE != _ENTERABLE

@@ -1,0 +1,239 @@
+"""Carry a transaction out, or undo it, one act at a time: publish, restore and batches.
+
+    stage ──▶ prepared ──every operation──▶ committed ──▶ rescue, tell, clean up
+                 │                                              ▲
+                 └── conflict, failure or kill ──▶ undone ──────┘
+
+The marker on disk knows these three states and nothing of how far one came. Nothing here touches
+a disk: `publish` and `recover` yield what must be done and are sent what came of it. Whoever
+carries the acts out may be killed before and after each of them, and runs `recover` next time.
+An act that fails ends the run: close it, read the marker again, and run `recover`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.core.operations import Operation, Verb
+from holdfast.workbench.core.undoing import Deed, Sight, is_unknown, next_deed
+
+_STEPS_MAX: Final = 16  # each needs a person who saves between two system calls
+
+
+class State(StrEnum):
+    """How far the transaction of a marker has come."""
+
+    PREPARED = "prepared"  # all is staged; some operations may have been carried out
+    COMMITTED = "committed"  # all of them were: only tidying is left
+    UNDONE = "undone"  # none of them is in effect: only tidying is left
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What is on disk while there is a transaction to reconcile."""
+
+    key: str
+    state: State
+    operations: tuple[Operation, ...]
+
+
+class Way(StrEnum):
+    """Which way a transaction went."""
+
+    NOTHING = "nothing"  # there was none
+    FINISHED = "finished"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a transaction ended, and what of the person's was met on the way."""
+
+    way: Way
+    conflicts: tuple[RelativePath, ...] = ()  # why it was undone, if that is why
+    theirs: tuple[RelativePath, ...] = ()  # changed by somebody else meanwhile, and left so
+    rescued: tuple[RelativePath, ...] = ()  # of these, what was overwritten is in the store
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Write the new entry of an operation into its slot; it need not be durable yet."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Say what is at the path and in the slot, by content; answered with a `Sight`."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Take one atomic step; answered with whether it was possible."""
+
+    deed: Deed
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Make durable whatever was done before, files and names alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Replace the marker, durably and in one step; without a state, remove it."""
+
+    state: State | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rescue:
+    """Keep what is in the slot of an operation in the store, durably."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Write the outcome down, durably; after a kill it may be asked again."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class DropStage:
+    """Remove the stage and all that is in it, if it is there."""
+
+
+Act = Stage | Look | Do | Sync | Mark | Rescue | Tell | DropStage
+Answer = Sight | bool | None
+Run = Generator[Act, Answer, Outcome]
+
+
+def publish(operations: tuple[Operation, ...]) -> Run:
+    """Bring all operations into effect, or none: if the project is not as expected, undo all."""
+    yield DropStage()  # of one that died before it was marked
+    for operation in operations:
+        if operation.stages:
+            yield Stage(operation)
+    yield Sync()
+    conflicts = yield from _unexpected(operations)
+    if conflicts:
+        yield DropStage()
+        return Outcome(Way.UNDONE, conflicts=conflicts)
+    yield Mark(State.PREPARED)
+    for operation in operations:
+        if not (yield from _carry_out(operation)):
+            yield from _undo(operations)
+            return (yield from _settle(operations, State.UNDONE, (operation.path,)))
+    yield Sync()
+    yield Mark(State.COMMITTED)
+    return (yield from _settle(operations, State.COMMITTED))
+
+
+def recover(marker: Marker | None) -> Run:
+    """Finish or undo what somebody else began; safe to be killed, and to be run again."""
+    if marker is None:
+        yield DropStage()
+        return Outcome(Way.NOTHING)
+    if marker.state is State.COMMITTED:
+        return (yield from _settle(marker.operations, State.COMMITTED))
+    if marker.state is State.PREPARED:
+        yield from _undo(marker.operations)
+    return (yield from _settle(marker.operations, State.UNDONE))
+
+
+def _unexpected(
+    operations: tuple[Operation, ...],
+) -> Generator[Act, Answer, tuple[RelativePath, ...]]:
+    """Most conflicts are seen here, before anything was touched."""
+    first: dict[RelativePath, Operation] = {}
+    for operation in operations:
+        first.setdefault(operation.path, operation)
+    found: list[RelativePath] = []
+    for operation in first.values():
+        sight = yield from _look(operation)
+        if sight.at_path != operation.before:
+            found.append(operation.path)
+    return tuple(sorted(found))
+
+
+def _carry_out(operation: Operation) -> Generator[Act, Answer, bool]:
+    """Do it, then look at what came out: only that tells whether somebody was faster."""
+    if operation.verb is Verb.ADJUST:
+        sight = yield from _look(operation)
+        return sight.at_path == operation.before and (yield from _do(Deed.ADJUST, operation))
+    if not (yield from _do(_FORWARD[operation.verb], operation)):
+        return False
+    if operation.verb in {Verb.PUT, Verb.REMOVE_DIRECTORY}:
+        return True  # there was nothing that could have come out
+    sight = yield from _look(operation)
+    return sight.in_slot == operation.before
+
+
+_FORWARD: Final = {
+    Verb.SWAP: Deed.EXCHANGE,
+    Verb.PUT: Deed.PUT,
+    Verb.TAKE: Deed.TAKE,
+    Verb.REMOVE_DIRECTORY: Deed.REMOVE_DIRECTORY,
+}
+
+
+def _undo(operations: tuple[Operation, ...]) -> Generator[Act, Answer, None]:
+    for operation in reversed(operations):
+        yield from _undo_one(operation)
+    yield Sync()
+    yield Mark(State.UNDONE)
+
+
+def _undo_one(operation: Operation) -> Generator[Act, Answer, None]:
+    before: Sight | None = None
+    for _ in range(_STEPS_MAX):
+        sight = yield from _look(operation)
+        deed = next_deed(operation, sight)
+        if deed is None or sight == before:
+            return  # or it cannot be done: something of theirs is in the way, and stays
+        before = None if (yield from _do(deed, operation)) else sight
+
+
+def _settle(
+    operations: tuple[Operation, ...], state: State, conflicts: tuple[RelativePath, ...] = ()
+) -> Run:
+    """Keep what is only in the stage, tell, and tidy up; the transaction is over already."""
+    last = {operation.path: operation for operation in operations}
+    rescued: set[RelativePath] = set()
+    theirs: set[RelativePath] = set()
+    for operation in operations:
+        sight = yield from _look(operation)
+        if is_unknown(operation, sight):
+            yield Rescue(operation)
+            rescued.add(operation.path)
+        if state is State.COMMITTED and last[operation.path] is operation:
+            theirs |= {operation.path} if sight.at_path != operation.after else set()
+    if state is State.UNDONE:
+        theirs |= set((yield from _unexpected(operations)))
+    way = Way.FINISHED if state is State.COMMITTED else Way.UNDONE
+    outcome = Outcome(way, conflicts, tuple(sorted(theirs)), tuple(sorted(rescued)))
+    yield Tell(outcome)
+    yield DropStage()
+    yield Mark(None)
+    return outcome
+
+
+def _look(operation: Operation) -> Generator[Act, Answer, Sight]:
+    answer = yield Look(operation)
+    assert isinstance(answer, Sight)
+    return answer
+
+
+def _do(deed: Deed, operation: Operation) -> Generator[Act, Answer, bool]:
+    answer = yield Do(deed, operation)
+    assert isinstance(answer, bool)
+    return answer
