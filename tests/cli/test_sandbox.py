@@ -71,6 +71,7 @@ def test_what_is_named_can_be_changed_but_not_what_others_would_obey(
 def test_secrets_of_the_environment_and_of_the_home_are_not_inside(
     home: Path, project: Path
 ) -> None:
+    (home.parent / "secret").write_text("canary")
     done = shut(
         "--",
         "sh",
@@ -78,9 +79,9 @@ def test_secrets_of_the_environment_and_of_the_home_are_not_inside(
         f"env; cat {home.parent}/secret",
         home=home,
         cwd=project,
-        **{"API_TOKEN": "canary", "OTHER": "canary"},
+        API_TOKEN="canary",
+        OTHER="canary",
     )
-    (home.parent / "secret").write_text("canary")
 
     assert b"canary" not in done.stdout + done.stderr
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine.core.policy import Limits
+from holdfast.confine.entry import Entry, enter
 from holdfast.confine.groups import clean_groups, make_group
 
 LIMITS = Limits(processes=7, memory_bytes=64 << 20)
@@ -28,6 +29,23 @@ def test_a_group_has_its_limits_and_is_gone_afterwards() -> None:
     assert len(written) == len(group.limited)
     group.close()
     assert [directory.exists() for directory in group.directories] == [False] * len(group.doors)
+
+
+def test_who_enters_is_counted_in_all_of_them() -> None:
+    group = make_group(LIMITS)
+    if not group.limited:
+        group.close()
+        pytest.skip("no control group can be made on this machine by this user")
+    hears, tells = os.pipe()
+    child = enter(
+        Entry(["sh", "-c", "read line"], {}, "/", "/bin/sh", {hears: 0}, groups=group.doors)
+    )
+    os.close(hears)
+    members = [(path / "cgroup.procs").read_text().split() for path in group.directories]
+    os.close(tells)
+    os.waitpid(child, 0)
+    group.close()
+    assert members == [[str(child)]] * len(group.doors)
 
 
 def test_where_none_can_be_made_nothing_is_promised() -> None:

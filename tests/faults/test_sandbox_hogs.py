@@ -122,7 +122,6 @@ def test_a_hundred_gigabytes_of_output_wait_for_their_reader(here: Stage) -> Non
 
 @pytest.mark.parametrize("whom", ["outermost", "all"])
 def test_a_kill_leaves_nothing_after_the_next_cleaning(here: Stage, whom: str) -> None:
-    before = Path("/proc/self/mounts").read_text()
     entry = plain(["sh", "-c", "setsid sleep 1000 & sleep 1000"], here.workspace, PATH)
     shut = shut_in(entry, here.policy, state=here.state)
     pid = enter(_quiet(shut))
@@ -135,7 +134,7 @@ def test_a_kill_leaves_nothing_after_the_next_cleaning(here: Stage, whom: str) -
     shut.close()
     clean(here.state)
     assert sorted(path.name for path in here.workspace.iterdir()) == [".git", "file"]
-    assert Path("/proc/self/mounts").read_text() == before
+    assert str(here.workspace) not in Path("/proc/self/mounts").read_text()
     assert list((here.state / "placeholders").glob("*.needed")) == []
 
 

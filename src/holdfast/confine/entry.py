@@ -34,9 +34,10 @@ class Entry:
     """Everything that a process is given, and all that is taken from it, before it runs.
 
     `files` says which of our descriptors it gets under which number. `namespaces` are descriptors
-    in the order in which they are entered: the user's first. `groups` are descriptors of
-    `cgroup.procs` files. `limits` are (resource, most) pairs. `fence` and `filter` hold the process
-    back from paths and from system calls; `shields` are paths that it sees read-only.
+    in the order in which they are entered: the user's first. `groups` are descriptors of files
+    that take the number of who enters a control group. `limits` are (resource, most) pairs. `fence`
+    and `filter` hold the process back from paths and from system calls; `shields` are paths that it
+    sees read-only.
     """
 
     argv: Sequence[str]

@@ -21,6 +21,9 @@ from holdfast.confine.core.policy import Limits
 _PREFIX: Final = "holdfast-"
 _UNIFIED: Final = {"pids": "pids.max", "memory": "memory.max"}
 _SINGLE: Final = {"pids": "pids.max", "memory": "memory.limit_in_bytes"}
+# Who enters by the first is one thread that moves itself: nobody has to wait for that. By the
+# second the whole machine comes to a rest, for milliseconds. Not every hierarchy has the first.
+_DOORS: Final = ("tasks", "cgroup.procs")
 _MOUNTS: Final = Path("/proc/self/mounts")
 _OURS: Final = Path("/proc/self/cgroup")
 
@@ -58,11 +61,16 @@ def make_group(limits: Limits) -> Group:
             locks.append(_locked(directory))
             for controller, file in files.items():
                 (directory / file).write_text(str(wanted[controller]))
-            doors.append(os.open(directory / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
+            doors.append(_door(directory))
             limited.update(files)
             with suppress(OSError):  # otherwise the group would swap instead of ending
                 (directory / "memory.swap.max").write_text("0")
     return Group(frozenset(limited), tuple(doors), tuple(directories), tuple(locks))
+
+
+def _door(directory: Path) -> int:
+    name = next(name for name in _DOORS if (directory / name).exists())
+    return os.open(directory / name, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def clean_groups(parent: Path) -> None:
