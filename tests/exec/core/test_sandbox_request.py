@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from holdfast.confine import PROTECTED, Network, Policy
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.exec.core.sandbox_request import (
     Confinement,
     Surroundings,
     confinement,
-    may_use,
+    may_read,
+    may_write,
 )
 
+PROTECTED = (".git/hooks", ".envrc")
 HERE = Surroundings(
+    system=("/usr",),
+    protected=PROTECTED,
     shown=("/home/me", "/work"),
     temporary="/var/tmp/own",
     hidden=("/home/me/state",),
     exists=lambda path: "missing" not in path,
 )
-DEFAULT = Policy(hidden=HERE.hidden, environment=("*",))
+DEFAULT = Confinement(hidden=HERE.hidden, protected=PROTECTED)
 
 
 def entry(path: Any, access: str = "read", **more: Any) -> dict[str, Any]:
@@ -61,63 +65,57 @@ def test_what_is_not_to_be_shut_in_by_us(sandbox: dict[str, Any] | None) -> None
     assert confinement(sandbox, HERE) is None
 
 
-def policy(**more: Any) -> Policy:
-    return Policy(**{"hidden": HERE.hidden, "environment": ("*",), **more})
+def words(**more: Any) -> Confinement:
+    return replace(DEFAULT, **more)
 
 
 @pytest.mark.parametrize(
     ("sandbox", "expected"),
     [
-        (asked(), Confinement(DEFAULT)),
-        (asked(entry("minimal")), Confinement(DEFAULT)),
-        (asked(network="enabled"), Confinement(policy(network=Network.HOST))),
-        (asked(entry("root")), Confinement(policy(readable=HERE.shown), reads_all=True)),
-        (asked(entry("/opt/x")), Confinement(policy(readable=("/opt/x",)))),
+        (asked(), DEFAULT),
+        (asked(entry("minimal")), DEFAULT),
+        (asked(network="enabled"), words(has_network=True)),
+        (asked(entry("root")), words(readable=HERE.shown, reads_all=True)),
+        (asked(entry("/opt/x")), words(readable=("/opt/x",))),
         (
             asked(entry({"type": "path", "path": "file:///a%20b"})),
-            Confinement(policy(readable=("/a b",))),
+            words(readable=("/a b",)),
         ),
-        (asked(entry("/missing", missing_path_behavior="skip")), Confinement(DEFAULT)),
-        (asked(ROOTS), Confinement(policy(writable=("/work/p",)))),
+        (asked(entry("/missing", missing_path_behavior="skip")), DEFAULT),
+        (asked(ROOTS), words(writable=("/work/p",))),
         (
             asked(ROOTS, GIT),
-            Confinement(policy(writable=("/work/p",), protected=(*PROTECTED, ".git"))),
+            words(writable=("/work/p",), protected=(*PROTECTED, ".git")),
         ),
         (
             asked(ROOTS, entry("/work/p/docs")),
-            Confinement(policy(writable=("/work/p",), protected=(*PROTECTED, "docs"))),
+            words(writable=("/work/p",), protected=(*PROTECTED, "docs")),
         ),
         (
             asked(ROOTS, entry("/work/p/secret", "deny"), entry("/etc/x", "none")),
-            Confinement(
-                policy(
-                    writable=("/work/p",),
-                    hidden=("/work/p/secret", "/etc/x", "/home/me/state"),
-                )
+            words(
+                writable=("/work/p",),
+                hidden=("/work/p/secret", "/etc/x", "/home/me/state"),
             ),
         ),
         (
             asked(ROOTS, entry("slash_tmp", "write"), entry("tmpdir", "write")),
-            Confinement(
-                policy(
-                    writable=("/tmp", "/var/tmp/own", "/work/p"),
-                    unguarded=("/tmp", "/var/tmp/own"),
-                )
+            words(
+                writable=("/tmp", "/var/tmp/own", "/work/p"),
+                unguarded=("/tmp", "/var/tmp/own"),
             ),
         ),
         # The way to a root that lies in what may be written cannot be moved aside.
         (
             asked(ROOTS, entry("slash_tmp", "write"), workspaceRoots=["file:///tmp/a/b/c"]),
-            Confinement(
-                policy(
-                    writable=("/tmp", "/tmp/a", "/tmp/a/b", "/tmp/a/b/c"),
-                    unguarded=("/tmp", "/tmp/a", "/tmp/a/b"),
-                )
+            words(
+                writable=("/tmp", "/tmp/a", "/tmp/a/b", "/tmp/a/b/c"),
+                unguarded=("/tmp", "/tmp/a", "/tmp/a/b"),
             ),
         ),
         (
             asked(ROOTS, workspaceRoots=["file:///w", "file:///w/a/b"]),
-            Confinement(policy(writable=("/w", "/w/a", "/w/a/b"), unguarded=("/w/a",))),
+            words(writable=("/w", "/w/a", "/w/a/b"), unguarded=("/w/a",)),
         ),
     ],
 )
@@ -187,11 +185,8 @@ def test_which_files_may_be_used(path: str, reads: bool, writes: bool) -> None:
     sandbox = asked(ROOTS, entry("slash_tmp", "write"), entry("/work"), entry("/home/me"))
     confined = confinement(sandbox, HERE)
     assert confined is not None
-    assert may_use(confined, path, writes=False) == reads
-    assert may_use(confined, path, writes=True) == writes
+    assert (may_read(confined, path, HERE), may_write(confined, path)) == (reads, writes)
     everything = confinement(asked(entry("root")), HERE)
     assert everything is not None
-    assert may_use(everything, path, writes=False) == (
-        not path.startswith("/home/me/state/") and path != "/home/me/state"
-    )
-    assert not may_use(everything, path, writes=True)
+    assert may_read(everything, path, HERE) == (not f"{path}/".startswith("/home/me/state/"))
+    assert not may_write(everything, path)

@@ -1,4 +1,4 @@
-"""Read what a client asks a process to be shut in by, as Codex says it, as a policy of ours.
+"""Read what a client asks a process to be shut in by, as Codex says it, in words of ours.
 
 What has no counterpart is refused: a sandbox may be stricter than was asked for, and never less.
 Where a process may write is decided by the roots of the workspace alone; neither the directory that
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Literal
 
 import msgspec
 
-from holdfast.confine import PROTECTED, SYSTEM, Network, Policy, is_within
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.exec.core.file_uri import path_of
 from holdfast.exec.failures import RequestInvalid
@@ -80,21 +80,32 @@ class _Asked(msgspec.Struct, frozen=True, rename="camel"):
 class Surroundings:
     """What the words of a request mean here.
 
-    `shown` is what can be read where all can be; `temporary` is where our own temporary files are;
+    `system` is what everyone sees, `shown` what can be read where all can be; `protected` are names
+    that stay as they are in every workspace; `temporary` is where our own temporary files are;
     `hidden` is ours alone. `exists` says whether there is something at a path.
     """
 
+    system: tuple[str, ...]
     shown: tuple[str, ...]
+    protected: tuple[str, ...]
     temporary: str
     hidden: tuple[str, ...]
     exists: Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
-    """What a process may touch, and whether all may be read that is not hidden."""
+    """What a process may touch; `reads_all`, if all may be read that is not hidden.
 
-    policy: Policy
+    Below the writable paths that are not `unguarded`, `protected` names stay as they are.
+    """
+
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    unguarded: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+    has_network: bool = False
     reads_all: bool = False
 
 
@@ -109,30 +120,32 @@ def confinement(sandbox: Mapping[str, object] | None, here: Surroundings) -> Con
     permissions = asked.permissions
     if not isinstance(permissions, _Managed):
         return None
-    network = Network.NONE if permissions.network == "restricted" else Network.HOST
+    has_network = permissions.network == "enabled"
     if isinstance(permissions.file_system, _Unrestricted):
-        if network is Network.HOST:
+        if has_network:
             return None
         raise SandboxRequestUnfit(reason="all files and no network is not a sandbox of ours")
     roots = tuple(_plain(root) for root in asked.workspace_roots)
     reading = _Reading(roots, here)
     for entry in permissions.file_system.entries:
         reading.take(entry)
-    return reading.result(network)
+    return reading.result(has_network=has_network)
 
 
-def may_use(confined: Confinement, path: str, *, writes: bool) -> bool:
-    """Whether a file method may read or write at a path that has no links in it."""
-    policy = confined.policy
-    if is_within(path, policy.hidden):
-        return False
-    if not writes:
-        seen = (*policy.readable, *policy.writable, *SYSTEM)
-        return confined.reads_all or is_within(path, seen)
-    kept = [f"{root}/{name}" for root in policy.guarded for name in policy.protected]
+def may_read(confined: Confinement, path: str, here: Surroundings) -> bool:
+    """Whether a file method may read at a path that has no links in it."""
+    seen = (*confined.readable, *confined.writable, *here.system)
+    return not _is_in(path, confined.hidden) and (confined.reads_all or _is_in(path, seen))
+
+
+def may_write(confined: Confinement, path: str) -> bool:
+    """Whether a file method may write at a path that has no links in it."""
+    guarded = [root for root in confined.writable if root not in confined.unguarded]
+    kept = [f"{root}/{name}" for root in guarded for name in confined.protected]
     # Who replaces a directory replaces what is protected in it.
-    is_kept = any(is_within(path, (each,)) or is_within(each, (path,)) for each in kept)
-    return is_within(path, policy.writable) and path not in policy.writable and not is_kept
+    is_kept = _is_in(path, kept) or any(_is_in(each, [path]) for each in kept)
+    is_writable = _is_in(path, confined.writable) and path not in confined.writable
+    return is_writable and not is_kept and not _is_in(path, confined.hidden)
 
 
 class _Reading:
@@ -168,7 +181,7 @@ class _Reading:
                 case _:
                     self._denied.append(path)
 
-    def result(self, network: Network) -> Confinement:
+    def result(self, *, has_network: bool) -> Confinement:
         written = dict.fromkeys([*self._loose, *self._written])
         loose = {path for path in self._loose if path not in self._roots}
         # Else the way to a root could be moved aside, and another one be made in its place.
@@ -176,28 +189,27 @@ class _Reading:
             for around in tuple(written):
                 loose |= set(_between(around, path))
         guarded = [path for path in written if path not in loose]
-        protected = dict.fromkeys(PROTECTED)
+        protected = dict.fromkeys(self._here.protected)
         readable: dict[str, None] = {}
         for path in self._read:
-            above = [root for root in guarded if path != root and is_within(path, (root,))]
+            above = [root for root in guarded if path != root and _is_in(path, [root])]
             protected |= dict.fromkeys(path.removeprefix(f"{root}/") for root in above)
             if not above and path not in written:
                 readable[path] = None
         hidden = (*self._denied, *self._here.hidden)
         for path in (*readable, *written, *loose):
-            if is_within(path, self._denied):
+            if _is_in(path, self._denied):
                 raise SandboxRequestUnfit(reason=f"{path} lies in what must not be seen")
         shown = self._here.shown if self._reads_all else ()
-        policy = Policy(
+        return Confinement(
             readable=tuple(dict.fromkeys((*shown, *readable))),
             writable=tuple(sorted({*written, *loose})),
             unguarded=tuple(sorted(loose)),
             hidden=tuple(dict.fromkeys(hidden)),
             protected=tuple(protected),
-            network=network,
-            environment=("*",),
+            has_network=has_network,
+            reads_all=self._reads_all,
         )
-        return Confinement(policy, self._reads_all)
 
     def _took_whole(self, kind: str, access: str) -> bool:
         """Whether it was about all files at once, or about what everyone sees anyway."""
@@ -224,15 +236,19 @@ class _Reading:
 
     def _is_of_interest(self, path: str) -> bool:
         """Whether what may be missing is there, or would be guarded although it is not."""
-        return self._here.exists(path) or is_within(path, self._roots)
+        return self._here.exists(path) or _is_in(path, self._roots)
 
 
 def _between(around: str, path: str) -> Iterable[str]:
     """The directories on the way from one that contains a path to the path itself."""
-    if path == around or not is_within(path, (around,)):
+    if path == around or not _is_in(path, [around]):
         return ()
     parts = path.removeprefix(around.rstrip("/")).strip("/").split("/")[:-1]
     return [f"{around}/{'/'.join(parts[: n + 1])}" for n in range(len(parts))]
+
+
+def _is_in(path: str, roots: Iterable[str]) -> bool:
+    return any(PurePosixPath(path).is_relative_to(root) for root in roots)
 
 
 def _plain(path: str) -> str:

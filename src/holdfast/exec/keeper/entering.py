@@ -9,8 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.confine.core.fence import Fence
-from holdfast.confine.entry import Entry, enter
+from holdfast.confine import Entry, Fence, enter
 from holdfast.exec.keeper.protocol import (
     Malformed,
     Message,

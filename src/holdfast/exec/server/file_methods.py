@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from holdfast.confine import Rooted
-from holdfast.exec.place import Place
+from holdfast.exec.ports import Place
 from holdfast.exec.server.desk import Desk, Handlers
 from holdfast.exec.server.file_streams import FileStreams
 from holdfast.exec.server.files import Files

@@ -7,7 +7,7 @@ import os
 import pybase64
 
 from holdfast.exec.failures import FileMissing, RequestInvalid, RequestUnfit
-from holdfast.exec.place import Place
+from holdfast.exec.ports import Place
 from holdfast.exec.server.files import asked_path, encoded, naming, open_regular, write_all
 from holdfast.exec.server.model import (
     Block,

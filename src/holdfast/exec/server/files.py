@@ -12,7 +12,7 @@ import pybase64
 from holdfast.exec.core.file_errors import file_failure
 from holdfast.exec.core.file_uri import path_of, uri_of
 from holdfast.exec.failures import RequestUnfit
-from holdfast.exec.place import Place
+from holdfast.exec.ports import Place
 from holdfast.exec.server.model import (
     CreateDirectoryParams,
     DirectoryEntry,

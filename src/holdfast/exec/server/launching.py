@@ -10,16 +10,29 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from holdfast.confine import Entry, Gated, Place, Rooted, Strength, shut_in, strength_within
+from holdfast.confine import (
+    PROTECTED,
+    SYSTEM,
+    Entry,
+    Gated,
+    Network,
+    Place,
+    Policy,
+    Rooted,
+    Strength,
+    shut_in,
+    strength_within,
+)
 from holdfast.exec.core.sandbox_request import (
     Confinement,
     Surroundings,
     confinement,
-    may_use,
+    may_read,
+    may_write,
 )
 from holdfast.exec.failures import StartFailed
 from holdfast.exec.orders import Order, Terminal
-from holdfast.exec.place import Place as FilesOfPlace
+from holdfast.exec.ports import Place as FilesOfPlace
 from holdfast.exec.server.model import StartAsked
 from holdfast.exec.server.places import root_of
 
@@ -91,20 +104,18 @@ def gated(files: Rooted, sandbox: Mapping[str, object] | None, own: Server) -> F
     confined = _confinement(sandbox, files, own)
     if confined is None:
         return files
-    policy = confined.policy
-    settled = Confinement(
-        replace(
-            policy,
-            readable=_settled(files, policy.readable),
-            writable=_settled(files, policy.writable),
-            unguarded=_settled(files, policy.unguarded),
-            hidden=_settled(files, policy.hidden),
-        ),
-        confined.reads_all,
+    here = surroundings(files, own)
+    settled = replace(
+        confined,
+        readable=_settled(files, confined.readable),
+        writable=_settled(files, confined.writable),
+        unguarded=_settled(files, confined.unguarded),
+        hidden=_settled(files, confined.hidden),
     )
 
     def gate(path: bytes, writes: bool) -> None:
-        if not may_use(settled, os.fsdecode(path), writes=writes):
+        name = os.fsdecode(path)
+        if not (may_write(settled, name) if writes else may_read(settled, name, here)):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
     return Gated(files, gate)
@@ -127,6 +138,8 @@ def surroundings(files: Rooted, own: Server) -> Surroundings:
         return True
 
     return Surroundings(
+        system=SYSTEM,
+        protected=PROTECTED,
         shown=tuple(os.fsdecode(path) for path in _shown(files)),
         temporary=(own.environment.get("TMPDIR") or "/tmp").rstrip("/"),
         hidden=(str(own.state.resolve()),),
@@ -169,7 +182,7 @@ def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> 
     with ExitStack() as undo:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         root = undo.enter_context(root_of(place))
-        shut = shut_in(plain, confined.policy, state=state, root=root)
+        shut = shut_in(plain, _policy(confined), state=state, root=root)
         undo.callback(shut.close)
         carried = {source: target for source, target in shut.entry.files.items() if source >= 0}
         way = replace(shut.entry, files=carried)
@@ -183,6 +196,19 @@ def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> 
             is_led=is_led,
         )
         return Launch(told, shut.strength, undo.pop_all())
+
+
+def _policy(confined: Confinement) -> Policy:
+    """What it was started with was chosen by its client; only what looks secret is kept back."""
+    return Policy(
+        readable=confined.readable,
+        writable=confined.writable,
+        unguarded=confined.unguarded,
+        hidden=confined.hidden,
+        protected=confined.protected,
+        network=Network.HOST if confined.has_network else Network.NONE,
+        environment=("*",),
+    )
 
 
 def _settled(files: Rooted, paths: tuple[str, ...]) -> tuple[str, ...]:

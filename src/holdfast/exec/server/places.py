@@ -1,4 +1,4 @@
-"""Where sessions run: on this machine, or in the place that their token is bound to for ever."""
+"""Where sessions run: on this machine, or in the place that their token is bound to."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from holdfast.exec.core.file_uri import path_of, uri_of
 from holdfast.exec.failures import RequestUnfit
-from holdfast.exec.place import Place
+from holdfast.exec.ports import Place
 from holdfast.exec.server.files import (
     asked_path,
     make_directories,

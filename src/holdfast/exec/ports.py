@@ -1,4 +1,4 @@
-"""What can be done with the files of a place, whichever it is and whatever stands before them."""
+"""What can be done with the files of a place, whatever stands before them."""
 
 from __future__ import annotations
 
