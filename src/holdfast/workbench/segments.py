@@ -157,6 +157,14 @@ class Segments:
             raise self._damaged(name, location, "it is another object")
         return head.sort, data
 
+    def head(self, name: bytes, location: Location) -> Head:
+        """What stands before an object; its bytes are not looked at."""
+        file, mark = self._opened(location.segment)
+        head = read_head(file.read(HEAD_BYTES, at=location.offset), mark or bytes(MARK_BYTES))
+        if head is None or head.name != name:
+            raise self._damaged(name, location, "something else is there")
+        return head
+
     def scan(self, number: int, start: int) -> Generator[Found]:
         """Every intact record that begins at `start` or later; what is between them is skipped."""
         file, mark = self._opened(number)

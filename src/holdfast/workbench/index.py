@@ -1,0 +1,171 @@
+"""Where every object is, which checkpoints there are, and what was seen of each directory.
+
+All of it can be made anew from the segments, except the sights, without which the next checkpoint
+merely reads more. So a damaged index is set aside, and never a reason to lose anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.workbench.core.tree import Totals
+from holdfast.workbench.segments import Location
+from holdfast.world import Database, Disk, Schema, Transaction, Upgrade
+from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
+
+
+class Known(NamedTuple):
+    """What a directory was when it was last looked at."""
+
+    tree: bytes
+    totals: Totals
+    sight: bytes
+    is_racy: bool
+
+
+class Rows:
+    """The index within one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def find(self, name: bytes) -> Location | None:
+        """Where an object is; None if there is none of this name."""
+        row = self._transaction.execute(
+            "SELECT segment, offset, stored_bytes FROM objects WHERE name = ?", (name,)
+        ).fetchone()
+        return None if row is None else Location(*row)
+
+    def add_objects(self, objects: Mapping[bytes, Location]) -> None:
+        """Take note of where objects are; of two copies of one the first counts."""
+        self._transaction.execute_many(
+            "INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?)",
+            ((name, *location) for name, location in objects.items()),
+        )
+
+    def seen(self) -> dict[int, int]:
+        """How far each segment has been taken note of."""
+        return dict(self._transaction.execute("SELECT number, seen FROM segments").fetchall())
+
+    def note_seen(self, seen: Mapping[int, int]) -> None:
+        """Say how far segments have been taken note of."""
+        self._transaction.execute_many(
+            "INSERT OR REPLACE INTO segments VALUES (?, ?)", seen.items()
+        )
+
+    def forget_segment(self, number: int) -> None:
+        """Drop all that is known of a segment, and every sight, as it may rest on what is lost."""
+        self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
+        self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
+        self._transaction.execute("DELETE FROM sights")
+
+    def add_checkpoint(self, id: str, name: bytes) -> None:
+        """Take note of which object a checkpoint is."""
+        self._transaction.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", (id, name))
+
+    def checkpoints(self) -> list[tuple[str, bytes]]:
+        """The id and the object of every checkpoint, the newest first."""
+        return self._transaction.execute(
+            "SELECT id, name FROM checkpoints ORDER BY id DESC"
+        ).fetchall()
+
+    def known(self, place: str, directory: bytes) -> Known | None:
+        """What a directory of a place was; None if it was never looked at."""
+        row = self._transaction.execute(
+            "SELECT tree, files, size, uncovered, sight, is_racy FROM sights"
+            " WHERE place = ? AND directory = ?",
+            (place, directory),
+        ).fetchone()
+        if row is None:
+            return None
+        tree, files, size, uncovered, sight, is_racy = row
+        return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
+
+    def note_known(self, place: str, looked: Iterable[tuple[bytes, Known]]) -> None:
+        """Say what directories of a place are."""
+        self._transaction.execute_many(
+            "INSERT OR REPLACE INTO sights VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (place, directory, known.tree, *known.totals, known.sight, known.is_racy)
+                for directory, known in looked
+            ),
+        )
+
+    def forget_known(self, place: str, directory: bytes) -> None:
+        """Drop what is known of a directory of a place and of all below it."""
+        self._transaction.execute(
+            "DELETE FROM sights WHERE place = ? AND"
+            " (directory = ? OR (directory >= ? AND directory < ?))",
+            (place, directory, directory + b"/", directory + b"0"),  # 0 is what follows a slash
+        )
+
+    def racy(self, place: str) -> list[bytes]:
+        """The directories of a place that must be looked at again in any case."""
+        rows = self._transaction.execute(
+            "SELECT directory FROM sights WHERE place = ? AND is_racy", (place,)
+        )
+        return [row[0] for row in rows]
+
+
+class Index:
+    """The index of one store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, path: Path, disk: Disk) -> Index:
+        """Open or make the index; one that cannot be read is set aside, and made anew, empty."""
+        try:
+            return cls(Database.open(path, SCHEMA))
+        except (DatabaseDamaged, StoreForeign):
+            _set_aside(path, disk)
+            return cls(Database.open(path, SCHEMA))
+
+    @contextmanager
+    def reading(self) -> Generator[Rows]:
+        """Read one moment of it."""
+        with self._database.snapshot() as transaction:
+            yield Rows(transaction)
+
+    @contextmanager
+    def writing(self) -> Generator[Rows]:
+        """Change it, all or nothing."""
+        with self._database.transaction() as transaction:
+            yield Rows(transaction)
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._database.close()
+
+
+def _set_aside(path: Path, disk: Disk) -> None:
+    word = disk.fresh_word()
+    for ending in ("", "-wal", "-shm"):
+        old = path.with_name(path.name + ending)
+        try:
+            disk.rename(old, path.with_name(f"{path.name}{ending}.damaged-{word}"))
+        except DiskMissing:
+            assert ending, f"{path} cannot be damaged and missing"
+    disk.sync_directory(path.parent)
+
+
+def _create(transaction: Transaction) -> None:
+    transaction.execute(
+        "CREATE TABLE objects (name BLOB PRIMARY KEY, segment INTEGER NOT NULL,"
+        " offset INTEGER NOT NULL, stored_bytes INTEGER NOT NULL) WITHOUT ROWID"
+    )
+    transaction.execute("CREATE TABLE segments (number INTEGER PRIMARY KEY, seen INTEGER NOT NULL)")
+    transaction.execute("CREATE TABLE checkpoints (id TEXT PRIMARY KEY, name BLOB NOT NULL)")
+    transaction.execute(
+        "CREATE TABLE sights (place TEXT, directory BLOB, tree BLOB NOT NULL,"
+        " files INTEGER NOT NULL, size INTEGER NOT NULL, uncovered INTEGER NOT NULL,"
+        " sight BLOB NOT NULL, is_racy INTEGER NOT NULL, PRIMARY KEY (place, directory))"
+    )
+    transaction.execute("CREATE INDEX racy ON sights (place) WHERE is_racy")
+
+
+SCHEMA: Schema[Upgrade] = Schema("workbench index", 1, (_create,))

@@ -1,0 +1,86 @@
+"""The index finds what was noted, and a spoiled one is set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.workbench.core.tree import Totals
+from holdfast.workbench.index import Index, Known
+from holdfast.workbench.segments import Location
+from holdfast.world import SystemDisk
+
+NAME, OTHER = b"n" * 32, b"o" * 32
+KNOWN = Known(NAME, Totals(1, 2, 3), b"sight", is_racy=False)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    opened = Index.open(tmp_path / "wb.db", SystemDisk())
+    yield opened
+    opened.close()
+
+
+def test_objects_are_found_where_they_were_first(index: Index) -> None:
+    with index.writing() as rows:
+        rows.add_objects({NAME: Location(1, 16, 5)})
+        rows.add_objects({NAME: Location(2, 16, 5), OTHER: Location(2, 90, 7)})
+
+    with index.reading() as rows:
+        assert rows.find(NAME) == Location(1, 16, 5)
+        assert rows.find(OTHER) == Location(2, 90, 7)
+        assert rows.find(b"x" * 32) is None
+
+
+def test_checkpoints_come_the_newest_first(index: Index) -> None:
+    with index.writing() as rows:
+        rows.add_checkpoint("cp_1", NAME)
+        rows.add_checkpoint("cp_3", NAME)
+        rows.add_checkpoint("cp_2", OTHER)
+        assert rows.checkpoints() == [("cp_3", NAME), ("cp_2", OTHER), ("cp_1", NAME)]
+
+
+def test_a_lost_segment_takes_its_objects_and_every_sight_along(index: Index) -> None:
+    with index.writing() as rows:
+        rows.add_objects({NAME: Location(1, 16, 5), OTHER: Location(2, 16, 7)})
+        rows.note_seen({1: 80, 2: 90})
+        rows.note_known("place", [(b"", KNOWN)])
+        rows.forget_segment(1)
+
+        assert rows.find(NAME) is None
+        assert rows.find(OTHER) == Location(2, 16, 7)
+        assert rows.seen() == {2: 90}
+        assert rows.known("place", b"") is None
+
+
+def test_what_is_known_of_a_place_is_its_own(index: Index) -> None:
+    racy = KNOWN._replace(is_racy=True)
+    with index.writing() as rows:
+        rows.note_known("one", [(b"", KNOWN), (b"a", racy), (b"a/b", KNOWN), (b"a-", racy)])
+        rows.note_known("two", [(b"a", racy)])
+        rows.forget_known("one", b"a")
+
+        assert [rows.known("one", way) for way in (b"", b"a", b"a/b", b"a-")] == [
+            KNOWN,
+            None,
+            None,
+            racy,
+        ]
+        assert rows.racy("one") == [b"a-"]
+        assert rows.racy("two") == [b"a"]
+
+
+@pytest.mark.promise("W8")
+@pytest.mark.parametrize("damage", [b"no database at all", b"SQLite format 3\0" + b"\xff" * 5000])
+def test_what_cannot_be_read_is_set_aside_and_kept(damage: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "wb.db"
+    path.write_bytes(damage)
+
+    index = Index.open(path, SystemDisk())
+    with index.writing() as rows:
+        assert rows.seen() == {}
+    index.close()
+    aside = [file for file in tmp_path.iterdir() if ".damaged-" in file.name]
+    assert [file.read_bytes() for file in aside] == [damage]

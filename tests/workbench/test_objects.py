@@ -1,0 +1,97 @@
+"""An object is kept once, and comes back as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.workbench.core.record import ObjectSort
+from holdfast.workbench.core.tree import Node, NodeSort
+from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
+from holdfast.workbench.index import Index
+from holdfast.workbench.objects import Objects
+from holdfast.workbench.segments import Segments
+from holdfast.world import SystemDisk
+from holdfast.world.testing import SeededChance
+
+NODE = Node(b"a", NodeSort.LINK, 0o777, 0, 1, b"target")
+
+
+@pytest.fixture
+def segments(tmp_path: Path) -> Iterator[Segments]:
+    (tmp_path / "seg").mkdir()
+    opened = Segments(SystemDisk(), tmp_path / "seg", SeededChance(1))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    opened = Index.open(tmp_path / "wb.db", SystemDisk())
+    yield opened
+    opened.close()
+
+
+def test_the_same_bytes_are_kept_once(segments: Segments, index: Index) -> None:
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        name = objects.put(ObjectSort.BLOB, b"data")
+        objects.commit()
+    size = segments.size(1)
+    with index.writing() as rows:
+        again = Objects(segments, rows)
+        assert again.put(ObjectSort.BLOB, b"data") == name
+        assert again.put(ObjectSort.BLOB, b"more") == again.put(ObjectSort.BLOB, b"more")
+        again.commit()
+        assert again.get(name) == (ObjectSort.BLOB, b"data")
+
+    assert segments.size(1) == size + 64 + 4
+
+
+def test_pieces_make_one_content(segments: Segments, index: Index) -> None:
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        large = objects.put_pieces([b"one", b"two", b"one"])
+        small = objects.put(ObjectSort.BLOB, b"all at once")
+        objects.commit()
+    with index.reading() as rows:
+        objects = Objects(segments, rows)
+        assert list(objects.content(large)) == [b"one", b"two", b"one"]
+        assert list(objects.content(small)) == [b"all at once"]
+        assert objects.sort_of(large) is ObjectSort.PIECES
+
+
+def test_a_crafted_file_does_not_pass_for_a_list_of_pieces(
+    segments: Segments, index: Index
+) -> None:
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        large = objects.put_pieces([b"one", b"two"])
+        crafted = objects.get(large)[1]
+        name = objects.put(ObjectSort.BLOB, crafted)
+
+        assert list(objects.content(name)) == [crafted]
+        assert list(objects.content(large)) == [b"one", b"two"]
+
+
+def test_directories_come_back_or_say_what_is_wrong(segments: Segments, index: Index) -> None:
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        name = objects.put_tree([NODE])
+        assert objects.tree(name) == (NODE,)
+
+        unfit = objects.put(ObjectSort.TREE, b"\7")
+        with pytest.raises(ObjectDamaged, match="form") as damaged:
+            objects.tree(unfit)
+        assert damaged.value.object == unfit.hex()
+
+
+def test_what_is_not_there_is_named(segments: Segments, index: Index) -> None:
+    with index.reading() as rows:
+        objects = Objects(segments, rows)
+        for ask in (objects.get, objects.sort_of):
+            with pytest.raises(ObjectMissing) as missing:
+                ask(b"\1" * 32)
+            assert missing.value == ObjectMissing(object="01" * 32)
