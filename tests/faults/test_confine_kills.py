@@ -6,8 +6,8 @@ import os
 import random
 import signal
 import tempfile
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Generator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -126,6 +126,15 @@ async def shut_in(talk: Talk, scene: Scene, project: str, script: str = SCRIPT) 
     )
 
 
+@contextmanager
+def losing() -> Generator[None]:
+    """Whoever was killed is just being replaced, and cannot answer."""
+    try:
+        yield
+    except* (Refused, Failure, KeyError):
+        pass
+
+
 class Play:
     """Servers one after the other, each of which is killed or sees others be killed."""
 
@@ -163,7 +172,7 @@ async def play(scene: Scene, rounds: int, chance: random.Random) -> None:
         for _ in range(rounds):
             scene.hold()
             victim = chance.choice(("server", "keeper", "holder", "holder"))
-            with suppress(Refused, Failure, KeyError):  # who was killed is just being replaced
+            with losing():
                 async with play.talks() as (inside, outside):
                     await shut_in(inside, scene, "drafted")
                     await shut_in(outside, scene, "plain")
@@ -182,16 +191,18 @@ async def play(scene: Scene, rounds: int, chance: random.Random) -> None:
 async def settle(scene: Scene, play: Play) -> None:
     """After all that, both still work, and leave nothing."""
     scene.hold()
+    is_done = False
     for _ in range(_TRIES_MAX):
-        with suppress(Refused, Failure, KeyError):
+        with losing():
             async with play.talks() as talks:
                 for talk, project in zip(talks, ("drafted", "plain"), strict=True):
                     number = await shut_in(talk, scene, project, "exit 0")
                     await talk.closed((await talk.answer(number))["processId"])
+                is_done = True
+        if is_done:
             break
         await anyio.sleep(0.1)
-    else:
-        raise AssertionError("nothing works any more")
+    assert is_done, "nothing works any more"
     await until(lambda: not scene.left(), within=30)
     await until(lambda: not scene.stand_ins(), within=30)
 

@@ -76,7 +76,7 @@ def resume_websocket(
 ) -> WebSocketServer:
     """Accept, on the same terms, whoever comes to a socket that listens already."""
     limits = limits or ServerLimits()
-    known = {} if guests is None else guests
+    known: Mapping[bytes, str] = {} if guests is None else guests
     listener.setblocking(False)
     if listener.family == socket.AF_UNIX:
         path = listener.getsockname()
