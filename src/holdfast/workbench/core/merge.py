@@ -1,0 +1,79 @@
+"""Merge two changes of one text, line by line, where they do not touch each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.workbench.core.lines import matches, split_lines
+
+MERGE_BYTES_MAX: Final = 8 << 20  # nobody reads more than that to check a merge
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What both changes make of the text together."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Lines that both changed, each in their own way; of the base, counted from 1."""
+
+    line: int
+    base: tuple[bytes, ...]
+    theirs: tuple[bytes, ...]
+    ours: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clashes:
+    """Why there is no merge; nobody chooses for the person."""
+
+    places: tuple[Clash, ...]
+
+
+def is_text(content: bytes) -> bool:
+    """Whether lines mean anything in it: there is no NUL, and not too much of it."""
+    return len(content) <= MERGE_BYTES_MAX and b"\0" not in content
+
+
+def merge(base: bytes, theirs: bytes, ours: bytes) -> Merged | Clashes:
+    """Both changes in one text; lines that both changed, or that touch, clash."""
+    lines, their_lines, our_lines = map(split_lines, (base, theirs, ours))
+    in_theirs = _places(lines, their_lines)
+    in_ours = _places(lines, our_lines)
+    merged: list[bytes] = []
+    clashes: list[Clash] = []
+    here = there = where = 0
+    for line in [*(line for line in in_theirs if line in in_ours), len(lines)]:
+        their_end = in_theirs.get(line, len(their_lines))
+        our_end = in_ours.get(line, len(our_lines))
+        clash = Clash(
+            here + 1,
+            tuple(lines[here:line]),
+            tuple(their_lines[there:their_end]),
+            tuple(our_lines[where:our_end]),
+        )
+        chosen = _chosen(clash)
+        if chosen is None:
+            clashes.append(clash)
+        merged += [*(chosen or ()), *lines[line : line + 1]]
+        here, there, where = line + 1, their_end + 1, our_end + 1
+    return Clashes(tuple(clashes)) if clashes else Merged(b"".join(merged))
+
+
+def _places(base: list[bytes], side: list[bytes]) -> dict[int, int]:
+    """For each line of the base that a side kept, where it is now."""
+    return {
+        match.before + offset: match.after + offset
+        for match in matches(base, side)
+        for offset in range(match.count)
+    }
+
+
+def _chosen(stretch: Clash) -> tuple[bytes, ...] | None:
+    if stretch.ours in (stretch.theirs, stretch.base):
+        return stretch.theirs
+    return stretch.ours if stretch.theirs == stretch.base else None
