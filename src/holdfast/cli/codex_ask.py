@@ -166,7 +166,7 @@ def _outcome(attendance: Attendance, request: Request) -> Outcome:
         failure = TurnFailed(reason=f"it ended as {result.status} and did not say why")
     if failure is not None:
         failure.about(Ids(session_id=result.thread, runner_type="codex")).stamped(time.time())
-    status = _STATUSES.get(result.status, 1)
+    status = 0 if failure is not None else _STATUSES[result.status]  # a failure has its own
     if attendance.signal is not None:
         status = 128 + attendance.signal
     if request.is_json:
