@@ -19,6 +19,17 @@ from tests.parts.ordinary_user import (
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces")
 
+CREATE = """
+import sys
+from holdfast.confine import PlaceSpec, create, end
+from holdfast.confine.failures import ForeignOwners
+base = sys.argv[1]
+try:
+    create(PlaceSpec(directory=f"{base}/draft", project=f"{base}/project")).close()
+except ForeignOwners as foreign:
+    print(foreign.code, foreign.example)
+end(f"{base}/draft")
+"""
 LOOK = "import sys; from holdfast.confine.ownership import *; print(foreign_owner(sys.argv[1]))"
 
 
@@ -58,3 +69,24 @@ def test_a_user_or_a_group_that_is_nobody_inside_is_foreign(
 
         assert said == f"{file if is_foreign else None}\n"
         assert foreign_owner(directory) is None, "root maps everyone"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_who_would_make_a_place_over_files_of_others_is_told_to_copy() -> None:
+    with ordinary_directory() as directory:
+        project = directory / "project"
+        project.mkdir()
+        os.chown(project, UID, GID)
+        (project / "root").touch()
+
+        done = as_ordinary_user(sys.executable, "-c", CREATE, directory)
+
+        assert (done.stdout, done.stderr) == (f"PLACE_FOREIGN_OWNERS {project}/root\n", "")
+        assert not (directory / "draft").exists()
+
+
+def test_only_so_many_files_are_looked_at_as_was_asked() -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root knows everyone")
+    assert foreign_owner("/", looks_most=0) is None
+    assert foreign_owner("/", looks_most=1) == "/"

@@ -15,20 +15,27 @@ from holdfast.confine.holding import Refused, layers, prepared
 from holdfast.confine.locking import LOCK_NAME, locked
 from holdfast.confine.machine import machine_for
 from holdfast.confine.model import Holder, PlaceSpec, Step
+from holdfast.confine.ownership import refuse_foreign_owners
 from holdfast.confine.place import Place
 from holdfast.confine.records import forget, mark_of, record, recorded_holder
 from holdfast.world import disk_failure
+
+_LOOKS_MOST = 256  # a fraction of a millisecond
 
 
 def create(spec: PlaceSpec) -> Place:
     """A new place of a draft, held by a process of its own; the caller closes its descriptors.
 
     Raises PlaceHeld if somebody holds it already, PlaceUnavailable with the reason if there can be
-    none; then everything is as it was.
+    none, ForeignOwners if files that could not be changed lie on top; then everything is as it
+    was. Whether such files lie deeper, `refuse_foreign_owners` says, which takes time for each.
     """
     if sys.platform != "linux":
         raise PlaceUnavailable(directory=spec.project, reason="only Linux has such views")
     spec = _settled(spec)
+    if os.geteuid() != 0:  # root knows everyone
+        for path in spec.covered:
+            refuse_foreign_owners(path, looks_most=_LOOKS_MOST)
     try:
         with ExitStack() as undone:
             _make_directory(spec.directory, undone)
