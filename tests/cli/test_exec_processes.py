@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from base64 import b64decode
 from collections.abc import Generator
 from pathlib import Path
 
@@ -67,6 +68,44 @@ def test_logs_follow_what_somebody_is_attached_to(home: Path) -> None:
     assert (rest, said) == (b"two\n", b"")
 
 
+def test_logs_are_told_to_a_program_in_one_order(home: Path) -> None:
+    script = "echo out; sleep 0.2; echo err >&2; exit 3"
+    ran("exec", "--", "sh", "-c", script, home=home)
+    (seen,) = listed(home, "sh", "-c", script)
+
+    for words in (("logs", "--json"), ("logs", "--json", "-f")):
+        done = ran(*words, str(seen["id"]), home=home)
+        assert (done.returncode, done.stderr) == (0, b"")
+        out, err, end = map(json.loads, done.stdout.splitlines())
+        assert [(each["seq"], each["stream"]) for each in (out, err)] == [
+            (1, "stdout"),
+            (2, "stderr"),
+        ]
+        assert [b64decode(each["dataBase64"]) for each in (out, err)] == [b"out\n", b"err\n"]
+        assert end == {"schema": 1, "type": "end", "exitCode": 3, "closed": True}
+
+
+def test_a_process_that_waits_for_its_reader_is_shown(home: Path) -> None:
+    with running("exec", "--", "yes", home=home) as process:
+        eventually(lambda: [each["stalled"] for each in listed(home, "yes")] == ["reader"])
+        assert b"waits (reader)" in ran("ps", home=home).stdout
+        (seen,) = listed(home, "yes")
+        done = ran("stop", "--json", str(seen["id"]), home=home)
+        assert process.stdout is not None
+        while process.stdout.read(2**20):
+            pass  # all that it wrote comes before its end
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout) == {
+        "schema": 1,
+        "type": "stopped",
+        "id": seen["id"],
+        "session": seen["session"],
+        "exitCode": 143,
+    }
+
+
 def test_stop_ends_one_kindly_or_by_force_or_all(home: Path) -> None:
     deaf = "trap '' TERM INT; echo ready; while :; do sleep 0.1; done"
     with (
@@ -94,7 +133,10 @@ def test_stop_ends_one_kindly_or_by_force_or_all(home: Path) -> None:
     [
         (("stop",), 2, b"say which PROCESS, or --all"),
         (("stop", "--all", "x"), 2, b"say which PROCESS, or --all"),
+        (("stop", "--all", "--orphans"), 2, b"say which PROCESS, or --all"),
+        (("stop", "--orphans", "--server", "ws://127.0.0.1:1"), 2, b"of this machine"),
         (("logs",), 2, b"say which PROCESS"),
+        (("attach",), 2, b"say which PROCESS"),
         (("logs", "nobody"), 1, b"EXEC_PROCESS_UNKNOWN"),
         (("attach", "nobody"), 1, b"EXEC_PROCESS_UNKNOWN"),
         (("ps", "--server", "ws://127.0.0.1:1"), 69, b"RPC_SOCKET_REFUSED"),

@@ -7,11 +7,14 @@ import os
 import signal
 import subprocess
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from holdfast.cli.belongings import belongings
+from holdfast.exec.orphans import orphans
+from holdfast.world import environment_of, system_process
 from tests.cli.planes import eventually, plane_home, ran, running
 from tests.cli.pretending import on_terminal
 from tests.cli.sandboxes import needs_sandbox, starting
@@ -111,6 +114,45 @@ def test_a_keeper_without_a_server_and_who_is_deaf_end_too(home: Path) -> None:
 
     assert done.returncode == 0
     assert belongings(home / "state") == []
+
+
+@pytest.fixture
+def orphan(home: Path) -> Generator[int]:
+    """A process whose server and keeper were killed, so that nobody has seen to it."""
+    with running("exec", "--", "sleep", "1007", home=home) as process:
+        eventually(lambda: any(each.processes for each in belongings(home / "state")))
+        process.kill()
+        process.wait()
+    for each in belongings(home / "state"):
+        os.kill(each.pid, signal.SIGKILL)
+    found: list[int] = []
+
+    def is_lost() -> bool:
+        mine = os.fsencode(home)
+        found[:] = [
+            each.process.pid
+            for each in orphans()
+            if any(mine in item for item in environment_of(each.process.pid))
+        ]
+        return bool(found)
+
+    eventually(is_lost)
+    yield found[0]
+    with suppress(ProcessLookupError):
+        os.kill(found[0], signal.SIGKILL)
+
+
+def test_orphans_end_after_a_yes(home: Path, orphan: int) -> None:
+    shown = ran("stop", "--orphans", home=home)
+    told = json.loads(ran("stop", "--orphans", "--json", home=home).stdout)
+    assert (shown.returncode, f"{orphan}  sleep 1007" in shown.stderr.decode()) == (3, True)
+    assert (told["ended"], orphan in [each["pid"] for each in told["found"]]) == (False, True)
+
+    with on_terminal("stop", "--orphans", home=home) as screen:
+        screen.expect("End all of this? [y/N]")
+        screen.type("n\n")
+        assert screen.end()[0] == 3
+    assert system_process(orphan) is not None
 
 
 def test_where_nothing_runs_there_is_no_question(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from holdfast.cli.core.stop_page import Belonging, Sort
 from holdfast.confine.place import places
 from holdfast.exec.keeper.protocol import LOCK_NAME
 from holdfast.exec.keeping import SERVER_LOCK_NAME
+from holdfast.exec.orphans import Marked
 from holdfast.world import SystemProcess, system_process, system_processes
 
 _SORTS = {SERVER_LOCK_NAME: Sort.SERVER, LOCK_NAME: Sort.KEEPER}
@@ -42,6 +43,11 @@ def belongings(state: Path) -> list[Belonging]:
     )
     order = list(Sort)
     return sorted(_outermost(found), key=lambda each: (order.index(each.sort), each.pid))
+
+
+def orphan(found: Marked) -> Belonging:
+    """A process that has outlived its keeper, as one of ours."""
+    return Belonging(Sort.ORPHAN, found.process.pid, found.command)
 
 
 def _sort(name: str) -> Sort | None:

@@ -26,7 +26,10 @@ Ctrl-C interrupts the command; a second one leaves it running. SIGTERM likewise.
 With --tty all keys go to the command; Enter ~ . leaves it running.
 
 The command gets your environment; on another server (--server) only the
-variables PATH, HOME, USER, SHELL, LANG, LC_ALL, TERM and TZ.""",
+variables PATH, HOME, USER, SHELL, LANG, LC_ALL, TERM and TZ.
+
+There is no --json here: both streams belong to the command. A program reads
+holdfast ps --json and holdfast logs --json, or embeds holdfast.exec.""",
         examples=(
             ("holdfast exec -- make -j8", "run it here, whatever happens to this terminal"),
             ("holdfast exec --tty -- vim notes.txt", "something that needs a terminal"),
@@ -49,7 +52,8 @@ variables PATH, HOME, USER, SHELL, LANG, LC_ALL, TERM and TZ.""",
         summary="what runs, and what has ended lately",
         description="""\
 List the processes of the local exec-server (or --server), of all who use it:
-name, state, age and command. No server is started for this.""",
+name, state, age and command. A process that waits until its reader (or, with a
+full disk, you) makes room says so. No server is started for this.""",
         examples=(
             ("holdfast ps", "a page"),
             ("holdfast ps --json | jq -r 'select(.exitCode == null) | .id'", "what still runs"),
@@ -77,17 +81,26 @@ attached to is refused; holdfast logs -f shows it all the same.""",
         description="""\
 Write what is kept of the output of a process: standard output and standard
 error apart, byte by byte. Nobody who is attached notices. The beginning of very
-long output (64 MiB) is no longer kept; then a note on standard error says so.""",
+long output (64 MiB) is no longer kept; then a note on standard error says so.
+
+With --json each piece is an object: its number, its stream and its bytes in
+base64, both streams in the order in which they came; then one of type end.""",
         examples=(
             ("holdfast logs make-3f09a1 2>/dev/null | tail", "its last lines"),
             ("holdfast logs -f make-3f09a1", "until it ends"),
+            ("holdfast logs --json make-3f09a1 | jq -r .type", "for a program"),
         ),
-        options=(Option(("-f", "--follow"), "go on until it ends"), _SERVER, _TOKEN),
+        options=(
+            Option(("-f", "--follow"), "go on until it ends"),
+            Option(("--json",), "print one JSON object per piece of output"),
+            _SERVER,
+            _TOKEN,
+        ),
         argument=("PROCESS", _OF_EXEC),
     ),
     Command(
         name="stop",
-        summary="end a process",
+        summary="end a process, or all",
         description="""\
 End a process and its group: kindly (SIGTERM), and by force after five seconds.
 Returns when it has ended; one that has ended before is no failure.
@@ -96,16 +109,22 @@ With --all, end everything that runs for Holdfast here: processes, the server
 that runs them, its keeper, sandboxes and places. What that is, is shown first, and
 you are asked. Here means: for this state directory (see HOLDFAST_HOME). Nothing else
 on the machine is touched, and no file. With --server, only the processes of that
-server are ended, whoever started them.""",
+server are ended, whoever started them.
+
+With --orphans, end the processes of this machine, whatever directory they belong
+to, that run although the keeper which held them is gone. They are shown, and you
+are asked, as well.""",
         examples=(
             ("holdfast stop make-3f09a1", "that one"),
             ("holdfast stop --all", "everything of ours here, after a question"),
             ("holdfast stop --all --yes", "without a question"),
+            ("holdfast stop --orphans", "what no server knows of any more"),
         ),
         options=(
             Option(("--all",), "all that runs"),
-            Option(("-y", "--yes"), "with --all: do not ask"),
-            Option(("--json",), "with --all: print one JSON object"),
+            Option(("--orphans",), "what has lost its keeper"),
+            Option(("-y", "--yes"), "with --all or --orphans: do not ask"),
+            Option(("--json",), "print one JSON object: of each process, or of all that was found"),
             _SERVER,
             _TOKEN,
         ),

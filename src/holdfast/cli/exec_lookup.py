@@ -10,12 +10,17 @@ from holdfast.exec.failures import ProcessUnknown
 from holdfast.exec.wire import OperatorProcess
 
 
+def unnamed(request: Request) -> UsageWrong:
+    """What is wrong where no process was named."""
+    problem = "say which PROCESS; holdfast ps lists them"
+    return UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+
+
 async def looked_up(request: Request, operator: Operator) -> OperatorProcess:
     """The one process that is meant; none and many are failures that say so."""
     word = request.argument
     if not word:
-        problem = "say which PROCESS; holdfast ps lists them"
-        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+        raise unnamed(request)
     known = {
         (each.session_id, each.process.process_id): each for each in await operator.processes()
     }

@@ -13,19 +13,24 @@ from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.processes_page import (
     Seen,
+    end_line,
+    ended_line,
     ended_note,
+    gap_line,
     orphan_line,
     orphans_note,
+    output_line,
     process_line,
     processes_page,
 )
 from holdfast.cli.exec_dial import Server, server_of
-from holdfast.cli.exec_lookup import looked_up
-from holdfast.cli.failures import OutputLost, UsageWrong
+from holdfast.cli.exec_lookup import looked_up, unnamed
+from holdfast.cli.failures import OutputLost, ProcessUndying
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain
 from holdfast.cli.terminal import pour
 from holdfast.exec import Operator, find_orphans, operating
+from holdfast.exec.model import Page
 from holdfast.exec.wire import OperatorProcess, Stream
 from holdfast.rpc import Transport
 from holdfast.rpc.failures import SocketRefused
@@ -57,17 +62,24 @@ def ps(request: Request, settings: Settings) -> Outcome:
 
 def logs(request: Request, settings: Settings) -> Outcome:
     """Write what is kept of the output of a process, and with --follow what comes."""
+    if request.argument is None:
+        raise unnamed(request)
     anyio.run(_Overseen(server_of(request, settings)).logs, request)
     return Outcome()
 
 
 def stop(request: Request, settings: Settings) -> Outcome:
     """End a process, or all of them."""
-    if request.has("--all") == (request.argument is not None):
-        problem = "say which PROCESS, or --all"
-        raise UsageWrong(problem=problem, read_on="holdfast stop --help")
     ended = anyio.run(_Overseen(server_of(request, settings)).stop, request)
-    return Outcome(hint="\n".join(ended) or "Nothing runs.")
+    undying = [name for name, _, status in ended if status is None]
+    failure = None
+    if undying:
+        failure = ProcessUndying(processes=", ".join(undying), limit=2 * _GRACE)
+    if request.is_json:
+        lines = [json_line(ended_line(*each)) for each in ended]
+        return Outcome(answer="".join(lines), failure=failure)
+    notes = [ended_note(name, status) for name, _, status in ended if status is not None]
+    return Outcome(hint="\n".join(notes) or ("" if ended else "Nothing runs."), failure=failure)
 
 
 class _Overseen:
@@ -85,14 +97,16 @@ class _Overseen:
     async def logs(self, request: Request) -> None:
         self._first = await self._server.dial()
         async with operating(self._dial) as operator:
-            await _copy(operator, await looked_up(request, operator), request.has("--follow"))
+            of, records = await looked_up(request, operator), request.is_json
+            await _copy(operator, of, request.has("--follow"), as_records=records)
 
-    async def stop(self, request: Request) -> list[str]:
-        ended: list[str] = []
+    async def stop(self, request: Request) -> list[tuple[str, str, int | None]]:
+        """End those that are meant; the name, session and exit status of each."""
+        ended: list[tuple[str, str, int | None]] = []
 
         async def end(each: OperatorProcess) -> None:
             status = await _end(operator, each)
-            ended.append(ended_note(each.process.process_id, status))
+            ended.append((each.process.process_id, each.session_id, status))
 
         self._first = await self._server.dial()
         async with operating(self._dial) as operator, anyio.create_task_group() as tasks:
@@ -119,21 +133,35 @@ def _seen(each: OperatorProcess) -> Seen:
         tty=each.process.tty,
         started_at_ms=each.process.started_at_ms,
         status=each.process.exit_code,
+        stalled=each.process.stalled,
     )
 
 
-async def _copy(operator: Operator, of: OperatorProcess, is_following: bool) -> None:
-    """Write all chunks in their order, each stream where it belongs."""
+async def _copy(
+    operator: Operator, of: OperatorProcess, is_following: bool, *, as_records: bool
+) -> None:
+    """Write all chunks in their order, each stream where it belongs, or all as records."""
     after = 0
     while True:
         page = await operator.read(of, after=after, wait=_POLL if is_following else 0)
-        if page.first_retained > after + 1:
-            complain("(what came before is no longer kept)\n")
-        for chunk in page.chunks:
-            await _put(_ERR if chunk.stream == Stream.STDERR else _OUT, chunk.data)
+        is_last = not page.chunks and (page.closed or not is_following)
+        if as_records:
+            await _put(_OUT, _records(page, after, is_last).encode())
+        else:
+            if page.first_retained > after + 1:
+                complain("(what came before is no longer kept)\n")
+            for chunk in page.chunks:
+                await _put(_ERR if chunk.stream == Stream.STDERR else _OUT, chunk.data)
         after = max(after, page.next_seq - 1)
-        if not page.chunks and (page.closed or not is_following):
+        if is_last:
             return
+
+
+def _records(page: Page, after: int, is_last: bool) -> str:
+    lines = [gap_line(page.first_retained)] if page.first_retained > after + 1 else []
+    lines += [output_line(chunk) for chunk in page.chunks]
+    lines += [end_line(page)] if is_last else []
+    return "".join(map(json_line, lines))
 
 
 async def _put(descriptor: int, data: bytes) -> None:

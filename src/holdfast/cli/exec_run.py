@@ -18,7 +18,7 @@ from holdfast.cli.core.printable import printable
 from holdfast.cli.core.process_name import process_name
 from holdfast.cli.core.start_status import start_status
 from holdfast.cli.exec_dial import Server, server_of
-from holdfast.cli.exec_lookup import looked_up
+from holdfast.cli.exec_lookup import looked_up, unnamed
 from holdfast.cli.exec_visit import Visit, has_input, window_size
 from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
 from holdfast.cli.model import Outcome
@@ -42,6 +42,8 @@ def run_there(request: Request, settings: Settings) -> Outcome:
 
 def attach(request: Request, settings: Settings) -> Outcome:
     """Be at a process that was left, and end as it ends."""
+    if request.argument is None:
+        raise unnamed(request)
     return anyio.run(Stay(request, server_of(request, settings)).attach)
 
 

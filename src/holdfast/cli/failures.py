@@ -92,6 +92,22 @@ class ProcessAttached(
     process: str
 
 
+class ProcessUndying(
+    Failure,
+    code="CLI_PROCESS_UNDYING",
+    kind=Kind.LATE,
+    title="It has not ended",
+    user_message="{processes} was killed and has not ended within {limit:g} seconds. The system "
+    "holds it; often it waits for a disk or a file server that does not answer.",
+    phase="stop",
+    actions=(Action.WAIT,),
+):
+    """A process was killed, and is still there."""
+
+    processes: str
+    limit: float
+
+
 class StopUnconfirmed(
     Failure,
     code="CLI_STOP_UNCONFIRMED",

@@ -1,4 +1,4 @@
-"""End everything that runs for this state directory, after saying what that is."""
+"""End everything that runs for this state directory, or orphans, after saying what that is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 import anyio
 
 from holdfast.app.settings import Settings
-from holdfast.cli.belongings import belongings
+from holdfast.cli.belongings import belongings, orphan
 from holdfast.cli.commands import Request
 from holdfast.cli.core.stop_page import (
     AGAIN,
@@ -20,17 +20,20 @@ from holdfast.cli.core.stop_page import (
     Belonging,
     Sort,
     consent,
+    same,
     stop_page,
     stop_record,
 )
 from holdfast.cli.exec_processes import stop as stop_processes
-from holdfast.cli.failures import StopUnconfirmed
+from holdfast.cli.failures import StopUnconfirmed, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain
 from holdfast.cli.terminal import Terminal
 from holdfast.confine.place import end, places
 from holdfast.confine.sandbox import clean
-from holdfast.exec.orphans import kill_held, name_of
+from holdfast.exec import end_orphans
+from holdfast.exec.model import Orphan
+from holdfast.exec.orphans import kill_held, name_of, orphans
 from holdfast.failures import Failure
 from holdfast.world import signal_exactly, system_process
 
@@ -38,22 +41,41 @@ _GRACE: Final = 10.0  # seconds to end in good order
 
 
 def stop(request: Request, settings: Settings) -> Outcome:
-    """End one process, all of another server, or all that runs for us here."""
-    if request.argument is not None or not request.has("--all") or request.has("--server"):
+    """End one process, all of another server, all that runs for us here, or orphans."""
+    _refuse_nonsense(request)
+    if not request.has("--orphans") and (not request.has("--all") or request.has("--server")):
         return stop_processes(request, settings)
-    found = belongings(settings.state)
+    found = _found(request, settings)
     if found and not _is_confirmed(request, found):
         answer = json.dumps(stop_record(found, is_ended=False)) + "\n" if request.is_json else ""
         return Outcome(answer=answer, failure=StopUnconfirmed(count=len(found)))
     if found:
         _end_kindly(settings, found)
-    for each in found:
+    for each in same(found, _found(request, settings)):
         _end(each)
-    if (settings.state / "sandbox").is_dir():
+    if request.has("--all") and (settings.state / "sandbox").is_dir():
         clean(settings.state / "sandbox")
     if request.is_json:
         return Outcome(answer=json.dumps(stop_record(found, is_ended=True)) + "\n")
     return Outcome(hint=f"All of it has ended ({len(found)})." if found else "Nothing runs.")
+
+
+def _refuse_nonsense(request: Request) -> None:
+    """One of three, and orphans are on this machine."""
+    meant = (request.argument is not None, request.has("--all"), request.has("--orphans"))
+    if sum(meant) != 1:
+        problem = "say which PROCESS, or --all, or --orphans"
+    elif request.has("--orphans") and request.has("--server"):
+        problem = "--orphans are those of this machine; they have no --server"
+    else:
+        return
+    raise UsageWrong(problem=problem, read_on="holdfast stop --help")
+
+
+def _found(request: Request, settings: Settings) -> list[Belonging]:
+    if request.has("--orphans"):
+        return sorted(map(orphan, orphans()))
+    return belongings(settings.state)
 
 
 def _is_confirmed(request: Request, found: list[Belonging]) -> bool:
@@ -95,6 +117,8 @@ def _end(each: Belonging) -> None:
             _kill(each.pid, signal.SIGKILL)
             if name is not None:
                 kill_held(name)
+        case Sort.ORPHAN:
+            end_orphans([Orphan(each.pid, each.where)])
         case _:
             if not _kill(each.pid, signal.SIGTERM):
                 _kill(each.pid, signal.SIGKILL)

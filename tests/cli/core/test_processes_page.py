@@ -5,18 +5,28 @@ from __future__ import annotations
 from holdfast.cli.core.look import look
 from holdfast.cli.core.processes_page import (
     Seen,
+    end_line,
+    ended_line,
     ended_note,
+    gap_line,
     orphan_line,
     orphans_note,
+    output_line,
     process_line,
     processes_page,
 )
-from holdfast.exec.model import Orphan
+from holdfast.exec.model import AWAITS_READER, Orphan, Output, Page
 
 _LOOK = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=60)
 
 
-def _of(name: str, *argv: str, status: int | None = None, is_attached: bool = False) -> Seen:
+def _of(
+    name: str,
+    *argv: str,
+    status: int | None = None,
+    is_attached: bool = False,
+    stalled: str | None = None,
+) -> Seen:
     return Seen(
         id=name,
         session="s",
@@ -26,6 +36,7 @@ def _of(name: str, *argv: str, status: int | None = None, is_attached: bool = Fa
         tty=False,
         started_at_ms=90_000,
         status=status,
+        stalled=stalled,
     )
 
 
@@ -33,18 +44,22 @@ def test_a_line_for_each() -> None:
     processes = [
         _of("make-1", "make", "a b"),
         _of("cat-22", "cat", is_attached=True),
+        _of("yes-4", "yes", is_attached=True, stalled=AWAITS_READER),
+        _of("dd-5", "dd", stalled="DISK_FULL"),
         _of("sh-3", "sh", "-c", "\x1b[2J" + "x" * 80, status=137),
     ]
 
     assert processes_page(processes, _LOOK, now=100.0).splitlines() == [
-        "make-1  running      10 s ago  make 'a b'",
-        "cat-22  attached     10 s ago  cat",
-        "sh-3    ended (137)  10 s ago  sh -c '\\x1b[2Jxxxxxxxxxxxx...",
+        "make-1  running         10 s ago  make 'a b'",
+        "cat-22  attached        10 s ago  cat",
+        "yes-4   waits (reader)  10 s ago  yes",
+        "dd-5    waits (disk)    10 s ago  dd",
+        "sh-3    ended (137)     10 s ago  sh -c '\\x1b[2Jxxxxxxxxx...",
     ]
 
 
 def test_a_record_for_a_program() -> None:
-    assert process_line(_of("sh-3", "sh", status=0)) == {
+    assert process_line(_of("sh-3", "sh", status=0, stalled="DISK_FULL")) == {
         "schema": 1,
         "type": "process",
         "id": "sh-3",
@@ -55,6 +70,7 @@ def test_a_record_for_a_program() -> None:
         "tty": False,
         "startedAtMs": 90_000,
         "exitCode": 0,
+        "stalled": "DISK_FULL",
     }
 
 
@@ -62,7 +78,7 @@ def test_orphans_are_told_with_their_numbers() -> None:
     note = orphans_note([Orphan(7, "sleep 100"), Orphan(12, "sh -c \x1b[2J")])
 
     assert note.splitlines() == [
-        "These run without a server; kill ends them, by number:",
+        "These run without a server; holdfast stop --orphans ends them:",
         "  7  sleep 100",
         "  12  sh -c \\x1b[2J",
     ]
@@ -77,4 +93,23 @@ def test_an_orphan_has_the_members_of_any_process() -> None:
 
 def test_how_stopping_went_is_told() -> None:
     assert ended_note("make-1", 143) == "make-1 has ended (143)."
-    assert ended_note("make-1", None) == "make-1 does not end."
+    assert ended_line("make-1", "s", None) == {
+        "schema": 1,
+        "type": "stopped",
+        "id": "make-1",
+        "session": "s",
+        "exitCode": None,
+    }
+
+
+def test_output_is_told_to_a_program_piece_by_piece() -> None:
+    assert [gap_line(3), output_line(Output(3, "stdout", b"\xff\n"))] == [
+        {"schema": 1, "type": "gap", "firstSeq": 3},
+        {"schema": 1, "type": "output", "seq": 3, "stream": "stdout", "dataBase64": "/wo="},
+    ]
+    assert end_line(Page((), 5, 1, closed=True)) == {
+        "schema": 1,
+        "type": "end",
+        "exitCode": 1,
+        "closed": True,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.core.stop_page import Belonging, Sort, consent, stop_page, stop_record
+from holdfast.cli.core.stop_page import Belonging, Sort, consent, same, stop_page, stop_record
 
 FOUND = (
     Belonging(Sort.SERVER, 12, "/s/exec"),
@@ -28,6 +28,12 @@ def test_a_record_for_a_program() -> None:
         "ended": True,
         "found": [{"kind": "keeper", "pid": 345, "where": "/s/exec", "processes": 2}],
     }
+
+
+def test_only_what_was_agreed_to_is_ended() -> None:
+    now = [FOUND[0], Belonging(Sort.ORPHAN, 345, "sleep"), Belonging(Sort.PLACE, 6, "/p", 3)]
+
+    assert same(FOUND, now) == [now[0], now[2]]
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import cut, printable
 from holdfast.cli.core.threads_page import age
-from holdfast.exec.model import Orphan
+from holdfast.exec.model import AWAITS_READER, Orphan, Output, Page
 
 SCHEMA = 1
 _COMMAND_LEAST = 10
@@ -27,6 +28,7 @@ class Seen:
     tty: bool
     started_at_ms: int
     status: int | None
+    stalled: str | None = None
 
 
 def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
@@ -53,7 +55,7 @@ def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
 def orphans_note(orphans: Sequence[Orphan]) -> str:
     """What a person should know of them: who they are, and how to end them."""
     shown = "".join(f"  {each.pid}  {printable(each.command)}\n" for each in orphans)
-    return f"These run without a server; kill ends them, by number:\n{shown}".rstrip("\n")
+    return f"These run without a server; holdfast stop --orphans ends them:\n{shown}".rstrip("\n")
 
 
 def orphan_line(each: Orphan) -> dict[str, object]:
@@ -69,13 +71,12 @@ def orphan_line(each: Orphan) -> dict[str, object]:
         "tty": False,
         "startedAtMs": None,
         "exitCode": None,
+        "stalled": None,
     }
 
 
-def ended_note(name: str, status: int | None) -> str:
-    """How stopping a process went."""
-    if status is None:
-        return f"{printable(name)} does not end."
+def ended_note(name: str, status: int) -> str:
+    """How a process that was stopped has ended."""
     return f"{printable(name)} has ended ({status})."
 
 
@@ -83,6 +84,8 @@ def state_of(each: Seen) -> str:
     """What a process is doing, in a word or two."""
     if each.status is not None:
         return f"ended ({each.status})"
+    if each.stalled is not None:
+        return "waits (reader)" if each.stalled == AWAITS_READER else "waits (disk)"
     return "attached" if each.is_attached else "running"
 
 
@@ -99,4 +102,38 @@ def process_line(each: Seen) -> dict[str, object]:
         "tty": each.tty,
         "startedAtMs": each.started_at_ms,
         "exitCode": each.status,
+        "stalled": each.stalled,
     }
+
+
+def ended_line(name: str, session: str, status: int | None) -> dict[str, object]:
+    """How stopping a process went, as a record; without a status it has not ended."""
+    return {
+        "schema": SCHEMA,
+        "type": "stopped",
+        "id": name,
+        "session": session,
+        "exitCode": status,
+    }
+
+
+def output_line(piece: Output) -> dict[str, object]:
+    """A piece of output as a record; bytes need not be text."""
+    data = b64encode(piece.data).decode()
+    return {
+        "schema": SCHEMA,
+        "type": "output",
+        "seq": piece.seq,
+        "stream": piece.stream,
+        "dataBase64": data,
+    }
+
+
+def gap_line(first_kept: int) -> dict[str, object]:
+    """A record that stands where output is no longer kept."""
+    return {"schema": SCHEMA, "type": "gap", "firstSeq": first_kept}
+
+
+def end_line(page: Page) -> dict[str, object]:
+    """The last record of all output: how the process has ended, if it has, and said all."""
+    return {"schema": SCHEMA, "type": "end", "exitCode": page.status, "closed": page.closed}

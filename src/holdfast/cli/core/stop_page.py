@@ -19,12 +19,16 @@ class Sort(StrEnum):
     SANDBOX = "sandbox"
     SERVER = "exec-server"
     KEEPER = "keeper"
+    ORPHAN = "orphan"
     PLACE = "place"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Belonging:
-    """One thing that runs for us: where it belongs, and how many processes end with it."""
+    """One thing that runs for us: where it belongs, and how many processes end with it.
+
+    An orphan belongs nowhere, and has its command there instead.
+    """
 
     sort: Sort
     pid: int
@@ -39,6 +43,12 @@ def stop_page(found: Sequence[Belonging]) -> str:
         f"  {each.sort:<{widest}}  {each.pid:>7}  {printable(each.where)}{_with(each)}\n"
         for each in found
     )
+
+
+def same(found: Sequence[Belonging], now: Sequence[Belonging]) -> list[Belonging]:
+    """What a person has agreed to, of what there is now: a number may have passed to another."""
+    agreed = {(each.sort, each.pid) for each in found}
+    return [each for each in now if (each.sort, each.pid) in agreed]
 
 
 def stop_record(found: Sequence[Belonging], *, is_ended: bool) -> dict[str, object]:
