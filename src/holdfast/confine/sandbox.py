@@ -103,7 +103,7 @@ def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: in
         readable=_all_resolved((*policy.readable, *packages), root),
         writable=_all_resolved(policy.writable, root),
         unguarded=_all_resolved(policy.unguarded, root),
-        hidden=(*_all_resolved(policy.hidden, root), os.path.realpath(state)),
+        hidden=(*_all_resolved(policy.hidden, root), *_own(os.path.realpath(state), root)),
     )
     for path in settled.writable:
         if look(path, root=root).sort is not Sort.DIRECTORY:
@@ -114,6 +114,15 @@ def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: in
         if look(path, root=root).sort is Sort.ABSENT:
             raise SandboxRequestUnfit(reason=f"{path} does not exist")
     return checked(settled)
+
+
+def _own(state: str, root: int | None) -> tuple[str, ...]:
+    """Where we keep track of sandboxes; in a place it may be out of everyone's reach already."""
+    try:
+        look(state, root=root)
+    except PermissionError:
+        return ()
+    return (state,)
 
 
 def _all_resolved(paths: tuple[str, ...], root: int | None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import os
 from typing import Protocol
 
 
-class Place(Protocol):
+class PlaceFiles(Protocol):
     """Files that are reached by absolute paths; each method raises `OSError` as the system does."""
 
     def open(self, path: bytes, flags: int, *, mode: int = 0o666) -> int:

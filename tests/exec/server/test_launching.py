@@ -30,6 +30,9 @@ if sys.platform == "linux":
     )
 
 
+ORDINARY = "/var/lib/holdfast-test-ordinary"  # made for an ordinary user, by who runs tests as one
+
+
 def special(kind: str, access: str, **more: str) -> dict[str, Any]:
     value = {"kind": kind, **({"subpath": more.pop("subpath")} if "subpath" in more else {})}
     return {"path": {"type": "special", "value": value}, "access": access, **more}
@@ -85,8 +88,13 @@ async def shut(base: Path) -> AsyncIterator[tuple[Housed, Talk, Path]]:
 @pytest.fixture
 def base() -> Iterator[Path]:
     """Not below /tmp, which a workspace may write."""
-    with tempfile.TemporaryDirectory(dir="/var/lib", prefix="holdfast-test-") as made:
-        yield Path(made)
+    with tempfile.TemporaryDirectory(dir=roomy(), prefix="holdfast-test-") as made:
+        yield Path(made).resolve()
+
+
+def roomy() -> str:
+    """A directory that is neither the system's nor for temporary files."""
+    return next(path for path in ("/var/lib", ORDINARY) if os.access(path, os.W_OK))
 
 
 def _taken(path: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
 
-from holdfast.confine import Rooted
-from holdfast.exec.ports import Place
+from holdfast.confine import Place
+from holdfast.exec.ports import PlaceFiles
 from holdfast.exec.server.desk import Desk, Handlers
 from holdfast.exec.server.file_streams import FileStreams
 from holdfast.exec.server.files import Files
@@ -70,7 +70,7 @@ class FileMethods:
     def _serving(
         self,
         params: type[Params],
-        method: Callable[[Place], Callable[[Params], object]],
+        method: Callable[[PlaceFiles], Callable[[Params], object]],
         *,
         is_in_lane: bool = False,
     ) -> Handler[Params]:
@@ -80,19 +80,19 @@ class FileMethods:
             site = (await self._desk.session("filesystem")).site
             async with site.reached() as place:
                 sandbox = getattr(asked, "sandbox", None)
-                work = partial(self._act, place.files, sandbox, method, asked)
+                work = partial(self._act, place, sandbox, method, asked)
                 return await self._hands.do(work, lane=lane)
 
         return Handler(params, serve)
 
     def _act(
         self,
-        files: Rooted,
+        place: Place,
         sandbox: Mapping[str, object] | None,
-        method: Callable[[Place], Callable[[Params], object]],
+        method: Callable[[PlaceFiles], Callable[[Params], object]],
         asked: Params,
     ) -> object:
-        return method(gated(files, sandbox, self._own))(asked)
+        return method(gated(place, sandbox, self._own))(asked)
 
     def _streaming(
         self, params: type[Params], method: Callable[[Params], object]

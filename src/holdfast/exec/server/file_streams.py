@@ -7,7 +7,7 @@ import os
 import pybase64
 
 from holdfast.exec.failures import FileMissing, RequestInvalid, RequestUnfit
-from holdfast.exec.ports import Place
+from holdfast.exec.ports import PlaceFiles
 from holdfast.exec.server.files import asked_path, encoded, naming, open_regular, write_all
 from holdfast.exec.server.model import (
     Block,
@@ -28,7 +28,7 @@ class FileStreams:
     def __init__(self) -> None:
         self._files: dict[str, int] = {}
 
-    def open(self, place: Place, asked: OpenParams) -> HandleParams:
+    def open(self, place: PlaceFiles, asked: OpenParams) -> HandleParams:
         """Open a file under an id of the client's: to read it, or to write it anew."""
         path = asked_path(asked)
         if len(asked.handle_id.encode()) > _HANDLE_BYTES_MAX:
@@ -80,7 +80,7 @@ class FileStreams:
         return file
 
 
-def _opened(place: Place, path: bytes, mode: str) -> int:
+def _opened(place: PlaceFiles, path: bytes, mode: str) -> int:
     match mode:
         case "read":
             return open_regular(place, path)

@@ -12,7 +12,7 @@ import pybase64
 from holdfast.exec.core.file_errors import file_failure
 from holdfast.exec.core.file_uri import path_of, uri_of
 from holdfast.exec.failures import RequestUnfit
-from holdfast.exec.ports import Place
+from holdfast.exec.ports import PlaceFiles
 from holdfast.exec.server.model import (
     CreateDirectoryParams,
     DirectoryEntry,
@@ -32,7 +32,7 @@ _ENTRIES_MAX = 50_000
 class Files:
     """The files of one place; every method blocks, and raises only failures."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PlaceFiles) -> None:
         self._place = place
 
     def read_file(self, asked: ReadFileParams) -> FileData:
@@ -121,7 +121,7 @@ def asked_path(asked: PathParams) -> bytes:
     return path_of(asked.path)
 
 
-def open_regular(place: Place, path: bytes, *, follow: bool = True) -> int:
+def open_regular(place: PlaceFiles, path: bytes, *, follow: bool = True) -> int:
     """Open a regular file for reading; anything else is refused, and never waited for."""
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
     file = place.open(path, flags) if follow else place.open_without_links(path, flags)
@@ -131,7 +131,7 @@ def open_regular(place: Place, path: bytes, *, follow: bool = True) -> int:
     raise RequestUnfit(reason=f"path `{path.decode('utf-8', 'backslashreplace')}` is not a file")
 
 
-def make_directories(place: Place, path: bytes) -> None:
+def make_directories(place: PlaceFiles, path: bytes) -> None:
     """Make a directory and those above it, where they are missing."""
     try:
         place.make_directory(path)

@@ -32,7 +32,7 @@ from holdfast.exec.core.sandbox_request import (
 )
 from holdfast.exec.failures import StartFailed
 from holdfast.exec.orders import Order, Terminal
-from holdfast.exec.ports import Place as FilesOfPlace
+from holdfast.exec.ports import PlaceFiles
 from holdfast.exec.server.model import StartAsked
 from holdfast.exec.server.places import root_of
 
@@ -86,7 +86,7 @@ def prepared(order: Order, asked: StartAsked, place: Place, own: Server, state: 
 
     Raises StartFailed for a program or a directory that is not there, and what `shut_in` does.
     """
-    confined = _confinement(asked.sandbox, place.files, own)
+    confined = _confinement(asked.sandbox, place, own)
     if confined is None and place.holder is None:
         return Launch(order)
     _refuse_missing(place.files, order)
@@ -99,12 +99,12 @@ def prepared(order: Order, asked: StartAsked, place: Place, own: Server, state: 
     return _shut_in(order, confined, place, state)
 
 
-def gated(files: Rooted, sandbox: Mapping[str, object] | None, own: Server) -> FilesOfPlace:
+def gated(place: Place, sandbox: Mapping[str, object] | None, own: Server) -> PlaceFiles:
     """The files of a place as far as a request for a sandbox lets anyone reach them."""
-    confined = _confinement(sandbox, files, own)
+    files, confined = place.files, _confinement(sandbox, place, own)
     if confined is None:
         return files
-    here = surroundings(files, own)
+    here = surroundings(place, own)
     settled = replace(
         confined,
         readable=_settled(files, confined.readable),
@@ -122,13 +122,14 @@ def gated(files: Rooted, sandbox: Mapping[str, object] | None, own: Server) -> F
 
 
 def _confinement(
-    sandbox: Mapping[str, object] | None, files: Rooted, own: Server
+    sandbox: Mapping[str, object] | None, place: Place, own: Server
 ) -> Confinement | None:
-    return None if sandbox is None else confinement(sandbox, surroundings(files, own))
+    return None if sandbox is None else confinement(sandbox, surroundings(place, own))
 
 
-def surroundings(files: Rooted, own: Server) -> Surroundings:
-    """What the words of a request mean where these files are."""
+def surroundings(place: Place, own: Server) -> Surroundings:
+    """What the words of a request mean in a place, of which nobody sees what the server keeps."""
+    files = place.files
 
     def exists(path: str) -> bool:
         try:
@@ -142,7 +143,7 @@ def surroundings(files: Rooted, own: Server) -> Surroundings:
         protected=PROTECTED,
         shown=tuple(os.fsdecode(path) for path in _shown(files)),
         temporary=(own.environment.get("TMPDIR") or "/tmp").rstrip("/"),
-        hidden=(str(own.state.resolve()),),
+        hidden=() if place.holder else (str(own.state.resolve()),),
         exists=exists,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from holdfast.exec.core.file_uri import path_of, uri_of
 from holdfast.exec.failures import RequestUnfit
-from holdfast.exec.ports import Place
+from holdfast.exec.ports import PlaceFiles
 from holdfast.exec.server.files import (
     asked_path,
     make_directories,
@@ -35,7 +35,7 @@ _COPY_BYTES = 2**20
 class Trees:
     """The trees of one place; every method blocks, and raises only failures."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PlaceFiles) -> None:
         self._place = place
 
     def walk(self, asked: WalkParams) -> WalkResult:
@@ -140,7 +140,7 @@ class Trees:
 class _Walk:
     """One walk on its way, and what it has found."""
 
-    place: Place
+    place: PlaceFiles
     options: WalkOptions
     entries: list[WalkEntry] = field(default_factory=list[WalkEntry])
     errors: list[WalkError] = field(default_factory=list[WalkError])
