@@ -63,6 +63,7 @@ class Inode:
     """What names lead to; whoever has it open can write to it under any name, or none."""
 
     entry: Entry
+    is_durable: bool = True
 
 
 Image = tuple[dict[RelativePath, Inode], dict[int, Inode]]
@@ -97,6 +98,9 @@ class ModelDisk:
         """Fall back to one of the states since the last sync; the marker is on another disk."""
         names, slots = self.synced[min(surviving, len(self.synced) - 1)]
         self.names, self.slots = dict(names), dict(slots)
+        for inode in [*names.values(), *slots.values()]:
+            if not inode.is_durable:  # its name came before its bytes
+                inode.entry = replace(inode.entry, content=b"")
         self.synced = [self.image()]
 
     def carry_out(self, act: Act, *, torn: bool = False) -> Answer:
@@ -112,13 +116,13 @@ class ModelDisk:
                 assert operation.after is not None
                 assert self.marker is None, "staged under a marker"
                 entry = replace(operation.after, content=b"torn") if torn else operation.after
-                self.slots[operation.slot] = Inode(entry)
+                self.slots[operation.slot] = Inode(entry, is_durable=False)
             case Look(operation):
                 return Sight(self.look(operation.path), _entry(self.slots.get(operation.slot)))
             case Do(deed, operation):
                 return self._do(deed, operation, torn)
             case Sync():
-                self.synced = []
+                self._sync()
             case Mark(state):
                 self.marker = Marker("key", state, self.operations) if state else None
             case Rescue(operation):
@@ -130,6 +134,11 @@ class ModelDisk:
                 for slot in list(self.slots)[: len(self.slots) // 2 if torn else None]:
                     del self.slots[slot]
         return None
+
+    def _sync(self) -> None:
+        self.synced = []
+        for inode in [*self.names.values(), *self.slots.values()]:
+            inode.is_durable = True
 
     def look(self, path: RelativePath) -> Entry | None:
         return _entry(self.names.get(path))
@@ -178,6 +187,7 @@ class Person:
 
     disk: ModelDisk
     live: dict[Inode, RelativePath] = field(default_factory=dict)
+    last: dict[RelativePath, Inode] = field(default_factory=dict)  # what they saved by its name
     wrote: dict[RelativePath, set[Entry | None]] = field(default_factory=dict)
     open: dict[RelativePath, Inode] = field(default_factory=dict)
     count: int = 0
@@ -197,14 +207,18 @@ class Person:
             case "type" if path in self.open and self._may_still_type(self.open[path]):
                 self.open[path].entry = self._fresh()
                 self._note(path, self.open[path])
+                if self.last.get(path) is not self.open[path]:
+                    self.last.pop(path, None)  # of two writers, either may be the one that stays
             case "delete" if there is not None:
                 # What is in the stage at that moment was in there for them, too.
                 known = {*self.disk.names, *(step.path for step in self.disk.operations)}
                 for below in [one for one in known if one.within(path)]:
                     self._forget(below)
+                    self.last.pop(below, None)
                     self.wrote.setdefault(below, set()).add(None)
             case "mkdir" if self.disk.has_room(path):
                 self._wrote(path, Inode(directory(0o711)))
+                self.last.pop(path, None)
             case "chmod" if there is not None and there.entry.is_directory:
                 there.entry = directory(0o750)
                 self.wrote.setdefault(path, set()).add(there.entry)
@@ -217,14 +231,17 @@ class Person:
             for inode, path in self.live.items()
         )
 
+    def what_they_saved_is_there(self) -> bool:
+        return all(self.disk.look(path) == inode.entry for path, inode in self.last.items())
+
     def _fresh(self) -> Entry:
         self.count += 1
-        return file(f"person {self.count}")
+        return replace(file(f"person {self.count}"), mtime_ns=self.count)
 
     def _wrote(self, path: RelativePath, inode: Inode) -> None:
         self.disk.names[path] = inode
         if not inode.entry.is_directory:
-            self.live[inode] = path
+            self.last[path] = inode
         self._note(path, inode)
 
     def _note(self, path: RelativePath, inode: Inode) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count, product
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.operations import lay_out
 from holdfast.workbench.core.publication import Outcome, Way, publish, recover
-from holdfast.workbench.model import Entry
+from holdfast.workbench.model import Change, Entry
 from tests.workbench.modelled import (
     Killed,
     ModelDisk,
@@ -98,9 +99,9 @@ def went(disk: ModelDisk, outcome: Outcome) -> Way:
 
 
 def interruptions() -> Iterator[dict[str, int]]:
-    for count in range(200):
-        yield {"killed_before": count}
-        yield {"torn_at": count}
+    for moment in range(200):
+        yield {"killed_before": moment}
+        yield {"torn_at": moment}
 
 
 @exchanging
@@ -164,20 +165,39 @@ def test_a_long_recovery_that_is_killed_too_goes_the_same_way(can_exchange: bool
 @pytest.mark.promise("W4")
 @exchanging
 def test_after_a_power_cut_at_any_act_it_is_finished_or_undone(can_exchange: bool) -> None:
-    for count in range(200):
+    for moment in range(200):
         for surviving in range(100):
             disk = fresh(can_exchange=can_exchange)
             try:
-                drive(publish(disk.operations), disk, killed_before=count)
+                drive(publish(disk.operations), disk, killed_before=moment)
                 return
             except Killed:
                 states = len(disk.synced)
                 disk.power_cut(surviving)
             outcome = reopened(disk)
-            assert disk.tree == TREES[went(disk, outcome)], (count, surviving)
+            assert disk.tree == TREES[went(disk, outcome)], (moment, surviving)
             assert is_over(disk, outcome)
             if surviving >= states:
                 break
+
+
+@pytest.mark.promise("W4")
+@exchanging
+def test_after_a_power_cut_in_the_recovery_too_it_is_finished_or_undone(can_exchange: bool) -> None:
+    before = {path: BEFORE[path] for path in map(at, SOME)}
+    for first in interruptions():
+        for second in range(200):
+            disk = fallen(before, first, can_exchange=can_exchange)
+            if disk is None:
+                return
+            try:
+                drive(recover(disk.marker), disk, killed_before=second)
+                break
+            except Killed:
+                disk.power_cut(0)
+            outcome = reopened(disk)
+            expected = after_of(before) if went(disk, outcome) is Way.FINISHED else before
+            assert disk.tree == expected, (first, second)
 
 
 def test_what_was_acknowledged_survives_a_power_cut() -> None:
@@ -205,6 +225,54 @@ def test_a_project_that_changed_before_is_not_touched_and_every_conflict_is_name
     assert disk.tree == found
     assert disk.marker is None
     assert not disk.slots
+
+
+ONE = at("one")
+ENDS = [(file("1"), file("2")), (file("1"), None), (None, file("2")), (file("1"), directory())]
+TWICE = [("save", "save"), ("save", "write"), ("save", "delete"), ("write", "save")]
+TYPED = [("open", "type"), ("type", "save"), ("save", "type"), ("type", "delete")]
+
+
+def disturbed(disk: ModelDisk, edits: Iterable[tuple[int, str, RelativePath]]) -> Outcome:
+    """Publish, with a person who edits at these moments and finds all of it afterwards."""
+    person, moments = Person(disk), count()
+
+    def meanwhile() -> None:
+        now = next(moments)
+        for _, deed, path in [edit for edit in edits if edit[0] == now]:
+            person.act(deed, path)
+
+    outcome = drive(publish(disk.operations), disk, meanwhile=meanwhile)
+    assert person.nothing_is_lost(), edits
+    assert person.what_they_saved_is_there(), edits
+    return outcome
+
+
+@pytest.mark.promise("W1", "W5")
+@exchanging
+@pytest.mark.parametrize(("before", "after"), ENDS)
+@pytest.mark.parametrize("deeds", [*TWICE, *TYPED])
+def test_two_edits_at_any_two_moments_are_kept(
+    before: Entry | None, after: Entry | None, deeds: tuple[str, str], can_exchange: bool
+) -> None:
+    """Most of the time one of them is a conflict; a rescue is the exception."""
+    operations = lay_out([Change(ONE, before, after)], can_exchange=can_exchange)
+    tree = {ONE: before} if before else {}
+    for first, second in product(range(24), repeat=2):
+        edits = [(0, "open", ONE), (first, deeds[0], ONE), (second, deeds[1], ONE)]
+        disturbed(ModelDisk.of(tree, operations), edits)
+
+
+@pytest.mark.promise("W5")
+def test_what_they_saved_twice_is_rescued_once_and_told() -> None:
+    """The first came out by our exchange; the second is what they see."""
+    disk = ModelDisk.of({ONE: file("1")}, lay_out([Change(ONE, file("1"), file("2"))]))
+
+    outcome = disturbed(disk, [(5, "save", ONE), (6, "save", ONE)])
+
+    assert outcome == Outcome(Way.UNDONE, conflicts=(ONE,), theirs=(ONE,), rescued=(ONE,))
+    assert disk.tree == {ONE: file("person 2")}
+    assert disk.store == {file("person 1")}
 
 
 PATHS = [at(name) for name in ("a", "b", "d", "d/x", "d/y", "e", "e/z")]
@@ -266,6 +334,7 @@ def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
         allowed = {expected.get(path), *person.wrote.get(path, set())}
         assert disk.look(path) in allowed, (path, outcome, disk.told)
     assert person.nothing_is_lost()
+    assert person.what_they_saved_is_there(), (person.last, outcome, disk.told)
     assert disk.marker is None
     assert not disk.slots
     if not person.wrote:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.workbench.core.operations import Operation, Verb
@@ -9,7 +11,8 @@ from holdfast.workbench.core.undoing import Deed, Sight, is_unknown, next_deed
 from holdfast.workbench.model import Entry
 from tests.workbench.modelled import at, directory, file
 
-BASE, OURS, THEIRS, LATER = file("base"), file("ours"), file("theirs"), file("later")
+BASE, OURS, THEIRS = file("base"), file("ours"), file("theirs")
+LATER = replace(file("later"), mtime_ns=1)
 WAS, IS, ELSE = directory(0o755), directory(0o700), directory(0o711)
 
 SWAP = Operation(Verb.SWAP, at("x"), BASE, OURS, 0)
@@ -32,6 +35,8 @@ ADJUST = Operation(Verb.ADJUST, at("x"), WAS, IS, 0)
         (SWAP, OURS, THEIRS, Deed.EXCHANGE),  # they had saved just before
         (SWAP, BASE, THEIRS, Deed.EXCHANGE),  # they saved just before it was undone
         (SWAP, LATER, THEIRS, None),  # they saved again: what they had before is rescued
+        (SWAP, THEIRS, LATER, Deed.EXCHANGE),  # and again just before that was put back
+        (SWAP, WAS, LATER, None),
         (SWAP, BASE, None, None),
         (PUT, None, OURS, None),
         (PUT, THEIRS, OURS, None),

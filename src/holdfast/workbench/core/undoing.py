@@ -62,8 +62,11 @@ def _unswap(operation: Operation, sight: Sight) -> Deed | None:
         return None  # not begun or undone already; or they deleted the file, which is their right
     if sight.in_slot == operation.before:
         return Deed.EXCHANGE if sight.at_path == operation.after else None
-    # Theirs came out: they had saved just before. Whatever of ours is in its place goes.
-    return Deed.EXCHANGE if sight.at_path in (operation.before, operation.after) else None
+    # Theirs came out: they had saved just before. Whatever of ours is in its place goes; if they
+    # saved once more, the later one stays.
+    is_newer = sight.in_slot.mtime_ns > sight.at_path.mtime_ns and not sight.at_path.is_directory
+    goes_back = is_newer or sight.at_path in (operation.before, operation.after)
+    return Deed.EXCHANGE if goes_back else None
 
 
 def _unput(operation: Operation, sight: Sight) -> Deed | None:
