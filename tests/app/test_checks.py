@@ -28,6 +28,7 @@ IDS = (
     "clock.sane",
     "sandbox.strength",
     "sandbox.place",
+    "sandbox.user",
     "sandbox.bubblewrap",
     "sandbox.namespaces",
     "sandbox.landlock",

@@ -25,7 +25,7 @@ def checks(settings: Settings, machine: Machine) -> tuple[Check, ...]:
     return (
         *_runtime(settings, machine),
         *_storage(settings),
-        *_sandboxes(settings),
+        *_sandboxes(settings, machine),
         *_confinement(settings, machine),
         *_network(settings, machine),
         *_programs(settings, machine),
@@ -77,7 +77,7 @@ def _storage(settings: Settings) -> tuple[Check, ...]:
     )
 
 
-def _sandboxes(settings: Settings) -> tuple[Check, ...]:
+def _sandboxes(settings: Settings, machine: Machine) -> tuple[Check, ...]:
     async def strength() -> Finding:
         return confinement.judge_sandbox(await ask("sandbox.strength", "", confinement.Sandbox))
 
@@ -85,9 +85,13 @@ def _sandboxes(settings: Settings) -> tuple[Check, ...]:
         facts = await ask("sandbox.place", str(settings.state), confinement.Place)
         return confinement.judge_place(facts)
 
+    async def user() -> Finding:
+        return confinement.judge_user(machine)
+
     return (
         _on_linux("strength", "sandbox", strength),
         _on_linux("place", "places", place),
+        _on_linux("user", "user", user),
     )
 
 

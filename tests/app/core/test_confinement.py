@@ -22,6 +22,7 @@ from holdfast.app.core.confinement import (
     judge_overlay,
     judge_place,
     judge_sandbox,
+    judge_user,
 )
 from holdfast.app.model import Finding, Machine, Refused, Status
 
@@ -30,6 +31,15 @@ ROOT = Machine(system="Linux", family="debian", is_root=True)
 OK, WARNING, SKIPPED = Status.OK, Status.WARNING, Status.SKIPPED
 PROFILE = "sudo install-the-profile"
 NOWHERE = Refused("Permission denied", "EACCES", is_nowhere=True)
+
+
+def test_root_is_warned() -> None:
+    assert judge_user(PERSON).status is OK
+    assert judge_user(ROOT) == Finding(
+        WARNING,
+        "you are root: what runs without a sandbox, even in a place, rules the machine",
+        "Run Holdfast as an ordinary user.",
+    )
 
 
 @pytest.mark.parametrize(

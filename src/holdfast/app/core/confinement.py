@@ -110,6 +110,14 @@ def judge_place(facts: Place | Refused) -> Finding:
     return Finding(Status.OK, "made one for a draft, and ended it")
 
 
+def judge_user(machine: Machine) -> Finding:
+    """What gets out of a place, or was never shut in, has no more power than an ordinary user."""
+    if machine.is_root:
+        text = "you are root: what runs without a sandbox, even in a place, rules the machine"
+        return Finding(Status.WARNING, text, "Run Holdfast as an ordinary user.")
+    return Finding(Status.OK, "an ordinary one, who does not rule the machine")
+
+
 def judge_bubblewrap(facts: Ran | Refused, machine: Machine) -> Finding:
     """A command runs in a sandbox: tried, not read from a version."""
     if isinstance(facts, Refused) and facts.errno == "ENOENT":
