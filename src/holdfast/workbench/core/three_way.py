@@ -1,0 +1,181 @@
+"""Decide for each path what a publication does, given the base, the project and the draft.
+
+*Theirs* is the project as it is now, *ours* the draft, *base* the project as the draft began.
+Nothing is ever merged straight into the project: a merge goes into the draft, to be reviewed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.model import Change, Entry, Sort
+
+Tree = Mapping[RelativePath, Entry]
+_REPOSITORY = RelativePath.of(".git")
+
+
+class Verdict(StrEnum):
+    """What becomes of one path."""
+
+    NOTHING = "nothing"  # both are the same already
+    KEEP_THEIRS = "keep_theirs"  # the draft did not change it
+    APPLY = "apply"  # only the draft changed it
+    MERGE = "merge"  # both did: their lines may go together, in the draft
+    CONFLICT = "conflict"  # both did, and nobody can decide but the person
+    WITHHELD = "withheld"  # the draft changed it, but it is not published unless asked
+
+
+class Clashing(StrEnum):
+    """Why a path is a conflict."""
+
+    BOTH_CHANGED = "both_changed"
+    BOTH_CREATED = "both_created"
+    DELETED_THERE = "deleted_there"  # they deleted what we changed
+    DELETED_HERE = "deleted_here"  # we delete what they changed
+    IN_THE_WAY = "in_the_way"  # below it, or above it, is something of theirs
+    NOT_COVERED = "not_covered"  # it cannot be kept, so it must not be replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict on one path, and why it is one that stops a publication."""
+
+    verdict: Verdict
+    reason: Clashing | None = None
+
+
+def decide(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Decision:
+    """The verdict on one path, by what is there in each of the three."""
+    if theirs == ours:
+        return Decision(Verdict.NOTHING)
+    if ours == base:
+        return Decision(Verdict.KEEP_THEIRS)
+    if Sort.SPECIAL in {one.sort for one in (theirs, ours) if one}:
+        return Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
+    if theirs == base:
+        return Decision(Verdict.APPLY)
+    if _is_mergeable(base, theirs, ours):
+        return Decision(Verdict.MERGE)
+    return Decision(Verdict.CONFLICT, _reason(base, theirs, ours))
+
+
+def decide_all(
+    base: Tree,
+    theirs: Tree,
+    ours: Tree,
+    *,
+    uncovered: Collection[RelativePath] = (),
+    publishes_repository: bool = False,
+) -> dict[RelativePath, Decision]:
+    """The verdict on every path that differs anywhere, so that what comes out is a tree."""
+    paths = sorted({*base, *theirs, *ours})
+    decisions = {
+        path: decide(base.get(path), theirs.get(path), ours.get(path))
+        for path in paths
+        if not base.get(path) == theirs.get(path) == ours.get(path)
+    }
+    if not publishes_repository:
+        decisions |= {
+            path: Decision(Verdict.WITHHELD)
+            for path, decision in decisions.items()
+            if path.within(_REPOSITORY) and decision.verdict in _CHANGING
+        }
+    return decisions | _misplaced(decisions, theirs, ours, uncovered)
+
+
+def forced(
+    decisions: Mapping[RelativePath, Decision], paths: Iterable[RelativePath]
+) -> dict[RelativePath, Decision]:
+    """The same with these conflicts and merges decided for the draft; what is uncovered stays."""
+    force = {
+        path
+        for path in paths
+        if path in decisions
+        and decisions[path].verdict in {Verdict.MERGE, Verdict.CONFLICT}
+        and decisions[path].reason not in {Clashing.NOT_COVERED, Clashing.IN_THE_WAY}
+    }
+    return {**decisions, **{path: Decision(Verdict.APPLY) for path in force}}
+
+
+def changes_of(
+    decisions: Mapping[RelativePath, Decision],
+    theirs: Tree,
+    ours: Tree,
+    *,
+    only: Collection[RelativePath] | None = None,
+) -> tuple[Change, ...]:
+    """What is applied, of all or of what was chosen; a chosen path brings its directories."""
+    applied = [path for path, found in decisions.items() if found.verdict is Verdict.APPLY]
+    if only is not None:
+        chosen = [path for path in applied if any(path.within(one) for one in only)]
+        kept = [path for path in chosen if path in ours]
+        applied = [
+            path
+            for path in applied
+            if path in chosen or (path in ours and any(one.within(path) for one in kept))
+        ]
+    return tuple(Change(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
+
+
+_CHANGING = {Verdict.APPLY, Verdict.MERGE, Verdict.CONFLICT}
+
+
+def _is_mergeable(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> bool:
+    """Whether one file was changed on both sides, and only one side changed its mode."""
+    if not base or not theirs or not ours:
+        return False
+    if {base.sort, theirs.sort, ours.sort} != {Sort.FILE}:
+        return False
+    modes = base.mode in (theirs.mode, ours.mode) or theirs.mode == ours.mode
+    return modes and (base.xattrs in (theirs.xattrs, ours.xattrs) or theirs.xattrs == ours.xattrs)
+
+
+def merged_entry(base: Entry, theirs: Entry, ours: Entry, content: bytes) -> Entry:
+    """What a merge of two files looks like: the merged bytes, and whichever mode is new."""
+    mode = theirs.mode if ours.mode == base.mode else ours.mode
+    xattrs = theirs.xattrs if ours.xattrs == base.xattrs else ours.xattrs
+    return Entry(Sort.FILE, mode, content=content, xattrs=xattrs)
+
+
+def _reason(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Clashing:
+    if base is None:
+        return Clashing.BOTH_CREATED
+    if theirs is None:
+        return Clashing.DELETED_THERE
+    return Clashing.DELETED_HERE if ours is None else Clashing.BOTH_CHANGED
+
+
+def _misplaced(
+    decisions: Mapping[RelativePath, Decision],
+    theirs: Tree,
+    ours: Tree,
+    uncovered: Collection[RelativePath],
+) -> dict[RelativePath, Decision]:
+    """What would be applied below something that is no directory, or above something that stays."""
+    applied = {path for path, found in decisions.items() if found.verdict is Verdict.APPLY}
+    result = {**theirs, **{path: ours[path] for path in applied if path in ours}}
+    for path in applied - ours.keys():
+        result.pop(path, None)
+    out: dict[RelativePath, Decision] = {}
+    homeless = {parent for path in result if (parent := path.parent)}
+    for path in applied:
+        parent = path.parent
+        is_below = path in result and parent and not _is_directory(result.get(parent))
+        is_above = path in homeless and not _is_directory(result.get(path))
+        if is_below or is_above:
+            out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)
+        elif any(_touches(path, ours.get(path), one) for one in uncovered):
+            out[path] = Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
+    return out
+
+
+def _touches(path: RelativePath, ours: Entry | None, uncovered: RelativePath) -> bool:
+    """Whether changing a path would replace or remove something that is not covered."""
+    return path.within(uncovered) or (uncovered.within(path) and not _is_directory(ours))
+
+
+def _is_directory(entry: Entry | None) -> bool:
+    return entry is not None and entry.is_directory
