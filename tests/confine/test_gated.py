@@ -100,6 +100,7 @@ def test_nobody_slips_through_while_a_name_changes_its_meaning(
     """A directory becomes a link to what is closed and back, all the time."""
     door, is_over = tmp_path / "open" / "door", threading.Event()
     (tmp_path / "open" / "real").mkdir()
+    (tmp_path / "open" / "real" / "file").touch()
     (tmp_path / "open" / "link").symlink_to("../closed")
 
     def swap() -> None:
@@ -114,11 +115,13 @@ def test_nobody_slips_through_while_a_name_changes_its_meaning(
     written = 0
     try:
         for _ in range(3000):
-            with suppress(OSError):
-                os.close(gated.open(os.fsencode(door) + b"/new", MAKES))
-                written += 1
+            for name in (b"/new", b"/file"):
+                with suppress(OSError):
+                    os.close(gated.open(os.fsencode(door) + name, MAKES))
+                    written += 1
     finally:
         is_over.set()
         thread.join()
     assert written
     assert not (tmp_path / "closed" / "new").exists()
+    assert (tmp_path / "closed" / "file").read_text() == "closed"
