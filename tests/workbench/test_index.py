@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,6 @@ from holdfast.world import SystemDisk
 
 NAME, OTHER = b"n" * 32, b"o" * 32
 KNOWN = Known(NAME, Totals(1, 2, 3), b"sight", is_racy=False)
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    opened = Index.open(tmp_path / "wb.db", SystemDisk())
-    yield opened
-    opened.close()
 
 
 def test_objects_are_found_where_they_were_first(index: Index) -> None:
@@ -46,13 +38,13 @@ def test_a_lost_segment_takes_its_objects_and_every_sight_along(index: Index) ->
     with index.writing() as rows:
         rows.add_objects({NAME: Location(1, 16, 5), OTHER: Location(2, 16, 7)})
         rows.note_seen({1: 80, 2: 90})
-        rows.note_known("place", [(b"", KNOWN)])
+        rows.note_known("origin", [(b"", KNOWN)])
         rows.forget_segment(1)
 
         assert rows.find(NAME) is None
         assert rows.find(OTHER) == Location(2, 16, 7)
         assert rows.seen() == {2: 90}
-        assert rows.known("place", b"") is None
+        assert rows.known("origin", b"") is None
 
 
 def test_what_is_known_of_a_place_is_its_own(index: Index) -> None:

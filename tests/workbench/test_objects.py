@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from holdfast.workbench.core.record import ObjectSort
@@ -13,25 +10,8 @@ from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Index
 from holdfast.workbench.objects import Objects
 from holdfast.workbench.segments import Segments
-from holdfast.world import SystemDisk
-from holdfast.world.testing import SeededChance
 
 NODE = Node(b"a", NodeSort.LINK, 0o777, 0, 1, b"target")
-
-
-@pytest.fixture
-def segments(tmp_path: Path) -> Iterator[Segments]:
-    (tmp_path / "seg").mkdir()
-    opened = Segments(SystemDisk(), tmp_path / "seg", SeededChance(1))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[Index]:
-    opened = Index.open(tmp_path / "wb.db", SystemDisk())
-    yield opened
-    opened.close()
 
 
 def test_the_same_bytes_are_kept_once(segments: Segments, index: Index) -> None:

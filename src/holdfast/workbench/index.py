@@ -72,40 +72,40 @@ class Rows:
             "SELECT id, name FROM checkpoints ORDER BY id DESC"
         ).fetchall()
 
-    def known(self, place: str, directory: bytes) -> Known | None:
-        """What a directory of a place was; None if it was never looked at."""
+    def known(self, origin: str, directory: bytes) -> Known | None:
+        """What a directory of an origin was; None if it was never looked at."""
         row = self._transaction.execute(
             "SELECT tree, files, size, uncovered, sight, is_racy FROM sights"
-            " WHERE place = ? AND directory = ?",
-            (place, directory),
+            " WHERE origin = ? AND directory = ?",
+            (origin, directory),
         ).fetchone()
         if row is None:
             return None
         tree, files, size, uncovered, sight, is_racy = row
         return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
 
-    def note_known(self, place: str, looked: Iterable[tuple[bytes, Known]]) -> None:
-        """Say what directories of a place are."""
+    def note_known(self, origin: str, looked: Iterable[tuple[bytes, Known]]) -> None:
+        """Say what directories of an origin are."""
         self._transaction.execute_many(
             "INSERT OR REPLACE INTO sights VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (place, directory, known.tree, *known.totals, known.sight, known.is_racy)
+                (origin, directory, known.tree, *known.totals, known.sight, known.is_racy)
                 for directory, known in looked
             ),
         )
 
-    def forget_known(self, place: str, directory: bytes) -> None:
-        """Drop what is known of a directory of a place and of all below it."""
+    def forget_known(self, origin: str, directory: bytes) -> None:
+        """Drop what is known of a directory of an origin and of all below it."""
         self._transaction.execute(
-            "DELETE FROM sights WHERE place = ? AND"
+            "DELETE FROM sights WHERE origin = ? AND"
             " (directory = ? OR (directory >= ? AND directory < ?))",
-            (place, directory, directory + b"/", directory + b"0"),  # 0 is what follows a slash
+            (origin, directory, directory + b"/", directory + b"0"),  # 0 is what follows a slash
         )
 
-    def racy(self, place: str) -> list[bytes]:
-        """The directories of a place that must be looked at again in any case."""
+    def racy(self, origin: str) -> list[bytes]:
+        """The directories of an origin that must be looked at again in any case."""
         rows = self._transaction.execute(
-            "SELECT directory FROM sights WHERE place = ? AND is_racy", (place,)
+            "SELECT directory FROM sights WHERE origin = ? AND is_racy", (origin,)
         )
         return [row[0] for row in rows]
 
@@ -161,11 +161,11 @@ def _create(transaction: Transaction) -> None:
     transaction.execute("CREATE TABLE segments (number INTEGER PRIMARY KEY, seen INTEGER NOT NULL)")
     transaction.execute("CREATE TABLE checkpoints (id TEXT PRIMARY KEY, name BLOB NOT NULL)")
     transaction.execute(
-        "CREATE TABLE sights (place TEXT, directory BLOB, tree BLOB NOT NULL,"
+        "CREATE TABLE sights (origin TEXT, directory BLOB, tree BLOB NOT NULL,"
         " files INTEGER NOT NULL, size INTEGER NOT NULL, uncovered INTEGER NOT NULL,"
-        " sight BLOB NOT NULL, is_racy INTEGER NOT NULL, PRIMARY KEY (place, directory))"
+        " sight BLOB NOT NULL, is_racy INTEGER NOT NULL, PRIMARY KEY (origin, directory))"
     )
-    transaction.execute("CREATE INDEX racy ON sights (place) WHERE is_racy")
+    transaction.execute("CREATE INDEX racy ON sights (origin) WHERE is_racy")
 
 
 SCHEMA: Schema[Upgrade] = Schema("workbench index", 1, (_create,))

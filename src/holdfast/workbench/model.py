@@ -85,7 +85,7 @@ class Checkpoint:
     at_ms: int
     occasion: Occasion
     message: str
-    place: str
+    origin: str
     tree: bytes
     files: int
     size: int

@@ -1,0 +1,75 @@
+"""Make an index agree with the segments, which alone are the truth.
+
+What stands in a segment and not in the index was written by someone who did not live to say so. It
+is synced before it counts, and a checkpoint counts only if all that it consists of is there.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from holdfast.workbench.core.keeping import decode_checkpoint
+from holdfast.workbench.core.record import ObjectSort
+from holdfast.workbench.core.tree import NodeSort
+from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
+from holdfast.workbench.index import Rows
+from holdfast.workbench.model import CONTENT_ID_BYTES
+from holdfast.workbench.objects import Objects
+from holdfast.workbench.segments import Segments
+
+
+def reconcile(segments: Segments, rows: Rows) -> None:
+    """Take note of what the segments hold and the index does not, and forget the reverse."""
+    seen = rows.seen()
+    is_anew = not seen
+    numbers = segments.numbers()
+    for number in seen.keys() - set(numbers):
+        rows.forget_segment(number)
+    checkpoints: list[bytes] = []
+    for number in numbers:
+        size, start = segments.size(number), seen.get(number, 0)
+        if size < start:  # something was cut off that had been there
+            rows.forget_segment(number)
+            start = 0
+        if size > start:
+            segments.sync(number)
+            checkpoints += _take_note(segments, rows, number, start)
+            rows.note_seen({number: size})
+    objects = Objects(segments, rows)
+    for name in checkpoints:
+        if is_anew or is_whole(objects, name):
+            _take_note_of_checkpoint(objects, rows, name)
+
+
+def is_whole(objects: Objects, checkpoint: bytes) -> bool:
+    """Whether all that a checkpoint consists of is there; files are not read."""
+    try:
+        _visit(objects, decode_checkpoint(objects.get(checkpoint)[1]).tree, set())
+    except (ObjectMissing, ObjectDamaged, ValueError):
+        return False
+    return True
+
+
+def _take_note(segments: Segments, rows: Rows, number: int, start: int) -> list[bytes]:
+    """Add the objects of a segment from `start` on; return those that are checkpoints."""
+    found = list(segments.scan(number, start))
+    rows.add_objects({name: location for name, _, location in found})
+    return [name for name, sort, _ in found if sort is ObjectSort.CHECKPOINT]
+
+
+def _take_note_of_checkpoint(objects: Objects, rows: Rows, name: bytes) -> None:
+    with suppress(ObjectDamaged, ValueError):
+        rows.add_checkpoint(decode_checkpoint(objects.get(name)[1]).id, name)
+
+
+def _visit(objects: Objects, tree: bytes, visited: set[bytes]) -> None:
+    for node in objects.tree(tree):
+        if node.sort not in {NodeSort.FILE, NodeSort.DIRECTORY} or node.object in visited:
+            continue
+        visited.add(node.object)
+        if node.sort is NodeSort.DIRECTORY:
+            _visit(objects, node.object, visited)
+        elif objects.sort_of(node.object) is ObjectSort.PIECES:
+            data = objects.get(node.object)[1]
+            for at in range(0, len(data), CONTENT_ID_BYTES):
+                objects.sort_of(data[at : at + CONTENT_ID_BYTES])

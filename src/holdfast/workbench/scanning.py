@@ -1,0 +1,241 @@
+"""Look at a whole directory, and keep what has changed since it was last looked at.
+
+A full look asks the system about every name, and reads only what differs from the last sight. With
+a list of what may have changed, only the directories on the way there are looked at: the list is a
+hint of a watcher, so whoever must be certain asks for a full look.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.contents import Xattrs, read_node, read_xattrs, refuse_shortage
+from holdfast.workbench.core.coverage import Coverage, lack_of
+from holdfast.workbench.core.stat_cache import BLANK, decode_sight, encode_sight, is_racy, line_of
+from holdfast.workbench.core.tree import (
+    Node,
+    NodeSort,
+    Totals,
+    directory_detail,
+    totals_of,
+    uncovered,
+)
+from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
+from holdfast.workbench.index import Known, Rows
+from holdfast.workbench.model import Lack
+from holdfast.workbench.objects import Objects
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_RETRIED = {Lack.UNREADABLE, Lack.CHANGING}  # no sight shows that they have been mended
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+
+
+class Looked(NamedTuple):
+    """What a directory is now, and whether it differs from what was known of it."""
+
+    tree: bytes
+    totals: Totals
+    is_changed: bool
+    xattrs: Xattrs = ()
+
+
+class _Seen(NamedTuple):
+    """A name in a directory as it was listed."""
+
+    name: bytes
+    line: bytes
+    status: os.stat_result
+
+
+@dataclass(slots=True)
+class _Here:
+    """The directory that we are in: what is there now, and what was there."""
+
+    descriptor: int
+    path: bytes
+    seen: list[_Seen]
+    was: dict[bytes, bytes]
+    nodes: dict[bytes, Node]
+
+    def old(self, name: bytes, line: bytes) -> Node | None:
+        """What a name was, if nothing shows that it has changed."""
+        return self.nodes.get(name) if self.was.get(name) == line else None
+
+
+class Scan:
+    """One look at one origin; `looked_ns` is when it began."""
+
+    def __init__(
+        self, objects: Objects, rows: Rows, *, origin: str, coverage: Coverage, looked_ns: int
+    ) -> None:
+        self._objects = objects
+        self._rows = rows
+        self._origin = f"{origin} {coverage.mark}"
+        self._coverage = coverage
+        self._looked_ns = looked_ns
+        self._fresh: list[tuple[bytes, Known]] = []
+        self._ways: frozenset[bytes] | None = None
+        self._device = 0
+
+    def run(self, root: int, dirty: Iterable[RelativePath] | None = None) -> Looked:
+        """Look at the directory that is open as `root`; with `dirty`, only on the way to those."""
+        self._device = os.fstat(root).st_dev
+        if dirty is not None:
+            racy = self._rows.racy(self._origin)
+            self._ways = frozenset(_ways([*(path.raw for path in dirty), *racy]))
+        looked = self._directory(root, b"")
+        self._rows.note_known(self._origin, self._fresh)
+        return looked
+
+    def _directory(self, descriptor: int, path: bytes) -> Looked:
+        seen = _listed(descriptor)
+        known = self._rows.known(self._origin, path)
+        is_same = known is not None and known.sight == encode_sight(
+            (name, line) for name, line, _ in seen
+        )
+        here = _Here(descriptor, path, seen, {}, {})
+        if known is not None and (not is_same or self._ways is not None):
+            self._remember(here, known)
+        below = dict(self._below(here, is_same=is_same))
+        if known is not None and is_same and all(map(_stays, below.values())):
+            return Looked(known.tree, known.totals, is_changed=False)
+        if known is not None and not here.nodes:
+            self._remember(here, known)
+        return self._renewed(here, below, known)
+
+    def _remember(self, here: _Here, known: Known) -> None:
+        """Recall what was there; if that is spoiled, all of it is read again."""
+        try:
+            here.nodes = {node.name: node for node in self._objects.tree(known.tree)}
+            here.was = decode_sight(known.sight)
+        except (ObjectMissing, ObjectDamaged):
+            here.nodes, here.was = {}, {}
+
+    def _below(self, here: _Here, *, is_same: bool) -> Iterator[tuple[bytes, Looked | Lack | None]]:
+        """Every directory in this one that must be looked at: what it is, or None if gone."""
+        for name, line, status in here.seen:
+            if not stat.S_ISDIR(status.st_mode):
+                continue
+            way = here.path + b"/" + name if here.path else name
+            old = here.old(name, line)
+            if self._ways is not None and old is not None and way not in self._ways:
+                continue
+            is_elsewhere = status.st_dev != self._device
+            lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
+            is_same_itself = is_same or old is not None
+            yield name, lack or self._entered(here, name, way, is_same=is_same_itself)
+
+    def _entered(
+        self, here: _Here, name: bytes, way: bytes, *, is_same: bool
+    ) -> Looked | Lack | None:
+        try:
+            descriptor = os.open(name, _OPEN, dir_fd=here.descriptor)
+            try:
+                looked = self._directory(descriptor, way)
+                if is_same and not looked.is_changed:
+                    return looked
+                return looked._replace(xattrs=read_xattrs(descriptor))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            refuse_shortage(error, way)
+            return None if error.errno in _GONE else Lack.UNREADABLE
+
+    def _renewed(
+        self, here: _Here, below: dict[bytes, Looked | Lack | None], known: Known | None
+    ) -> Looked:
+        """Put a directory together from what is as it was and what is new."""
+        lines: list[tuple[bytes, bytes]] = []
+        nodes: list[Node] = []
+        for name, line, status in here.seen:
+            old, found = here.old(name, line), status
+            if stat.S_ISDIR(status.st_mode):
+                node = _directory_node(name, status, old, below.get(name, old))
+            elif old is not None:
+                node = old
+            else:
+                node, found = self._read(here, name, status)
+            if node is not None:
+                nodes.append(node)
+                lines.append((name, self._lasting_line(node, found)))
+        self._forget_removed(here, nodes)
+        tree, totals = self._objects.put_tree(nodes), totals_of(nodes)
+        is_racy_here = any(line == BLANK for _, line in lines)
+        self._fresh.append((here.path, Known(tree, totals, encode_sight(lines), is_racy_here)))
+        return Looked(tree, totals, is_changed=known is None or known.tree != tree)
+
+    def _read(
+        self, here: _Here, name: bytes, status: os.stat_result
+    ) -> tuple[Node | None, os.stat_result]:
+        way = here.path + b"/" + name if here.path else name
+        lack = lack_of(way, status.st_mode, is_elsewhere=False, coverage=self._coverage)
+        if lack is not None:
+            return uncovered(name, lack), status
+        return read_node(self._objects, here.descriptor, name, status)
+
+    def _lasting_line(self, node: Node, status: os.stat_result) -> bytes:
+        """What to compare the next look with; blank if it proves nothing."""
+        is_retried = node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED
+        if is_retried or is_racy(status.st_ctime_ns, looked_ns=self._looked_ns):
+            return BLANK
+        return line_of(status)
+
+    def _forget_removed(self, here: _Here, nodes: list[Node]) -> None:
+        left = {node.name for node in nodes if node.sort is NodeSort.DIRECTORY}
+        for name, node in here.nodes.items():
+            if node.sort is NodeSort.DIRECTORY and name not in left:
+                way = here.path + b"/" + name if here.path else name
+                self._rows.forget_known(self._origin, way)
+
+
+def _directory_node(
+    name: bytes, status: os.stat_result, old: Node | None, found: Looked | Lack | Node | None
+) -> Node | None:
+    match found:
+        case Looked(tree, totals, is_changed, xattrs):
+            if old is not None and not is_changed and old.object == tree:
+                return old
+            detail = directory_detail(tree, totals)
+            mode = stat.S_IMODE(status.st_mode)
+            return Node(
+                name, NodeSort.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs
+            )
+        case Lack():
+            return uncovered(name, found)
+        case _:
+            return found
+
+
+def _stays(found: Looked | Lack | None) -> bool:
+    if isinstance(found, Looked):
+        return not found.is_changed
+    return found is not None and found not in _RETRIED
+
+
+def _listed(descriptor: int) -> list[_Seen]:
+    seen: list[_Seen] = []
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            seen.append(_Seen(os.fsencode(entry.name), line_of(status), status))
+    seen.sort(key=itemgetter(0))
+    return seen
+
+
+def _ways(paths: Iterable[bytes]) -> Iterator[bytes]:
+    """Every directory on the way to these paths, and they themselves."""
+    for path in paths:
+        yield path
+        while b"/" in path:
+            path = path.rpartition(b"/")[0]
+            yield path

@@ -1,0 +1,38 @@
+"""What tests of the workbench may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.workbench.index import Index
+from holdfast.workbench.segments import Segments
+from holdfast.world import SystemDisk
+from holdfast.world.testing import SeededChance
+
+
+@pytest.fixture
+def segments(tmp_path: Path) -> Iterator[Segments]:
+    """Segments on the disk of this machine."""
+    (tmp_path / "seg").mkdir()
+    opened = Segments(SystemDisk(), tmp_path / "seg", SeededChance(1))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    """An empty index on the disk of this machine."""
+    opened = Index.open(tmp_path / "wb.db", SystemDisk())
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty directory to look at."""
+    made = tmp_path / "project"
+    made.mkdir()
+    return made

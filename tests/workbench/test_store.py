@@ -1,0 +1,183 @@
+"""A store keeps every checkpoint that it acknowledged, and says what became of the rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.failures import (
+    CheckpointMissing,
+    ObjectDamaged,
+    ObjectMissing,
+    WorkbenchHeld,
+)
+from holdfast.workbench.model import Checkpoint, Occasion
+from holdfast.workbench.store import Store, Subject
+from holdfast.world.failures import DiskMissing
+
+
+def contents(store: Store, checkpoint: Checkpoint, *paths: str) -> dict[str, bytes]:
+    """Files of a checkpoint, read back and checked."""
+    return {path: _read(store, checkpoint, path) for path in paths}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "workbench" / "one"
+
+
+def test_a_checkpoint_holds_what_was_there(home: Path, project: Path) -> None:
+    (project / "d").mkdir()
+    (project / "d" / "f").write_bytes(b"before")
+    with Store.open(home) as store:
+        first = store.checkpoint(Subject(project), Occasion.AUTO, "a first look")
+        (project / "d" / "f").write_bytes(b"after, and longer")
+        (project / "g").write_bytes(b"new")
+        second = store.checkpoint(Subject(project))
+
+        assert store.checkpoints() == (second, first)
+        assert (first.message, first.occasion, first.files, first.size) == (
+            "a first look",
+            Occasion.AUTO,
+            1,
+            6,
+        )
+        assert [str(change.path) for change in store.changes(first, second)] == ["d/f", "g"]
+        assert store.changes(first, first) == ()
+        assert contents(store, first, "d/f") == {"d/f": b"before"}
+        assert contents(store, second, "d/f", "g") == {"d/f": b"after, and longer", "g": b"new"}
+        assert store.node(first, RelativePath.of("g")) is None
+        assert store.uncovered(second) == ()
+
+
+def test_it_is_still_there_when_the_store_is_opened_again(home: Path, project: Path) -> None:
+    (project / "f").write_bytes(b"data")
+    with Store.open(home) as store:
+        made = store.checkpoint(Subject(project))
+    with Store.open(home) as store:
+        assert store.find(made.id) == made
+        assert contents(store, made, "f") == {"f": b"data"}
+
+
+def test_one_at_a_time(home: Path) -> None:
+    with Store.open(home):
+        with pytest.raises(WorkbenchHeld) as held:
+            Store.open(home)
+        assert held.value == WorkbenchHeld(path=str(home))
+    Store.open(home).close()
+
+
+def test_what_is_not_there_is_named(home: Path, project: Path) -> None:
+    with Store.open(home) as store:
+        with pytest.raises(CheckpointMissing) as missing:
+            store.find("cp_x")
+        assert missing.value == CheckpointMissing(checkpoint="cp_x")
+        with pytest.raises(DiskMissing):
+            store.checkpoint(Subject(project / "nowhere"))
+        assert store.checkpoints() == ()
+
+
+@pytest.mark.promise("W8")
+def test_an_index_that_is_lost_or_damaged_is_made_anew(home: Path, project: Path) -> None:
+    (project / "f").write_bytes(b"data")
+    with Store.open(home) as store:
+        made = [store.checkpoint(Subject(project)) for _ in range(3)]
+    for damage in (None, b"", b"no database", os.urandom(20_000)):
+        for file in home.glob("wb.db*"):
+            file.unlink()
+        if damage is not None:
+            (home / "wb.db").write_bytes(damage)
+        with Store.open(home) as store:
+            assert store.checkpoints() == tuple(reversed(made))
+            assert contents(store, made[0], "f") == {"f": b"data"}
+
+
+@pytest.mark.promise("W8")
+def test_damage_spoils_what_it_hits_and_the_next_checkpoint_mends_it(
+    home: Path, project: Path
+) -> None:
+    for number in range(20):
+        (project / f"f{number}").write_bytes(Random(number).randbytes(1000))
+    with Store.open(home) as store:
+        made = store.checkpoint(Subject(project))
+    segment = home / "seg" / "000001.seg"
+    data = bytearray(segment.read_bytes())
+    data[5000] ^= 1
+    segment.write_bytes(data)
+    with Store.open(home) as store:
+        readable = {number: _is_readable(store, made, f"f{number}") for number in range(20)}
+        assert list(readable.values()).count(False) == 1
+
+    (home / "wb.db").unlink()
+    with Store.open(home) as store:
+        again = store.checkpoint(Subject(project))
+        assert all(_is_readable(store, again, f"f{number}") for number in range(20))
+        assert all(_is_readable(store, made, f"f{number}") for number in range(20))
+
+
+def test_a_cut_segment_is_noticed(home: Path, project: Path) -> None:
+    for number in range(20):
+        (project / f"f{number}").write_bytes(Random(number).randbytes(1000))
+    with Store.open(home) as store:
+        store.checkpoint(Subject(project))
+    segment = home / "seg" / "000001.seg"
+    os.truncate(segment, segment.stat().st_size // 2)
+    with Store.open(home) as store:
+        again = store.checkpoint(Subject(project))
+        assert all(_is_readable(store, again, f"f{number}") for number in range(20))
+
+
+_CHILD = """
+import os, sys
+from pathlib import Path
+from holdfast.workbench.store import Store, Subject
+home, project, turn = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+with Store.open(home) as store:
+    for number in range(10_000):
+        (project / f"f{number % 7}").write_bytes(f"{turn} {number}".encode() * 200)
+        made = store.checkpoint(Subject(project), message=f"{turn} {number}")
+        os.write(1, made.id.encode() + b"\\n")
+"""
+
+
+@pytest.mark.promise("W4")
+def test_no_acknowledged_checkpoint_is_lost_when_the_process_is_killed(
+    home: Path, project: Path
+) -> None:
+    acknowledged: list[str] = []
+    for turn in range(5):
+        command = [sys.executable, "-c", _CHILD, str(home), str(project), str(turn)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            acknowledged += [child.stdout.readline().decode().strip() for _ in range(3 + turn)]
+            child.send_signal(signal.SIGKILL)
+            rest = child.stdout.read().decode()
+            acknowledged += [line for line in rest.split("\n")[:-1] if line]
+        with Store.open(home) as store:
+            there = {made.id: made for made in store.checkpoints()}
+            assert set(acknowledged) <= there.keys()
+            for id in acknowledged[-3:]:
+                made = there[id]
+                number = int(made.message.split()[1])
+                assert _read(store, made, f"f{number % 7}") == made.message.encode() * 200
+
+
+def _read(store: Store, checkpoint: Checkpoint, name: str) -> bytes:
+    node = store.node(checkpoint, RelativePath.of(name))
+    assert node is not None
+    return b"".join(store.content(node.object))
+
+
+def _is_readable(store: Store, checkpoint: Checkpoint, name: str) -> bool:
+    try:
+        _read(store, checkpoint, name)
+    except (ObjectDamaged, ObjectMissing):
+        return False
+    return True
