@@ -1,0 +1,124 @@
+"""Show what changed in a file, line by line and in bounded space, and take a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from holdfast.workbench.core.lines import Match, matches, split_lines
+from holdfast.workbench.core.merge import is_text
+
+CONTEXT = 3
+LINES_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that are replaced: where they begin, what goes and what comes; counted from 0."""
+
+    before: int
+    after: int
+    removed: tuple[bytes, ...]
+    added: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A unified diff; what was too long for it is counted, not shown."""
+
+    text: bytes
+    added: int = 0
+    removed: int = 0
+    lines_left_out: int = 0
+
+
+def hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
+    """What must be replaced to make one of the other, in order."""
+    old, new = split_lines(before), split_lines(after)
+    ends = [Match(0, 0, 0), *matches(old, new), Match(len(old), len(new), 0)]
+    found: list[Hunk] = []
+    for one, other in pairwise(ends):
+        here, there = one.before + one.count, one.after + one.count
+        removed, added = tuple(old[here : other.before]), tuple(new[there : other.after])
+        if removed or added:
+            found.append(Hunk(here, there, removed, added))
+    return tuple(found)
+
+
+def with_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
+    """The file with these of its hunks, and without the others."""
+    lines, made, here = split_lines(before), list[bytes](), 0
+    for hunk in sorted(chosen, key=lambda hunk: hunk.before):
+        end = hunk.before + len(hunk.removed)
+        assert hunk.before >= here, "two hunks replace the same lines"
+        assert tuple(lines[hunk.before : end]) == hunk.removed, "the hunk is of another file"
+        made += [*lines[here : hunk.before], *hunk.added]
+        here = end
+    return b"".join([*made, *lines[here:]])
+
+
+def unified(
+    before: bytes | None, after: bytes | None, name: bytes, *, lines_max: int = LINES_MAX
+) -> Shown:
+    """The change of one file as `diff -u` writes it; None where there is no file."""
+    if before == after:
+        return Shown(b"")
+    head = b"--- %s\n+++ %s\n" % (
+        b"/dev/null" if before is None else b"a/" + name,
+        b"/dev/null" if after is None else b"b/" + name,
+    )
+    old, new = before or b"", after or b""
+    if not (is_text(old) and is_text(new)):
+        return Shown(head + b"Binary files differ\n")
+    found = hunks(old, new)
+    lines = [line for group in _grouped(found) for line in _shown(group, split_lines(old))]
+    left_out = max(0, len(lines) - lines_max)
+    return Shown(
+        head + b"".join(lines[:lines_max]),
+        added=sum(len(hunk.added) for hunk in found),
+        removed=sum(len(hunk.removed) for hunk in found),
+        lines_left_out=left_out,
+    )
+
+
+def _grouped(found: Sequence[Hunk]) -> Iterator[list[Hunk]]:
+    """Hunks whose context would meet are shown together."""
+    group: list[Hunk] = []
+    for hunk in found:
+        if group and hunk.before - _end(group[-1]) > 2 * CONTEXT:
+            yield group
+            group = []
+        group.append(hunk)
+    if group:
+        yield group
+
+
+def _shown(group: list[Hunk], old: list[bytes]) -> Iterator[bytes]:
+    first, last = group[0], group[-1]
+    start, end = max(0, first.before - CONTEXT), min(len(old), _end(last) + CONTEXT)
+    there = first.after - (first.before - start)
+    grown = sum(len(hunk.added) - len(hunk.removed) for hunk in group)
+    yield b"@@ -%s +%s @@\n" % (_range(start, end - start), _range(there, end - start + grown))
+    here = start
+    for hunk in group:
+        yield from (_line(b" ", line) for line in old[here : hunk.before])
+        yield from (_line(b"-", line) for line in hunk.removed)
+        yield from (_line(b"+", line) for line in hunk.added)
+        here = _end(hunk)
+    yield from (_line(b" ", line) for line in old[here:end])
+
+
+def _end(hunk: Hunk) -> int:
+    return hunk.before + len(hunk.removed)
+
+
+def _range(start: int, count: int) -> bytes:
+    """An empty range is named by the line before it."""
+    return b"%d,%d" % (start + 1 if count else start, count)
+
+
+def _line(sign: bytes, line: bytes) -> bytes:
+    return (
+        sign + line if line.endswith(b"\n") else sign + line + b"\n\\ No newline at end of file\n"
+    )

@@ -1,0 +1,92 @@
+"""What is shown of a change, and taking a part of it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.workbench.core.diff import Hunk, Shown, hunks, unified, with_hunks
+
+contents = st.lists(st.sampled_from([b"a", b"b", b"c", b"\xff\r", b""]), max_size=30).map(
+    b"\n".join
+)
+TEN = b"".join(b"%d\n" % number for number in range(10))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (b"a\n", b"a\n", Shown(b"")),
+        (None, b"a\n", Shown(b"--- /dev/null\n+++ b/x\n@@ -0,0 +1,1 @@\n+a\n", 1, 0)),
+        (b"a\n", None, Shown(b"--- a/x\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a\n", 0, 1)),
+        (
+            b"a\nb",
+            b"a\nb\n",
+            Shown(
+                b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n",
+                1,
+                1,
+            ),
+        ),
+        (
+            TEN,
+            TEN.replace(b"5", b"x"),
+            Shown(
+                b"--- a/x\n+++ b/x\n@@ -3,7 +3,7 @@\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n",
+                1,
+                1,
+            ),
+        ),
+        (b"\0", b"a", Shown(b"--- a/x\n+++ b/x\nBinary files differ\n")),
+    ],
+)
+def test_unified(before: bytes | None, after: bytes | None, expected: Shown) -> None:
+    assert unified(before, after, b"x") == expected
+
+
+def test_what_is_too_long_is_counted() -> None:
+    shown = unified(b"", TEN, b"x", lines_max=3)
+
+    assert shown == Shown(b"--- a/x\n+++ b/x\n@@ -0,0 +1,10 @@\n+0\n+1\n", 10, 0, 8)
+
+
+@given(contents, contents)
+def test_all_hunks_make_the_new_file_and_none_the_old(before: bytes, after: bytes) -> None:
+    found = hunks(before, after)
+
+    assert with_hunks(before, found) == after
+    assert with_hunks(before, ()) == before
+
+
+@pytest.mark.promise("W5")
+def test_a_part_of_the_hunks_makes_a_part_of_the_change() -> None:
+    after = TEN.replace(b"2\n", b"").replace(b"7", b"x")
+    first, second = hunks(TEN, after)
+
+    assert first == Hunk(2, 2, (b"2\n",), ())
+    assert with_hunks(TEN, [first]) == TEN.replace(b"2\n", b"")
+    assert with_hunks(TEN, [second]) == TEN.replace(b"7", b"x")
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="there is no `patch` here")
+@pytest.mark.parametrize("distance", [1, 5, 6, 7, 8, 20])
+def test_patch_understands_it(distance: int, tmp_path: Path) -> None:
+    lines = [b"%d\n" % number for number in range(60)]
+    changed = [*lines[:20], b"new\n", *lines[20 : 20 + distance], *lines[22 + distance :], b"end"]
+    before, after = b"".join(lines), b"".join(changed)
+    (tmp_path / "x").write_bytes(before)
+
+    subprocess.run(
+        ["patch", "-p1", "--fuzz=0"],
+        cwd=tmp_path,
+        input=unified(before, after, b"x").text,
+        check=True,
+        timeout=10,
+    )
+
+    assert (tmp_path / "x").read_bytes() == after
