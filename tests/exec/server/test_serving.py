@@ -6,12 +6,14 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from holdfast.exec.core.sessions import Policy
 from holdfast.exec.failures import OrphansEnded, StateTaken
@@ -45,7 +47,7 @@ ENV = {**os.environ, "PYTHONPATH": "src"}
 def status(url: str, path: str = "/readyz", **headers: str) -> int:
     """The status of one plain HTTP request; a header is left out by an empty value."""
     host = url.removeprefix("ws://")
-    connection = http.client.HTTPConnection(host, timeout=5)
+    connection = http.client.HTTPConnection(host, timeout=20)
     upgrade = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -285,7 +287,55 @@ async def test_told_to_end_while_it_rests_it_leaves_nothing(tmp_path: Path) -> N
     assert (list(place.iterdir()), (tmp_path / "s").exists()) == ([], False)
 
 
-@pytest.mark.parametrize("seconds", ["0.1", "0.5"], ids=["before it rests", "while it rests"])
+def knock(url: str, said: bytes = b"") -> socket.socket:
+    """Come as somebody who says no more than this."""
+    host, port = url.removeprefix("ws://").split(":")
+    knocking = socket.create_connection((host, int(port)), timeout=20)
+    knocking.sendall(said)
+    return knocking
+
+
+async def test_whoever_knocks_and_says_nothing_keeps_nobody_waiting(tmp_path: Path) -> None:
+    async with served(tmp_path / "s") as server:
+        await until(lambda: is_resting(server.process.pid))
+        knock(server.url).close()
+        with knock(server.url), knock(server.url, b"GET / HTTP/1.1\r\nHost: "):
+            async with introduced(server.url) as talk:
+                assert await talk.run("p", "echo", "word") == (0, b"word\n")
+
+
+async def test_many_may_knock_at_once(tmp_path: Path) -> None:
+    statuses: list[int] = []
+    async with served(tmp_path / "s") as server:
+
+        async def come(number: int) -> None:
+            async with introduced(server.url) as talk:
+                statuses.append((await talk.run("p", "sh", "-c", f"exit {number}"))[0])
+
+        await until(lambda: is_resting(server.process.pid))
+        async with anyio.create_task_group() as tasks:
+            for number in range(24):
+                tasks.start_soon(come, number)
+    assert sorted(statuses) == list(range(24))
+
+
+async def test_it_is_ready_while_it_rests(tmp_path: Path) -> None:
+    async with served(tmp_path / "s", "--token-file", str(tmp_path / "token")) as server:
+        await until(lambda: is_resting(server.process.pid))
+        assert await to_thread.run_sync(status, server.url) == 200
+
+
+@pytest.mark.promise("X13")
+async def test_one_that_was_killed_while_it_rested_is_replaced_by_the_next(tmp_path: Path) -> None:
+    listen = f"unix://{tmp_path}/sockets/s"
+    async with served(tmp_path / "s", listen=listen, leave=True) as server:
+        await until(lambda: is_resting(server.process.pid))
+        await server.kill()
+    async with served(tmp_path / "s", listen=listen) as server, introduced(server.url) as talk:
+        assert await talk.run("p", "echo", "word") == (0, b"word\n")
+
+
+@pytest.mark.parametrize("seconds", ["0.1", "2.5"], ids=["before it rests", "while it rests"])
 async def test_an_idle_server_ends_when_it_was_asked_to(tmp_path: Path, seconds: str) -> None:
     async with served(tmp_path / "s", "--idle-exit", seconds) as server:
         with anyio.fail_after(20):

@@ -46,8 +46,9 @@ STDIO = "stdio"
 _CONNECTIONS_MAX = 1024
 _REAPED_LONGEST, _LOOK_AGAIN = 2.0, 0.01
 _QUIET_LOOK = 0.1
-# Before anybody has come, and after the last one is gone: who came once is likely to come again.
-_QUIET_FIRST, _QUIET = 0.25, 60.0
+# Before anybody has come (who starts a server mostly connects at once, and should not find it
+# resting), and after the last one is gone: who came once is likely to come again.
+_QUIET_FIRST, _QUIET = 2.0, 60.0
 _STDIO_BYTES_MAX = 64 * 2**20
 
 
