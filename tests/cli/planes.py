@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.cli.running import COMMAND, environment, short_home
+from tests.cli.running import COMMAND, environment, harmless, short_home
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def eventually(holds: Callable[[], object], *, within: float = 30.0) -> None:
 def ran(*words: str, home: Path, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     """Run a command line to its end, in bytes; without input its standard input is empty."""
     return subprocess.run(
-        [*COMMAND, *words],
+        [*COMMAND, *harmless(*words)],
         env=environment(home),
         input=b"" if stdin is None else stdin,
         capture_output=True,

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import COMMAND, environment
+from tests.cli.running import COMMAND, environment, harmless
 from tests.parts import fake_app_server
 
 BEGIN: dict[str, object] = {"begin": None}
@@ -122,5 +122,5 @@ def terminal(argv: Sequence[str], env: Mapping[str, str], columns: int = 80) -> 
 def on_terminal(*arguments: str, home: Path, columns: int = 80, **more: str) -> Generator[Screen]:
     """Run the command on a terminal, without colours."""
     env = environment(home, TERM="xterm", NO_COLOR="1", **more)
-    with terminal([*COMMAND, *arguments], env, columns) as screen:
+    with terminal([*COMMAND, *harmless(*arguments)], env, columns) as screen:
         yield screen

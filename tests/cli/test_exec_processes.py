@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from base64 import b64decode
 from collections.abc import Generator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.planes import eventually, plane_home, ran, running
+from tests.cli.planes import eventually, plane_home, ran, running, started_for
 
 _PIECE = bytes(range(256)) * 8192
 
@@ -68,6 +69,29 @@ def test_logs_follow_what_somebody_is_attached_to(home: Path) -> None:
     assert (rest, said) == (b"two\n", b"")
 
 
+def test_what_a_dead_server_has_left_is_shown_and_read() -> None:
+    with plane_home() as home:
+        with running("exec", "--", "sh", "-c", "echo word; exec sleep 100", home=home) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"word\n"
+            process.kill()
+            process.wait()
+        (server,) = started_for(home, word="exec-server")
+        os.kill(server, signal.SIGKILL)
+        eventually(lambda: server not in started_for(home))
+        (seen,) = map(json.loads, ran("ps", "--json", home=home).stdout.splitlines())
+        read, done = (ran(word, str(seen["id"]), home=home) for word in ("logs", "stop"))
+
+    assert (seen["exitCode"], read.stdout, done.returncode) == (None, b"word\n", 0)
+
+
+@pytest.mark.parametrize("word", ["logs", "attach", "stop"])
+def test_without_a_server_there_is_no_such_process(tmp_path: Path, word: str) -> None:
+    done = ran(word, "x", home=tmp_path)
+
+    assert (done.returncode, b"EXEC_PROCESS_UNKNOWN" in done.stderr) == (1, True)
+
+
 def test_logs_are_told_to_a_program_in_one_order(home: Path) -> None:
     script = "echo out; sleep 0.2; echo err >&2; exit 3"
     ran("exec", "--", "sh", "-c", script, home=home)
@@ -123,7 +147,7 @@ def test_stop_ends_one_kindly_or_by_force_or_all(home: Path) -> None:
         assert stopped.stderr == f"{first['id']} has ended (143).\n".encode()
         assert one.wait(timeout=60) == 128 + signal.SIGTERM
         assert other.poll() is None
-        assert ran("stop", "--all", "--yes", home=home).returncode == 0
+        assert ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home).returncode == 0
         assert other.wait(timeout=60) == 128 + signal.SIGTERM
         assert stubborn.wait(timeout=60) == 128 + signal.SIGKILL
 
@@ -132,7 +156,7 @@ def test_stop_ends_one_kindly_or_by_force_or_all(home: Path) -> None:
     ("words", "status", "said"),
     [
         (("stop",), 2, b"say which PROCESS, or --all"),
-        (("stop", "--all", "x"), 2, b"say which PROCESS, or --all"),
+        (("stop", "--all", "x", "--state", "."), 2, b"say which PROCESS, or --all"),
         (("stop", "--all", "--orphans"), 2, b"say which PROCESS, or --all"),
         (("stop", "--orphans", "--server", "ws://127.0.0.1:1"), 2, b"of this machine"),
         (("logs",), 2, b"say which PROCESS"),

@@ -17,6 +17,7 @@ from holdfast.exec.orphans import orphans
 from holdfast.world import environment_of, system_process
 from tests.cli.planes import eventually, plane_home, ran, running
 from tests.cli.pretending import on_terminal
+from tests.cli.running import COMMAND, environment
 from tests.cli.sandboxes import needs_sandbox, starting
 from tests.cli.test_belongings import place_of
 
@@ -36,19 +37,19 @@ def process(home: Path) -> Generator[subprocess.Popen[bytes]]:
 
 
 def test_without_a_yes_nothing_ends(home: Path, process: subprocess.Popen[bytes]) -> None:
-    done = ran("stop", "--all", home=home)
+    done = ran("stop", "--all", "--state", f"{home}/state", home=home)
 
     assert done.returncode == 3
     assert "CLI_STOP_UNCONFIRMED" in done.stderr.decode()
     assert [line.split()[0] for line in done.stderr.splitlines()[:2]] == [b"exec-server", b"keeper"]
     assert process.poll() is None
     assert len(belongings(home / "state")) == 2
-    assert ran("stop", "--all", "--yes", home=home).returncode == 0
+    assert ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home).returncode == 0
 
 
 def test_a_program_is_told_what_would_end(home: Path, process: subprocess.Popen[bytes]) -> None:
-    shown = ran("stop", "--all", "--json", home=home)
-    ended = ran("stop", "--all", "--json", "--yes", home=home)
+    shown = ran("stop", "--all", "--state", f"{home}/state", "--json", home=home)
+    ended = ran("stop", "--all", "--state", f"{home}/state", "--json", "--yes", home=home)
 
     assert (shown.returncode, ended.returncode, ended.stderr) == (3, 0, b"")
     told, done = json.loads(shown.stdout), json.loads(ended.stdout)
@@ -59,11 +60,11 @@ def test_a_program_is_told_what_would_end(home: Path, process: subprocess.Popen[
 
 
 def test_a_person_is_asked(home: Path, process: subprocess.Popen[bytes]) -> None:
-    with on_terminal("stop", "--all", home=home) as screen:
+    with on_terminal("stop", "--all", "--state", f"{home}/state", home=home) as screen:
         screen.expect("End all of this? [y/N]")
         screen.type("\n")
         assert screen.end()[0] == 3
-    with on_terminal("stop", "--all", home=home) as screen:
+    with on_terminal("stop", "--all", "--state", f"{home}/state", home=home) as screen:
         screen.expect("End all of this? [y/N]")
         screen.type("y\n")
         status, text = screen.end()
@@ -88,7 +89,9 @@ def test_places_and_sandboxes_end_and_others_live(home: Path, tmp_path: Path) ->
                 assert each.stdout.readline() == b"ready\n"
             mine = {each.pid for each in belongings(home / "state")}
             theirs = belongings(tmp_path / "other" / "state")
-            assert ran("stop", "--all", "--yes", home=home).returncode == 0
+            assert (
+                ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home).returncode == 0
+            )
 
             assert mine == {holder, sandbox.pid}
             assert {each.pid for each in theirs} == {stranger, untouched.pid}
@@ -110,10 +113,65 @@ def test_a_keeper_without_a_server_and_who_is_deaf_end_too(home: Path) -> None:
         server = next(each for each in belongings(home / "state") if each.sort == "exec-server")
         os.kill(server.pid, signal.SIGKILL)
         eventually(lambda: len(belongings(home / "state")) == 1)
-        done = ran("stop", "--all", "--yes", home=home)
+        done = ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home)
 
     assert done.returncode == 0
     assert belongings(home / "state") == []
+
+
+# Run where no other process is seen, or everything of ours on this machine would end.
+EVERYWHERE = """
+cd "$1"; shift
+for home in one two; do
+    mkdir $home
+    HOLDFAST_HOME=$PWD/$home "$@" exec -- sh -c 'echo ready; exec sleep 100' >$home/said &
+    until grep -q ready $home/said; do sleep 0.05; done
+done
+HOLDFAST_HOME=$PWD/three "$@" stop --all --json
+HOLDFAST_HOME=$PWD/three "$@" stop --all --yes --json
+wait
+HOLDFAST_HOME=$PWD/three "$@" stop --all
+"""
+
+
+def test_all_means_all_of_this_user_wherever_it_is_kept(home: Path) -> None:
+    alone = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("unshare cannot hide other processes here")
+    done = subprocess.run(
+        [*alone, "sh", "-c", EVERYWHERE, "sh", str(home), *COMMAND],
+        env=environment(home),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+
+    shown, ended = (json.loads(line) for line in done.stdout.splitlines())
+    assert [(each["kind"], each["kept"], each["processes"]) for each in shown["found"]] == [
+        ("exec-server", f"{home}/one/state/exec", 0),
+        ("exec-server", f"{home}/two/state/exec", 0),
+        ("keeper", f"{home}/one/state/exec", 1),
+        ("keeper", f"{home}/two/state/exec", 1),
+    ]
+    assert (ended["ended"], ended["found"]) == (True, shown["found"])
+    assert done.stderr.endswith(b"Nothing runs.\n")
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("x", "--state", "."), b"--state goes with --all"),
+        (("--all", "--state", "nowhere"), b"--state: nowhere is no directory"),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_refused(
+    tmp_path: Path, words: tuple[str, ...], said: bytes
+) -> None:
+    done = ran("stop", *words, home=tmp_path)
+
+    assert (done.returncode, said in done.stderr) == (2, True)
 
 
 @pytest.fixture
@@ -156,6 +214,7 @@ def test_orphans_end_after_a_yes(home: Path, orphan: int) -> None:
 
 
 def test_where_nothing_runs_there_is_no_question(tmp_path: Path) -> None:
-    done = ran("stop", "--all", home=tmp_path)
+    (tmp_path / "state").mkdir()
+    done = ran("stop", "--all", "--state", f"{tmp_path}/state", home=tmp_path)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"Nothing runs.\n")

@@ -1,7 +1,7 @@
-"""Find what runs for one state directory: sandboxes, servers, keepers and places.
+"""Find what runs for us: sandboxes, servers, keepers and places, of one directory or of all.
 
-A process belongs to a directory if it holds a lock there open, and a place if its draft lies
-there. Nobody else is looked at twice: what belongs to another directory is another's to end.
+A process belongs to a directory if it holds a lock of ours there open, and a place if its draft
+lies there. Nobody else's is looked at twice: what another user runs is another's to end.
 """
 
 from __future__ import annotations
@@ -16,31 +16,39 @@ from holdfast.cli.core.stop_page import Belonging, Sort
 from holdfast.confine.place import places
 from holdfast.exec.keeper.protocol import LOCK_NAME
 from holdfast.exec.keeping import SERVER_LOCK_NAME
-from holdfast.exec.orphans import Marked
-from holdfast.world import SystemProcess, system_process, system_processes
+from holdfast.exec.orphans import Marked, orphans
+from holdfast.world import SystemProcess, command_of, system_process, system_processes
 
 _SORTS = {SERVER_LOCK_NAME: Sort.SERVER, LOCK_NAME: Sort.KEEPER}
-_OF_SANDBOXES = ".needed"
+_OF_SANDBOXES = "placeholders", ".needed"
+_GONE = " (deleted)"  # what the kernel says of a file without a name
+_US = "holdfast"
 
 
-def belongings(state: Path) -> list[Belonging]:
-    """All that runs for a state directory, in the order in which it is to be ended."""
-    home = os.path.realpath(state)
+def belongings(state: Path | None = None) -> list[Belonging]:
+    """All of ours that runs, in the order in which it is to be ended.
+
+    With a state directory, what runs for that one; without, whatever our user runs here.
+    """
+    home = "" if state is None else os.path.realpath(state)
     processes = [each for each in system_processes() if not each.is_dead]
     children = Counter(each.parent for each in processes)
     found: set[Belonging] = set()
     for process in processes:
-        for path in _opened(process.pid, home):
-            sort = _sort(os.path.basename(path))
-            if sort is not None and process.pid != os.getpid():
+        for path in _opened(process.pid):
+            sort = _sort(process.pid, path)
+            if sort is not None and process.pid != os.getpid() and _is_below(path, home):
                 count = children[process.pid] if sort is Sort.KEEPER else 0
-                where = os.path.dirname(path) if sort in _SORTS.values() else _cwd(process.pid)
-                found.add(Belonging(sort, process.pid, where, count))
-    found.update(
-        Belonging(Sort.PLACE, each.holder.pid, each.holder.project, each.processes)
-        for each in places()
-        if _is_below(os.path.realpath(each.holder.directory), home)
-    )
+                kept = os.path.dirname(path)
+                where = _cwd(process.pid) if sort is Sort.SANDBOX else kept
+                found.add(Belonging(sort, process.pid, where, count, kept))
+    for each in places():
+        draft = os.path.realpath(each.holder.directory)
+        if _is_below(draft, home):
+            pid, project = each.holder.pid, each.holder.project
+            found.add(Belonging(Sort.PLACE, pid, project, each.processes, draft))
+    if not home:
+        found.update(orphan(each) for each in orphans() if _is_ours(each.process.pid))
     order = list(Sort)
     return sorted(_outermost(found), key=lambda each: (order.index(each.sort), each.pid))
 
@@ -50,16 +58,28 @@ def orphan(found: Marked) -> Belonging:
     return Belonging(Sort.ORPHAN, found.process.pid, found.command)
 
 
-def _sort(name: str) -> Sort | None:
-    return Sort.SANDBOX if name.endswith(_OF_SANDBOXES) else _SORTS.get(name)
+def _sort(pid: int, path: str) -> Sort | None:
+    """What has such a file open, if it is one of ours: others may use such names, too."""
+    directory, name = os.path.split(path)
+    where, ending = _OF_SANDBOXES
+    if name.endswith(ending):
+        return Sort.SANDBOX if os.path.basename(directory) == where else None
+    if name not in _SORTS:
+        return None
+    is_ours = os.path.exists(f"{directory}/{LOCK_NAME}") or _US in command_of(pid)
+    return _SORTS[name] if is_ours else None
 
 
 def _outermost(found: set[Belonging]) -> Iterator[Belonging]:
-    """Of the processes of one sandbox, only the first: the others end with it."""
-    sandboxes = {each.pid for each in found if each.sort is Sort.SANDBOX}
+    """Of the processes of one sandbox, only the first, and none that ends with its keeper."""
+    around = {each.pid for each in found if each.sort is Sort.SANDBOX}
+    planes = {each.pid for each in found if each.sort in _SORTS.values()}
     for each in found:
-        if each.sort is not Sort.SANDBOX or not _ancestors(each.pid) & sandboxes:
-            yield each
+        if each.sort is Sort.SANDBOX:
+            above = _ancestors(each.pid)
+            if above & around or (above | {each.pid}) & planes:
+                continue
+        yield each
 
 
 def _ancestors(pid: int) -> set[int]:
@@ -77,14 +97,21 @@ def _cwd(pid: int) -> str:
     return ""
 
 
-def _opened(pid: int, home: str) -> Iterator[str]:
-    """The files below a directory that a process has open."""
-    with suppress(OSError):  # it is gone, or not ours to see
+def _opened(pid: int) -> Iterator[str]:
+    """The files that a process of our own user has open, under the names that they have or had."""
+    if not _is_ours(pid):
+        return
+    with suppress(OSError):  # it is gone
         for name in os.listdir(f"/proc/{pid}/fd"):
             with suppress(OSError):
-                path = os.readlink(f"/proc/{pid}/fd/{name}")
-                if _is_below(path, home):
-                    yield path
+                yield os.readlink(f"/proc/{pid}/fd/{name}").removesuffix(_GONE)
+
+
+def _is_ours(pid: int) -> bool:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == os.geteuid()
+    except OSError:  # it is gone
+        return False
 
 
 def _is_below(path: str, home: str) -> bool:

@@ -53,7 +53,8 @@ holdfast ps --json and holdfast logs --json, or embeds holdfast.exec.""",
         description="""\
 List the processes of the local exec-server (or --server), of all who use it:
 name, state, age and command. A process that waits until its reader (or, with a
-full disk, you) makes room says so. No server is started for this.""",
+full disk, you) makes room says so. A server is started for this only if the last
+one has left processes.""",
         examples=(
             ("holdfast ps", "a page"),
             ("holdfast ps --json | jq -r 'select(.exitCode == null) | .id'", "what still runs"),
@@ -105,10 +106,11 @@ base64, both streams in the order in which they came; then one of type end.""",
 End a process and its group: kindly (SIGTERM), and by force after five seconds.
 Returns when it has ended; one that has ended before is no failure.
 
-With --all, end everything that runs for Holdfast here: processes, the server
-that runs them, its keeper, sandboxes and places. What that is, is shown first, and
-you are asked. Here means: for this state directory (see HOLDFAST_HOME). Nothing else
-on the machine is touched, and no file. With --server, only the processes of that
+With --all, end everything of Holdfast that your user runs on this machine: processes,
+the servers that run them, their keepers, sandboxes, places, and what has lost its
+keeper. What that is, is shown first, each with the directory that it is kept in, and
+you are asked. With --state, only what is kept in that directory (yours is in
+HOLDFAST_HOME/state). No file is touched. With --server, only the processes of that
 server are ended, whoever started them.
 
 With --orphans, end the processes of this machine, whatever directory they belong
@@ -116,13 +118,14 @@ to, that run although the keeper which held them is gone. They are shown, and yo
 are asked, as well.""",
         examples=(
             ("holdfast stop make-3f09a1", "that one"),
-            ("holdfast stop --all", "everything of ours here, after a question"),
+            ("holdfast stop --all", "everything of ours, after a question"),
             ("holdfast stop --all --yes", "without a question"),
             ("holdfast stop --orphans", "what no server knows of any more"),
         ),
         options=(
             Option(("--all",), "all that runs"),
             Option(("--orphans",), "what has lost its keeper"),
+            Option(("--state",), "with --all: only what is kept in this directory", form="DIR"),
             Option(("-y", "--yes"), "with --all or --orphans: do not ask"),
             Option(("--json",), "print one JSON object: of each process, or of all that was found"),
             _SERVER,

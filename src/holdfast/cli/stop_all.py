@@ -1,4 +1,4 @@
-"""End everything that runs for this state directory, or orphans, after saying what that is."""
+"""End everything of ours that runs here, or orphans, after saying what that is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 import os
 import select
 import signal
+import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -35,7 +37,7 @@ from holdfast.exec import end_orphans
 from holdfast.exec.model import Orphan
 from holdfast.exec.orphans import kill_held, name_of, orphans
 from holdfast.failures import Failure
-from holdfast.world import signal_exactly, system_process
+from holdfast.world import SystemProcess, signal_exactly, system_process, system_processes
 
 _GRACE: Final = 10.0  # seconds to end in good order
 
@@ -45,16 +47,16 @@ def stop(request: Request, settings: Settings) -> Outcome:
     _refuse_nonsense(request)
     if not request.has("--orphans") and (not request.has("--all") or request.has("--server")):
         return stop_processes(request, settings)
-    found = _found(request, settings)
+    found = _found(request)
     if found and not _is_confirmed(request, found):
         answer = json.dumps(stop_record(found, is_ended=False)) + "\n" if request.is_json else ""
         return Outcome(answer=answer, failure=StopUnconfirmed(count=len(found)))
     if found:
         _end_kindly(settings, found)
-    for each in same(found, _found(request, settings)):
+    for each in same(found, _found(request)):
         _end(each)
-    if request.has("--all") and (settings.state / "sandbox").is_dir():
-        clean(settings.state / "sandbox")
+    if request.has("--all"):
+        _tidy(Path(request.value("--state") or settings.state), found)
     if request.is_json:
         return Outcome(answer=json.dumps(stop_record(found, is_ended=True)) + "\n")
     return Outcome(hint=f"All of it has ended ({len(found)})." if found else "Nothing runs.")
@@ -67,15 +69,20 @@ def _refuse_nonsense(request: Request) -> None:
         problem = "say which PROCESS, or --all, or --orphans"
     elif request.has("--orphans") and request.has("--server"):
         problem = "--orphans are those of this machine; they have no --server"
+    elif request.value("--state") is not None and not request.has("--all"):
+        problem = "--state goes with --all"
+    elif not os.path.isdir(request.value("--state") or "/"):
+        problem = f"--state: {request.value('--state')} is no directory"
     else:
         return
     raise UsageWrong(problem=problem, read_on="holdfast stop --help")
 
 
-def _found(request: Request, settings: Settings) -> list[Belonging]:
+def _found(request: Request) -> list[Belonging]:
     if request.has("--orphans"):
         return sorted(map(orphan, orphans()))
-    return belongings(settings.state)
+    narrowed = request.value("--state")
+    return belongings(None if narrowed is None else Path(narrowed))
 
 
 def _is_confirmed(request: Request, found: list[Belonging]) -> bool:
@@ -98,11 +105,22 @@ async def _asked(page: str) -> bool:
 
 
 def _end_kindly(settings: Settings, found: list[Belonging]) -> None:
-    """Let the processes of the local server end as they like, for as long as that is not long."""
+    """Let the processes of servers end as they like, for as long as that is not long.
+
+    Those of the local one by itself: it tells whoever waits for them.
+    """
     local = str((settings.state / "exec").resolve())
     if any(each.sort is Sort.SERVER and each.where == local for each in found):
         with suppress(Failure):  # whoever is left is ended with the keeper
             stop_processes(Request("stop", given=(("--all", "True"),)), settings)
+    keepers = {each.pid for each in found if each.sort is Sort.KEEPER}
+    groups = {each.group for each in system_processes() if each.parent in keepers}
+    asked = [each for each in system_processes() if each.group in groups and not each.is_dead]
+    deadline = time.monotonic() + _GRACE / 2
+    for each in asked:
+        signal_exactly(each, signal.SIGTERM)
+    for each in asked:
+        _has_ended(each, deadline - time.monotonic())
 
 
 def _end(each: Belonging) -> None:
@@ -129,12 +147,28 @@ def _kill(pid: int, number: signal.Signals) -> bool:
     process = system_process(pid)
     if process is None or process.is_dead:
         return True
+    signal_exactly(process, number)
+    return _has_ended(process, _GRACE)
+
+
+def _has_ended(process: SystemProcess, patience: float) -> bool:
+    """Whether this very process is gone, now or within a time."""
     try:
-        life = os.pidfd_open(pid)
+        life = os.pidfd_open(process.pid)
     except ProcessLookupError:
         return True
     try:
-        signal_exactly(process, number)
-        return bool(select.select([life], [], [], _GRACE)[0])
+        now = system_process(process.pid)
+        if now is None or now.is_dead or now.started != process.started:
+            return True
+        return bool(select.select([life], [], [], max(0.0, patience))[0])
     finally:
         os.close(life)
+
+
+def _tidy(state: Path, found: list[Belonging]) -> None:
+    """Remove what stood in for names that sandboxes protect."""
+    kept = {Path(each.kept).parent for each in found if each.sort is Sort.SANDBOX}
+    for directory in {state / "sandbox", *kept}:
+        if directory.is_dir():
+            clean(directory)

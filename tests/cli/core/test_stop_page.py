@@ -8,8 +8,8 @@ from holdfast.cli.core.stop_page import Belonging, Sort, consent, same, stop_pag
 
 FOUND = (
     Belonging(Sort.SERVER, 12, "/s/exec"),
-    Belonging(Sort.KEEPER, 345, "/s/exec", 2),
-    Belonging(Sort.PLACE, 6, "/p\x1b[2J", 1),
+    Belonging(Sort.KEEPER, 345, "/s/exec", 2, "/s/exec"),
+    Belonging(Sort.PLACE, 6, "/p\x1b[2J", 1, "/s/draft"),
 )
 
 
@@ -17,7 +17,7 @@ def test_a_line_for_each() -> None:
     assert stop_page(FOUND).splitlines() == [
         "  exec-server       12  /s/exec",
         "  keeper           345  /s/exec (with 2 processes)",
-        "  place              6  /p\\x1b[2J (with 1 process)",
+        "  place              6  /p\\x1b[2J (with 1 process), kept in /s/draft",
     ]
 
 
@@ -26,7 +26,15 @@ def test_a_record_for_a_program() -> None:
         "schema": 1,
         "type": "stop",
         "ended": True,
-        "found": [{"kind": "keeper", "pid": 345, "where": "/s/exec", "processes": 2}],
+        "found": [
+            {
+                "kind": "keeper",
+                "pid": 345,
+                "where": "/s/exec",
+                "processes": 2,
+                "kept": "/s/exec",
+            }
+        ],
     }
 
 

@@ -27,20 +27,22 @@ class Sort(StrEnum):
 class Belonging:
     """One thing that runs for us: where it belongs, and how many processes end with it.
 
-    An orphan belongs nowhere, and has its command there instead.
+    An orphan belongs nowhere, and has its command there instead. `kept` is the directory in which
+    we keep track of it, if there is one.
     """
 
     sort: Sort
     pid: int
     where: str
     processes: int = 0
+    kept: str = ""
 
 
 def stop_page(found: Sequence[Belonging]) -> str:
     """A line for each."""
     widest = max((len(each.sort) for each in found), default=0)
     return "".join(
-        f"  {each.sort:<{widest}}  {each.pid:>7}  {printable(each.where)}{_with(each)}\n"
+        f"  {each.sort:<{widest}}  {each.pid:>7}  {printable(each.where)}{_also(each)}\n"
         for each in found
     )
 
@@ -63,6 +65,7 @@ def stop_record(found: Sequence[Belonging], *, is_ended: bool) -> dict[str, obje
                 "pid": each.pid,
                 "where": each.where,
                 "processes": each.processes,
+                "kept": each.kept or None,
             }
             for each in found
         ],
@@ -74,7 +77,8 @@ def consent(line: str) -> bool | None:
     return _ANSWERS.get(line.strip().lower())
 
 
-def _with(each: Belonging) -> str:
-    if not each.processes:
-        return ""
-    return f" (with {each.processes} process{'' if each.processes == 1 else 'es'})"
+def _also(each: Belonging) -> str:
+    """What ends with it, and where we keep track of it, if that is not said already."""
+    count = f" (with {each.processes} process{'' if each.processes == 1 else 'es'})"
+    kept = "" if each.kept in ("", each.where) else f", kept in {printable(each.kept)}"
+    return (count if each.processes else "") + kept
