@@ -61,3 +61,65 @@ class CheckpointMissing(
     """No checkpoint has the id that was given."""
 
     checkpoint: str
+
+
+class PublishedChanged(
+    Failure,
+    code="CONFLICT_PUBLISHED_CHANGED",
+    kind=Kind.CONFLICT,
+    title="The project changed meanwhile",
+    user_message="Nothing was published: {paths} changed in the project since the draft began. "
+    "The draft is kept; merge the changes into it, or say file by file which to overwrite.",
+    actions=(
+        Action.MERGE_INTO_DRAFT,
+        Action.FORCE,
+        Action.PUBLISH_PARTIAL,
+        Action.SEND_TO_AGENT,
+    ),
+):
+    """Somebody else changed what a publication would replace."""
+
+    paths: tuple[str, ...]
+
+
+class BatchRefused(
+    Failure,
+    code="BATCH_REFUSED",
+    kind=Kind.INVALID,
+    title="The changes do not fit",
+    user_message="None of the changes was made, because not all of them can be: {reasons}.",
+    actions=(Action.REGENERATE, Action.CANCEL),
+):
+    """A change of a batch contradicts the draft, or another one of the same batch."""
+
+    reasons: tuple[str, ...]
+
+
+class BatchStale(
+    Failure,
+    code="BATCH_STALE",
+    kind=Kind.STALE,
+    title="The draft has moved on",
+    user_message="None of the changes was made: {paths} changed in the draft meanwhile. "
+    "Have the changes made anew from the draft as it is.",
+    actions=(Action.REGENERATE, Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """A batch that is tried again meets a draft that it does not know."""
+
+    paths: tuple[str, ...]
+
+
+class ConsentRequired(
+    Failure,
+    code="EGRESS_CONSENT_REQUIRED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nobody agreed to send this",
+    user_message="Nothing was sent to {provider}, because nobody has agreed that it may see "
+    "{scope} of {project}. Agree to it first.",
+    actions=(Action.GIVE_CONSENT, Action.CANCEL),
+):
+    """Something of a project would go to a provider that the person did not agree to."""
+
+    project: str
+    provider: str
+    scope: str

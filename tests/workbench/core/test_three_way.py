@@ -20,7 +20,9 @@ from holdfast.workbench.core.three_way import (
     decide_all,
     forced,
     merged_entry,
+    require_agreement,
 )
+from holdfast.workbench.failures import PublishedChanged
 from holdfast.workbench.model import Change, Entry, Sort
 from tests.workbench.modelled import ModelDisk, at, directory, drive, file, link
 
@@ -148,6 +150,20 @@ def test_force_is_for_each_file_and_goes_over_what_is_there_now() -> None:
 
     assert decisions == {at("x"): APPLY, at("y"): MERGE}
     assert changes_of(decisions, theirs, ours) == (Change(at("x"), B, C),)
+
+
+@pytest.mark.promise("W5")
+def test_every_path_that_somebody_must_decide_about_is_named() -> None:
+    base = {at("x"): A, at("y"): A, at("z"): A}
+    decisions = decide_all(base, {at("x"): B, at("z"): A}, {at("x"): C, at("y"): C, at("z"): B})
+
+    with pytest.raises(PublishedChanged) as refused:
+        require_agreement(decisions)
+    assert refused.value == PublishedChanged(paths=("x", "y"))
+    with pytest.raises(PublishedChanged):
+        require_agreement(decisions, only=[at("y")])
+    require_agreement(decisions, only=[at("z")])
+    require_agreement(forced(decisions, [at("x"), at("y")]))
 
 
 def test_a_chosen_path_brings_the_directories_that_it_needs_and_nothing_else() -> None:

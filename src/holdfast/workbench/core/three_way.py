@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.nouns import RelativePath
+from holdfast.workbench.failures import PublishedChanged
 from holdfast.workbench.model import Change, Entry, Sort
 
 Tree = Mapping[RelativePath, Entry]
@@ -98,6 +99,22 @@ def forced(
         and decisions[path].reason not in {Clashing.NOT_COVERED, Clashing.IN_THE_WAY}
     }
     return {**decisions, **{path: Decision(Verdict.APPLY) for path in force}}
+
+
+def require_agreement(
+    decisions: Mapping[RelativePath, Decision],
+    *,
+    only: Collection[RelativePath] | None = None,
+) -> None:
+    """Refuse a publication that somebody must decide about first, naming every such path."""
+    open_paths = [
+        path
+        for path, found in decisions.items()
+        if found.verdict in {Verdict.MERGE, Verdict.CONFLICT}
+        and (only is None or any(path.within(one) for one in only))
+    ]
+    if open_paths:
+        raise PublishedChanged(paths=tuple(map(str, sorted(open_paths))))
 
 
 def changes_of(

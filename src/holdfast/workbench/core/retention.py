@@ -1,0 +1,54 @@
+"""Decide which checkpoints go when there are too many, or too little room."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+from holdfast.nouns import Id
+from holdfast.workbench.model import Checkpoint, Occasion
+
+KEPT_LEAST: Final = 1000  # where space allows
+
+_TURN: Final = {
+    Occasion.AUTO: 0,
+    Occasion.MANUAL: 1,
+    Occasion.PRE_RESTORE: 2,
+    Occasion.PUBLISH: 2,
+}
+assert _TURN.keys() == set(Occasion), "every occasion has its turn"
+
+
+def prune_order(
+    checkpoints: Sequence[Checkpoint], *, in_use: Collection[Id] = ()
+) -> tuple[Id, ...]:
+    """What may go, the first to go first: automatic before manual, old before new.
+
+    Not among them are what something builds on, the newest of all, and the last of each occasion
+    that a person would go back to after a publication or a restore.
+    """
+    kept = {*in_use, *_latest(checkpoints), *_latest(_of(checkpoints, Occasion.PUBLISH))}
+    kept.update(_latest(_of(checkpoints, Occasion.PRE_RESTORE)))
+    prunable = [checkpoint for checkpoint in checkpoints if checkpoint.id not in kept]
+    prunable.sort(key=lambda one: (_TURN[one.occasion], one.at_ms, one.id))
+    return tuple(checkpoint.id for checkpoint in prunable)
+
+
+def surplus(
+    checkpoints: Sequence[Checkpoint],
+    *,
+    in_use: Collection[Id] = (),
+    kept_least: int = KEPT_LEAST,
+) -> tuple[Id, ...]:
+    """What goes even while there is room: as many as there are more than enough."""
+    return prune_order(checkpoints, in_use=in_use)[: max(0, len(checkpoints) - kept_least)]
+
+
+def _of(checkpoints: Iterable[Checkpoint], occasion: Occasion) -> list[Checkpoint]:
+    return [checkpoint for checkpoint in checkpoints if checkpoint.occasion is occasion]
+
+
+def _latest(checkpoints: Sequence[Checkpoint]) -> set[Id]:
+    """By itself, or nothing where there is none."""
+    newest = sorted(checkpoints, key=lambda one: (one.at_ms, one.id))[-1:]
+    return {checkpoint.id for checkpoint in newest}
