@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -38,6 +39,12 @@ class Server:
     async def dial(self) -> Transport:
         """A new connection, or the failure that says why there is none."""
         return await connect_websocket(self.url, token=self.token)
+
+    async def dial_kept(self) -> Transport:
+        """A new connection; the local server is started only if the last one left processes."""
+        if self.state is not None and _has_processes(self.state):
+            return await self.dial_or_start()
+        return await self.dial()
 
     async def dial_or_start(self) -> Transport:
         """A new connection; the local server is started if it does not run."""
@@ -77,6 +84,14 @@ def server_of(request: Request, settings: Settings) -> Server:
         problem = f"--token-file: there is no {token_file}"
         raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
     return Server(url, token=token_in(Path(token_file)))
+
+
+def _has_processes(state: Path) -> bool:
+    try:
+        with os.scandir(state / "processes") as found:
+            return any(True for _ in found)
+    except OSError:
+        return False
 
 
 def _opened(path: Path) -> IO[bytes]:

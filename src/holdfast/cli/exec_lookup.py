@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from holdfast.cli.commands import Request
 from holdfast.cli.core.process_name import meant
+from holdfast.cli.exec_dial import Server
 from holdfast.cli.failures import UsageWrong
 from holdfast.exec import Operator
 from holdfast.exec.failures import ProcessUnknown
 from holdfast.exec.wire import OperatorProcess
+from holdfast.rpc import Transport
+from holdfast.rpc.failures import SocketRefused
 
 
 def unnamed(request: Request) -> UsageWrong:
     """What is wrong where no process was named."""
     problem = "say which PROCESS; holdfast ps lists them"
     return UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+
+
+async def reached(request: Request, server: Server) -> Transport:
+    """A connection to ask for a process; where no local server runs, there is no such process."""
+    try:
+        return await server.dial_kept()
+    except SocketRefused as refused:
+        if server.state is None or request.argument is None:
+            raise
+        raise ProcessUnknown(process=request.argument) from refused
 
 
 async def looked_up(request: Request, operator: Operator) -> OperatorProcess:

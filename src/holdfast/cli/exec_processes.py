@@ -24,7 +24,7 @@ from holdfast.cli.core.processes_page import (
     processes_page,
 )
 from holdfast.cli.exec_dial import Server, server_of
-from holdfast.cli.exec_lookup import looked_up, unnamed
+from holdfast.cli.exec_lookup import looked_up, reached, unnamed
 from holdfast.cli.failures import OutputLost, ProcessUndying
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain
@@ -90,12 +90,12 @@ class _Overseen:
         self._first: Transport | None = None
 
     async def processes(self) -> tuple[OperatorProcess, ...]:
-        self._first = await self._server.dial()
+        self._first = await self._server.dial_kept()
         async with operating(self._dial) as operator:
             return await operator.processes()
 
     async def logs(self, request: Request) -> None:
-        self._first = await self._server.dial()
+        self._first = await reached(request, self._server)
         async with operating(self._dial) as operator:
             of, records = await looked_up(request, operator), request.is_json
             await _copy(operator, of, request.has("--follow"), as_records=records)
@@ -108,7 +108,7 @@ class _Overseen:
             status = await _end(operator, each)
             ended.append((each.process.process_id, each.session_id, status))
 
-        self._first = await self._server.dial()
+        self._first = await reached(request, self._server)
         async with operating(self._dial) as operator, anyio.create_task_group() as tasks:
             if not request.has("--all"):
                 await end(await looked_up(request, operator))

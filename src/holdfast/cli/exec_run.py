@@ -18,7 +18,7 @@ from holdfast.cli.core.printable import printable
 from holdfast.cli.core.process_name import process_name
 from holdfast.cli.core.start_status import start_status
 from holdfast.cli.exec_dial import Server, server_of
-from holdfast.cli.exec_lookup import looked_up, unnamed
+from holdfast.cli.exec_lookup import looked_up, reached, unnamed
 from holdfast.cli.exec_visit import Visit, has_input, window_size
 from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
 from holdfast.cli.model import Outcome
@@ -68,7 +68,7 @@ class Stay:
 
     async def attach(self) -> Outcome:
         """Take up a process where what is kept of it begins, and stay until it has ended."""
-        self._first = await self.server.dial()
+        self._first = await reached(self._request, self.server)
         async with operating(self._dial) as operator:
             found = await looked_up(self._request, operator)
             page = await operator.read(found, after=0, wait=0)

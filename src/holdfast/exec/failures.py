@@ -96,7 +96,8 @@ class ProcessUnknown(
     code="EXEC_PROCESS_UNKNOWN",
     kind=Kind.MISSING,
     title="No such process",
-    user_message="The exec-server knows no process {process} in this session.",
+    user_message="There is no process {process}, or it was forgotten. The command holdfast ps "
+    "lists those that there are.",
 ):
     """A request names a process that the session does not have."""
 
