@@ -123,3 +123,18 @@ class ConsentRequired(
     project: str
     provider: str
     scope: str
+
+
+class MarkerDamaged(
+    Failure,
+    code="WORKBENCH_MARKER_DAMAGED",
+    kind=Kind.BROKEN,
+    title="An unfinished publication cannot be read",
+    user_message="What was written down about an unfinished publication is damaged ({reason}), "
+    "so it is neither finished nor undone. Restore the checkpoint that was made before it.",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
+):
+    """The marker of a transaction is not what was written."""
+
+    reason: str
