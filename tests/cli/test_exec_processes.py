@@ -79,7 +79,7 @@ def test_what_a_dead_server_has_left_is_shown_and_read() -> None:
         (server,) = started_for(home, word="exec-server")
         os.kill(server, signal.SIGKILL)
         eventually(lambda: server not in started_for(home))
-        (seen,) = map(json.loads, ran("ps", "--json", home=home).stdout.splitlines())
+        (seen,) = listed(home, "sh", "-c", "echo word; exec sleep 100")
         read, done = (ran(word, str(seen["id"]), home=home) for word in ("logs", "stop"))
 
     assert (seen["exitCode"], read.stdout, done.returncode) == (None, b"word\n", 0)

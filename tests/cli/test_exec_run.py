@@ -6,8 +6,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -161,3 +163,38 @@ def test_many_at_once_start_one_server() -> None:
         assert said == [(f"{n}\n".encode(), b"") for n in range(4)]
         assert len(started_for(home, word="exec-server")) == 1
         assert [process.returncode for process in processes] == [0] * 4
+
+
+@pytest.mark.parametrize("who", ["exec-server", "keeper"])
+def test_ctrl_c_while_it_starts_leaves_nothing_behind(home: Path, who: str) -> None:
+    ran("exec", "--", "true", home=home)
+    servers = started_for(home, word="exec-server")
+    (pid,) = servers if who == "exec-server" else set(started_for(home)) - set(servers)
+    os.kill(pid, signal.SIGSTOP)  # so it takes as long as we like
+    try:
+        with running("exec", "--", "sleep", "1013", home=home) as process:
+            eventually(lambda: is_connected(process.pid))
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=60) == 128 + signal.SIGINT
+            assert process.stderr is not None
+            assert process.stderr.read() == b""
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    eventually(lambda: all(each["exitCode"] is not None for each in listed(home)))
+    assert [each for each in listed(home) if each["argv"] == ["sleep", "1013"]] == []
+
+
+def is_connected(pid: int) -> bool:
+    """Whether it has come so far as to speak with somebody."""
+    with suppress(OSError):
+        links = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+        return sum(link.startswith("socket:") for link in links) > 2  # two are its loop's own
+    return False
+
+
+def listed(home: Path) -> list[dict[str, object]]:
+    """The processes of the local server."""
+    records = map(json.loads, ran("ps", "--json", home=home).stdout.splitlines())
+    return [each for each in records if each["type"] == "process"]  # orphans may be another's

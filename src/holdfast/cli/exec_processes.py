@@ -44,7 +44,8 @@ def ps(request: Request, settings: Settings) -> Outcome:
     """List all processes; a local server that does not run has none, but there may be orphans."""
     server = server_of(request, settings)
     try:
-        found = [_seen(each) for each in anyio.run(_Overseen(server).processes)]
+        seen = map(_seen, anyio.run(_Overseen(server).processes))
+        found = sorted(seen, key=lambda each: each.started_at_ms)
     except SocketRefused:
         if server.state is None:
             raise

@@ -87,8 +87,9 @@ class Stay:
         except Failure as raised:
             failure = raised
         if visit.left_by is not None:
-            # The terminal has shown ^C, and is in the middle of a line.
-            is_amid = visit.left_by == signal.SIGINT and is_terminal(sys.stderr)
+            # The terminal has shown ^C, or what the command wrote: it is in the middle of a line.
+            is_shown = visit.left_by == signal.SIGINT or process.command.tty
+            is_amid = is_shown and is_terminal(sys.stderr)
             hint = f"\n{self._hint(process)}" if is_amid else self._hint(process)
             return Outcome(status=128 + visit.left_by, hint=hint)
         if isinstance(failure, OutputLost) and isinstance(failure.__cause__, BrokenPipeError):
