@@ -50,6 +50,12 @@ def test_the_streams_and_the_status_are_those_of_the_command(home: Path, project
     assert (done.returncode, done.stdout, done.stderr) == (7, b"seen\ngiven", b"oops\n")
 
 
+def test_what_it_keeps_is_for_nobody_else(home: Path, project: Path) -> None:
+    assert shut("--", "true", home=home, cwd=project).returncode == 0
+
+    assert [path.stat().st_mode & 0o777 for path in (home, home / "state")] == [0o700, 0o700]
+
+
 def test_nothing_can_be_changed_without_being_named(home: Path, project: Path) -> None:
     done = shut("--", "sh", "-c", "echo x > new", home=home, cwd=project)
 

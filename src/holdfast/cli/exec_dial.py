@@ -18,7 +18,7 @@ from holdfast.cli.failures import LocalServerUnavailable, UsageWrong
 from holdfast.exec.server.token import token_in
 from holdfast.rpc import Transport, connect_websocket
 from holdfast.rpc.failures import SocketRefused
-from holdfast.world import disk_failure
+from holdfast.world import disk_failure, make_private
 
 DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is kept
 IDLE_EXIT = 600  # seconds after which a local server with nothing to keep ends
@@ -54,7 +54,7 @@ class Server:
             if self.state is None:
                 raise
         try:
-            self.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.state)
             with _opened(self.state / "start.lock") as lock:
                 await _locked(lock)
                 return await self._started(self.state)

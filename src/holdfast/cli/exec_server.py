@@ -17,7 +17,7 @@ from holdfast.exec.core.sessions import Policy
 from holdfast.exec.server.serving import STDIO, serve
 from holdfast.exec.server.serving import Settings as Serving
 from holdfast.exec.server.token import token_in
-from holdfast.world import disk_failure
+from holdfast.world import disk_failure, make_private
 
 _LISTEN = "ws://127.0.0.1:0"
 _HINT = "Clients are to be given --token-file {path}\n"  # said once, where it was not chosen
@@ -66,7 +66,7 @@ def _token_path(request: Request, settings: Settings) -> Path | None:
     path = Path(chosen or Path(state or settings.state / "exec") / "token")
     if chosen is None:
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(path.parent)
         except OSError as error:
             raise disk_failure(error, path=str(path.parent)) from error
     return path

@@ -13,7 +13,7 @@ from holdfast.cli.failures import UsageWrong
 from holdfast.confine.core.allowlist import AllowList, allow_list
 from holdfast.confine.core.policy import ENVIRONMENT, Policy, Strength, is_within
 from holdfast.confine.threshold import PROXY_PORT
-from holdfast.world import disk_failure
+from holdfast.world import disk_failure, make_private
 
 _PROXY: Final = f"http://127.0.0.1:{PROXY_PORT}"
 PROXIED: Final = {
@@ -67,7 +67,7 @@ def kept_in(settings: Settings) -> Path:
     """Where it is kept which sandboxes there are."""
     directory = settings.state / "sandbox"
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(directory)
     except OSError as error:
         raise disk_failure(error, path=str(directory)) from error
     return directory

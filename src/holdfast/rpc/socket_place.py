@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from holdfast.rpc.failures import SocketRefused, SocketTaken, SocketUnsafe, SystemExhausted
+from holdfast.world import make_private
 
 BACKLOG = 128
 
@@ -30,7 +31,7 @@ def listening(path: Path) -> socket.socket:
     """
     _check_length(path)
     with _refusals(path):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path.parent)
         with _own_directory(path):
             _make_room(path)
             listener = _stream_socket()

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.failures import Failure, from_wire
 from holdfast.telemetry.model import Level, Record
+from holdfast.world import make_private
 
 BYTES_MAX = 4 * 1024 * 1024
 OLDER_KEPT = 3
@@ -36,7 +37,7 @@ class ArtefactSink:
         if record.failure is None:
             return
         line = msgspec.json.encode(record.failure, enc_hook=str) + b"\n"
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self._directory)
         self._make_room(len(line))
         path = self._directory / _FILE
         is_new = not path.exists()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.world.journal import Journal
     from holdfast.world.openat2 import open_in_root
     from holdfast.world.ports import Disk, FileStatus, OpenFile
+    from holdfast.world.private import make_private
     from holdfast.world.processes import (
         SystemProcess,
         command_of,
@@ -72,6 +73,7 @@ __all__ = [
     "disk_failure",
     "encode_record",
     "environment_of",
+    "make_private",
     "open_in_root",
     "read_journal",
     "replace_file",
@@ -115,6 +117,7 @@ _HOME = {
     "disk_failure": "core.system_errors",
     "encode_record": "core.records",
     "environment_of": "processes",
+    "make_private": "private",
     "open_in_root": "openat2",
     "read_journal": "reading",
     "replace_file": "replace",
