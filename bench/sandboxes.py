@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from statistics import median
@@ -27,6 +27,7 @@ RUNTIME = "@anthropic-ai/sandbox-runtime"
 ROUNDS, MOST = 12, 25.0  # milliseconds
 INSTALL_LONGEST = 300.0
 COMMAND = ["/bin/true"]
+PACKAGES = {"socat": "socat", "bwrap": "bubblewrap", "rg": "ripgrep"}  # what the runtime runs
 Start = Callable[[], None]
 
 
@@ -111,11 +112,31 @@ def _runtime(workspace: Path, base: Path) -> Start:
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
             raise Unavailable(f"npm cannot install {RUNTIME} ({error})") from error
-    for needed in ("socat", "bwrap", "rg"):
-        if shutil.which(needed) is None:
-            raise Unavailable(f"it needs {needed}, which is not installed")
+    _need(PACKAGES)
     env = {"PATH": "/usr/bin:/bin", "HOME": str(base)}
     return lambda: _run([str(program), *COMMAND], workspace, env)
+
+
+def _need(packages: Mapping[str, str]) -> None:
+    """Have these programs: as root on Debian they are installed, elsewhere they are named."""
+    missing = [package for name, package in packages.items() if shutil.which(name) is None]
+    if not missing:
+        return
+    if os.geteuid() or shutil.which("apt-get") is None:
+        raise Unavailable(f"it needs {', '.join(missing)} (Debian: sudo apt install ...)")
+    print(f"Installing {', '.join(missing)} for {RUNTIME} ...", file=sys.stderr)
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for words in (["update"], ["install", "-y", "--no-install-recommends", *missing]):
+        try:
+            subprocess.run(
+                ["apt-get", *words],
+                env=quiet,
+                check=True,
+                capture_output=True,
+                timeout=INSTALL_LONGEST,
+            )
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            raise Unavailable(f"apt-get cannot install {', '.join(missing)} ({error})") from error
 
 
 def _run(command: list[str], workspace: Path, env: dict[str, str]) -> None:
