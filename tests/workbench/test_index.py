@@ -60,6 +60,7 @@ def test_what_is_known_of_a_place_is_its_own(index: Index) -> None:
             None,
             racy,
         ]
+        assert rows.all_known("one") == {b"": KNOWN, b"a-": racy}
         assert rows.racy("one") == [b"a-"]
         assert rows.racy("two") == [b"a"]
 

@@ -26,14 +26,29 @@ class Known(NamedTuple):
     is_racy: bool
 
 
+_KNOWN = "tree, files, size, uncovered, sight, is_racy"
+
+
+def _known(  # the columns, as they come
+    tree: bytes, files: int, size: int, uncovered: int, sight: bytes, is_racy: int
+) -> Known:
+    return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
+
+
 class Rows:
     """The index within one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
+        self._is_empty: bool | None = None
 
     def find(self, name: bytes) -> Location | None:
         """Where an object is; None if there is none of this name."""
+        if self._is_empty is None:  # a first checkpoint need not ask for each of its files
+            found = self._transaction.execute("SELECT 1 FROM objects LIMIT 1").fetchone()
+            self._is_empty = found is None
+        if self._is_empty:
+            return None
         row = self._transaction.execute(
             "SELECT segment, offset, stored_bytes FROM objects WHERE name = ?", (name,)
         ).fetchone()
@@ -41,6 +56,7 @@ class Rows:
 
     def add_objects(self, objects: Mapping[bytes, Location]) -> None:
         """Take note of where objects are; of two copies of one the first counts."""
+        self._is_empty = None
         self._transaction.execute_many(
             "INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?)",
             ((name, *location) for name, location in objects.items()),
@@ -75,14 +91,16 @@ class Rows:
     def known(self, origin: str, directory: bytes) -> Known | None:
         """What a directory of an origin was; None if it was never looked at."""
         row = self._transaction.execute(
-            "SELECT tree, files, size, uncovered, sight, is_racy FROM sights"
-            " WHERE origin = ? AND directory = ?",
-            (origin, directory),
+            f"SELECT {_KNOWN} FROM sights WHERE origin = ? AND directory = ?", (origin, directory)
         ).fetchone()
-        if row is None:
-            return None
-        tree, files, size, uncovered, sight, is_racy = row
-        return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
+        return None if row is None else _known(*row)
+
+    def all_known(self, origin: str) -> dict[bytes, Known]:
+        """What every directory of an origin was: cheaper than to ask for each of them."""
+        rows = self._transaction.execute(
+            f"SELECT directory, {_KNOWN} FROM sights WHERE origin = ?", (origin,)
+        )
+        return {directory: _known(*row) for directory, *row in rows}
 
     def note_known(self, origin: str, looked: Iterable[tuple[bytes, Known]]) -> None:
         """Say what directories of an origin are."""

@@ -34,6 +34,7 @@ from holdfast.workbench.objects import Objects
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RETRIED = {Lack.UNREADABLE, Lack.CHANGING}  # no sight shows that they have been mended
+_BY_NAME = itemgetter(0)
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
@@ -46,12 +47,8 @@ class Looked(NamedTuple):
     xattrs: Xattrs = ()
 
 
-class _Seen(NamedTuple):
-    """A name in a directory as it was listed."""
-
-    name: bytes
-    line: bytes
-    status: os.stat_result
+_Seen = tuple[bytes, bytes, os.stat_result]
+"""A name in a directory as it was listed: the name, its line, and what the line is made of."""
 
 
 @dataclass(slots=True)
@@ -83,11 +80,14 @@ class Scan:
         self._fresh: list[tuple[bytes, Known]] = []
         self._ways: frozenset[bytes] | None = None
         self._device = 0
+        self._known: dict[bytes, Known] = {}
 
     def run(self, root: int, dirty: Iterable[RelativePath] | None = None) -> Looked:
         """Look at the directory that is open as `root`; with `dirty`, only on the way to those."""
         self._device = os.fstat(root).st_dev
-        if dirty is not None:
+        if dirty is None:
+            self._known = self._rows.all_known(self._origin)
+        else:
             racy = self._rows.racy(self._origin)
             self._ways = frozenset(_ways([*(path.raw for path in dirty), *racy]))
         looked = self._directory(root, b"")
@@ -96,9 +96,11 @@ class Scan:
 
     def _directory(self, descriptor: int, path: bytes) -> Looked:
         seen = _listed(descriptor)
-        known = self._rows.known(self._origin, path)
+        known = self._known.get(path)
+        if self._ways is not None:
+            known = self._rows.known(self._origin, path)
         is_same = known is not None and known.sight == encode_sight(
-            (name, line) for name, line, _ in seen
+            [name for name, _, _ in seen], [line for _, line, _ in seen]
         )
         here = _Here(descriptor, path, seen, {}, {})
         if known is not None and (not is_same or self._ways is not None):
@@ -152,7 +154,7 @@ class Scan:
         self, here: _Here, below: dict[bytes, Looked | Lack | None], known: Known | None
     ) -> Looked:
         """Put a directory together from what is as it was and what is new."""
-        lines: list[tuple[bytes, bytes]] = []
+        lines: list[bytes] = []
         nodes: list[Node] = []
         for name, line, status in here.seen:
             old, found = here.old(name, line), status
@@ -164,11 +166,12 @@ class Scan:
                 node, found = self._read(here, name, status)
             if node is not None:
                 nodes.append(node)
-                lines.append((name, self._lasting_line(node, found)))
+                is_sure = self._is_sure(node, found)
+                lines.append((line if found is status else line_of(found)) if is_sure else BLANK)
         self._forget_removed(here, nodes)
         tree, totals = self._objects.put_tree(nodes), totals_of(nodes)
-        is_racy_here = any(line == BLANK for _, line in lines)
-        self._fresh.append((here.path, Known(tree, totals, encode_sight(lines), is_racy_here)))
+        sight = encode_sight([node.name for node in nodes], lines)
+        self._fresh.append((here.path, Known(tree, totals, sight, BLANK in lines)))
         return Looked(tree, totals, is_changed=known is None or known.tree != tree)
 
     def _read(
@@ -180,12 +183,11 @@ class Scan:
             return uncovered(name, lack), status
         return read_node(self._objects, here.descriptor, name, status)
 
-    def _lasting_line(self, node: Node, status: os.stat_result) -> bytes:
-        """What to compare the next look with; blank if it proves nothing."""
-        is_retried = node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED
-        if is_retried or is_racy(status.st_ctime_ns, looked_ns=self._looked_ns):
-            return BLANK
-        return line_of(status)
+    def _is_sure(self, node: Node, status: os.stat_result) -> bool:
+        """Whether the next look may conclude from the same line that nothing has changed."""
+        if node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED:
+            return False
+        return not is_racy(status.st_ctime_ns, looked_ns=self._looked_ns)
 
     def _forget_removed(self, here: _Here, nodes: list[Node]) -> None:
         left = {node.name for node in nodes if node.sort is NodeSort.DIRECTORY}
@@ -227,8 +229,9 @@ def _listed(descriptor: int) -> list[_Seen]:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            seen.append(_Seen(os.fsencode(entry.name), line_of(status), status))
-    seen.sort(key=itemgetter(0))
+            # As os.fsencode, which takes as long as the rest of this.
+            seen.append((entry.name.encode("utf-8", "surrogateescape"), line_of(status), status))
+    seen.sort(key=_BY_NAME)
     return seen
 
 

@@ -22,7 +22,8 @@ HEAD_BYTES = 64
 SEGMENT_HEAD_BYTES = 16
 _SEGMENT_MAGIC = b"HFSEG\0\0\1"  # the last byte is the version of the format
 _HEAD = Struct("<8sIBBxxQQ32s")
-_CHECKED_FROM = 12
+_CHECKED = Struct("<BBxxQQ32s")
+_CHECKED_FROM = HEAD_BYTES - _CHECKED.size
 assert _HEAD.size == HEAD_BYTES
 
 
@@ -81,9 +82,9 @@ def write_head(
     mark: bytes, sort: ObjectSort, codec: Codec, *, name: bytes, raw_bytes: int, stored: bytes
 ) -> bytes:
     """What stands before `stored` in a segment."""
-    unchecked = _HEAD.pack(mark, 0, sort, codec, raw_bytes, len(stored), name)
-    crc = zlib.crc32(stored, zlib.crc32(unchecked[_CHECKED_FROM:]))
-    return unchecked[:MARK_BYTES] + crc.to_bytes(4, "little") + unchecked[_CHECKED_FROM:]
+    checked = _CHECKED.pack(sort, codec, raw_bytes, len(stored), name)
+    crc = zlib.crc32(stored, zlib.crc32(checked))
+    return b"%b%b%b" % (mark, crc.to_bytes(4, "little"), checked)
 
 
 def read_head(data: bytes, mark: bytes) -> Head | None:

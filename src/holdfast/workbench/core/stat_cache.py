@@ -8,7 +8,7 @@ Such a file is racy: its line in the sight is blanked, equals nothing, and is re
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from struct import Struct
 from typing import Protocol
 
@@ -17,7 +17,7 @@ RACY_COARSE_NS = 2_000_000_000  # where times are whole seconds; FAT counts in t
 _SECOND_NS = 1_000_000_000
 
 _LINE = Struct("<IQQQqq")
-_LENGTH = Struct("<H")
+_LENGTH = Struct("<Q")
 LINE_BYTES = _LINE.size
 BLANK = bytes(LINE_BYTES)
 
@@ -55,20 +55,18 @@ def is_racy(changed_ns: int, *, looked_ns: int) -> bool:
     return changed_ns >= looked_ns - margin
 
 
-def encode_sight(lines: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Write names and their lines, in the order given, which must be that of the names."""
-    return b"".join(
-        [part for name, line in lines for part in (_LENGTH.pack(len(name)), name, line)]
-    )
+def encode_sight(names: Sequence[bytes], lines: Sequence[bytes]) -> bytes:
+    """Write names and the line of each; the same, in the same order, gives the same bytes."""
+    spelled = b"\0".join(names)
+    return b"".join((_LENGTH.pack(len(spelled)), spelled, *lines))
 
 
 def decode_sight(sight: bytes) -> dict[bytes, bytes]:
     """Read what `encode_sight` wrote: the line of each name."""
-    lines: dict[bytes, bytes] = {}
-    at = 0
-    while at < len(sight):
-        (name_bytes,) = _LENGTH.unpack_from(sight, at)
-        at += _LENGTH.size + name_bytes
-        lines[sight[at - name_bytes : at]] = sight[at : at + LINE_BYTES]
-        at += LINE_BYTES
-    return lines
+    (length,) = _LENGTH.unpack_from(sight)
+    at = _LENGTH.size + length
+    names = sight[_LENGTH.size : at].split(b"\0") if length else []
+    starts = range(at, len(sight), LINE_BYTES)
+    return {
+        name: sight[start : start + LINE_BYTES] for name, start in zip(names, starts, strict=True)
+    }
