@@ -65,7 +65,11 @@ def matches(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[Match, ...
         corners = [(stretch.before - 1, stretch.after - 1), *anchors]
         corners.append((stretch.before_end, stretch.after_end))
         found += [Match(one, other, 1) for one, other in anchors]
-        waiting += [_Stretch(a + 1, c, b + 1, d) for (a, b), (c, d) in pairwise(corners)]
+        waiting += [
+            _Stretch(a + 1, c, b + 1, d)
+            for (a, b), (c, d) in pairwise(corners)
+            if c > a + 1 and d > b + 1
+        ]
     return _joined(sorted(found))
 
 

@@ -6,7 +6,7 @@ Nothing is ever merged straight into the project: a merge goes into the draft, t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -127,13 +127,10 @@ def changes_of(
     """What is applied, of all or of what was chosen; a chosen path brings its directories."""
     applied = [path for path, found in decisions.items() if found.verdict is Verdict.APPLY]
     if only is not None:
-        chosen = [path for path in applied if any(path.within(one) for one in only)]
-        kept = [path for path in chosen if path in ours]
-        applied = [
-            path
-            for path in applied
-            if path in chosen or (path in ours and any(one.within(path) for one in kept))
-        ]
+        chosen = {path for path in applied if any(path.within(one) for one in only)}
+        needed = {above for path in chosen if path in ours for above in _above(path)}
+        wanted = chosen | (needed & ours.keys())
+        applied = [path for path in applied if path in wanted]
     return tuple(Change(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
 
 
@@ -192,6 +189,12 @@ def _misplaced(
 def _touches(path: RelativePath, ours: Entry | None, uncovered: RelativePath) -> bool:
     """Whether changing a path would replace or remove something that is not covered."""
     return path.within(uncovered) or (uncovered.within(path) and not _is_directory(ours))
+
+
+def _above(path: RelativePath) -> Iterator[RelativePath]:
+    while (parent := path.parent) is not None:
+        yield parent
+        path = parent
 
 
 def _is_directory(entry: Entry | None) -> bool:
