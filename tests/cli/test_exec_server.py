@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import stat
 import subprocess
@@ -73,6 +74,21 @@ def test_only_some_of_our_variables_go_to_another_server(home: Path) -> None:
     assert b"PATH=" in there
     assert b"HOLDFAST_HOME=" not in there
     assert b"HOLDFAST_HOME=" in here
+
+
+def test_how_much_output_is_kept_can_be_chosen(home: Path) -> None:
+    options = ("--no-token", "--retention", "1", "--detached-ttl", "300")
+    with serving(*options, home=home) as (_, url):
+        command = ("head", "-c", "4000000", "/dev/zero")
+        done = ran("exec", "--server", url, "--", *command, home=home)
+        (seen,) = map(
+            json.loads, ran("ps", "--json", "--server", url, home=home).stdout.splitlines()
+        )
+        kept = ran("logs", "--server", url, seen["id"], home=home)
+
+    assert (done.returncode, done.stdout) == (0, bytes(4_000_000))
+    assert 2**19 < len(kept.stdout) < 2**21
+    assert b"no longer kept" in kept.stderr
 
 
 def test_two_cannot_work_with_one_state(home: Path) -> None:

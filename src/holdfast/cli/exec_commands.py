@@ -173,6 +173,11 @@ porter, in the same process; the first who comes then waits half a second.""",
                 form="SECONDS",
             ),
             Option(
+                ("--retention",),
+                "keep so many MiB of the output of each process (otherwise: 64)",
+                form="N",
+            ),
+            Option(
                 ("--name",),
                 "also answer to that name: for those behind a forwarded port or a proxy",
                 form="HOST:PORT",

@@ -14,6 +14,7 @@ from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, write
 from holdfast.exec.core.sessions import Policy
+from holdfast.exec.retention_loop import BYTES_MAX
 from holdfast.exec.server.serving import STDIO, serve
 from holdfast.exec.server.serving import Settings as Serving
 from holdfast.exec.server.token import token_in
@@ -27,6 +28,7 @@ def exec_server(request: Request, settings: Settings) -> Outcome:
     """Serve until told to end."""
     listen, state = request.value("--listen") or _LISTEN, request.value("--state")
     ttl, idle = request.value("--detached-ttl"), request.value("--idle-exit")
+    retention = request.value("--retention")
     path = None if listen == STDIO else _token_path(request, settings)
     hint = "" if path is None or request.has("--token-file") else _HINT.format(path=path)
     telemetry = wiring.telemetry(settings)
@@ -38,6 +40,7 @@ def exec_server(request: Request, settings: Settings) -> Outcome:
             detached_ttl=Policy().detached_ttl if ttl is None else float(ttl),
             takeover=not request.has("--no-takeover"),
         ),
+        retention_bytes_max=BYTES_MAX if retention is None else int(retention) * 2**20,
         names=tuple((request.value("--name") or "").split()),
         idle_exit=None if idle is None else float(idle),
         may_rest=True,
