@@ -49,6 +49,16 @@ def test_unified(before: bytes | None, after: bytes | None, expected: Shown) -> 
     assert unified(before, after, b"x") == expected
 
 
+def test_places_after_an_earlier_change_are_those_of_the_new_file() -> None:
+    before = [b"%d\n" % number for number in range(30)]
+    after = [b"new\n", *before[:20], b"newer\n", *before[21:]]
+
+    shown = unified(b"".join(before), b"".join(after), b"x").text
+
+    heads = [line for line in shown.split(b"\n") if line.startswith(b"@@")]
+    assert heads == [b"@@ -1,3 +1,4 @@", b"@@ -18,7 +19,7 @@"]
+
+
 def test_what_is_too_long_is_counted() -> None:
     shown = unified(b"", TEN, b"x", lines_max=3)
 
