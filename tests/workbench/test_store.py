@@ -19,7 +19,8 @@ from holdfast.workbench.failures import (
     WorkbenchHeld,
 )
 from holdfast.workbench.model import Checkpoint, Occasion
-from holdfast.workbench.store import Store, Subject
+from holdfast.workbench.store import Means, Store, Subject
+from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskMissing
 
 
@@ -66,6 +67,22 @@ def test_it_is_still_there_when_the_store_is_opened_again(home: Path, project: P
         assert contents(store, made, "f") == {"f": b"data"}
 
 
+def test_the_store_itself_survives_a_power_loss(home: Path) -> None:
+    synced: list[Path] = []
+
+    class Noting(SystemDisk):
+        def sync_directory(self, path: Path) -> None:
+            synced.append(path)
+            super().sync_directory(path)
+
+    Store.open(home, Means(disk=Noting())).close()
+    made = [home.parent.parent, home.parent, home, home / "seg"]
+
+    assert [path.parent for path in made] == synced
+    Store.open(home, Means(disk=Noting())).close()
+    assert len(synced) == len(made)
+
+
 def test_one_at_a_time(home: Path) -> None:
     with Store.open(home):
         with pytest.raises(WorkbenchHeld) as held:
@@ -97,6 +114,22 @@ def test_an_index_that_is_lost_or_damaged_is_made_anew(home: Path, project: Path
         with Store.open(home) as store:
             assert store.checkpoints() == tuple(reversed(made))
             assert contents(store, made[0], "f") == {"f": b"data"}
+
+
+@pytest.mark.promise("W8")
+def test_an_index_that_lags_behind_is_brought_up_to_date(home: Path, project: Path) -> None:
+    """The power failed after a checkpoint was synced, and took the last of the index along."""
+    (project / "f").write_bytes(b"before")
+    with Store.open(home) as store:
+        first = store.checkpoint(Subject(project))
+    old = (home / "wb.db").read_bytes()
+    (project / "f").write_bytes(b"after, and longer")
+    with Store.open(home) as store:
+        second = store.checkpoint(Subject(project))
+    (home / "wb.db").write_bytes(old)
+    with Store.open(home) as store:
+        assert store.checkpoints() == (second, first)
+        assert contents(store, second, "f") == {"f": b"after, and longer"}
 
 
 @pytest.mark.promise("W8")

@@ -99,6 +99,11 @@ class TestOneWay:
             "query_only": 1,
         }
 
+    def test_what_is_derived_is_not_synced_by_each_transaction(self, path: Path) -> None:
+        database = Database.open(path, schema(1), is_derived=True)
+        with database, database.snapshot() as transaction:
+            assert transaction.execute("PRAGMA synchronous").fetchone()[0] == 1
+
     def test_nobody_else_may_read_its_files(self, path: Path) -> None:
         before = os.umask(0)
         try:

@@ -138,10 +138,10 @@ class Index:
     def open(cls, path: Path, disk: Disk) -> Index:
         """Open or make the index; one that cannot be read is set aside, and made anew, empty."""
         try:
-            return cls(Database.open(path, SCHEMA))
+            return cls(Database.open(path, SCHEMA, is_derived=True))
         except (DatabaseDamaged, StoreForeign):
             _set_aside(path, disk)
-            return cls(Database.open(path, SCHEMA))
+            return cls(Database.open(path, SCHEMA, is_derived=True))
 
     @contextmanager
     def reading(self) -> Generator[Rows]:

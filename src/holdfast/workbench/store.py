@@ -76,7 +76,7 @@ class Store:
     def open(cls, directory: Path, means: Means | None = None) -> Self:
         """Open or make a store, and take note of what a crash left; or raise WorkbenchHeld."""
         means = means or Means()
-        _make_directories(directory)
+        _make_directory(means.disk, directory / "seg")
         with ExitStack() as undo:
             lock = _locked(means.disk, directory / "lock")
             undo.callback(lock.close)
@@ -195,11 +195,16 @@ class Store:
             yield Objects(self._segments, rows)
 
 
-def _make_directories(directory: Path) -> None:
+def _make_directory(disk: Disk, path: Path) -> None:
+    """Make a directory and those above it; what was made survives a power loss."""
+    if path.is_dir():
+        return
+    _make_directory(disk, path.parent)
     try:
-        (directory / "seg").mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise disk_failure(error, path=str(directory)) from error
+        raise disk_failure(error, path=str(path)) from error
+    disk.sync_directory(path.parent)
 
 
 def _locked(disk: Disk, path: Path) -> OpenFile:

@@ -1,8 +1,9 @@
 """SQLite, opened in the one way that keeps what it acknowledged.
 
-Write-ahead log, synchronous=FULL, foreign keys, one writer at a time; the file is ours alone. The
-name and version of its schema are in its header; an older one is brought up to date in one
-transaction, a newer or foreign one is refused untouched.
+Write-ahead log, synchronous=FULL, foreign keys, one writer at a time; the file is ours alone. Only
+what is derived from durable things elsewhere is synced less often. The name and version of its
+schema are in its header; an older one is brought up to date in one transaction, a newer or foreign
+one is refused untouched.
 """
 
 from __future__ import annotations
@@ -59,12 +60,19 @@ class Database:
 
     @classmethod
     def open(
-        cls, path: Path, schema: Schema[Upgrade], *, wait_longest: float = WAIT_LONGEST
+        cls,
+        path: Path,
+        schema: Schema[Upgrade],
+        *,
+        wait_longest: float = WAIT_LONGEST,
+        is_derived: bool = False,
     ) -> Self:
         """Open or make a database, bring it up to date, or refuse it untouched.
 
         The upgrades of its schema begin with the one that fills an empty file. Whoever else has
-        the file is waited for `wait_longest` seconds at a time.
+        the file is waited for `wait_longest` seconds at a time. One that is derived from what is
+        durable elsewhere is not synced by each transaction: a power loss may take the last ones
+        back, in order, and never damages it.
         """
         import sqlite3  # see above
 
@@ -75,7 +83,7 @@ class Database:
         with ExitStack() as undo:
             undo.callback(connection.close)
             database = cls(connection, str(path))
-            database._prepare(schema)
+            database._prepare(schema, synchronous="NORMAL" if is_derived else "FULL")
             undo.pop_all()
         return database
 
@@ -123,11 +131,11 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _prepare(self, schema: Schema[Upgrade]) -> None:
+    def _prepare(self, schema: Schema[Upgrade], *, synchronous: str) -> None:
         """Look before touching anything, then set up and upgrade."""
         with _naming(self._path):
             self._connection.execute("PRAGMA trusted_schema = OFF")
-            self._connection.execute("PRAGMA synchronous = FULL")
+            self._connection.execute(f"PRAGMA synchronous = {synchronous}")
             found = self._version(schema)
             ways = schema.upgrades_from(found, path=self._path)
             if self._pragma("journal_mode = WAL") != "wal":
