@@ -302,7 +302,7 @@ class KeeperOutdated(
     Failure,
     code="EXEC_KEEPER_OUTDATED",
     kind=Kind.CONFLICT,
-    title="The keeper is of an older version",
+    title="The keeper is too old",
     user_message="{command} was not run: the keeper of this server was started by an older version "
     "of this program, and cannot shut processes in. Let the processes that it holds end, then "
     "restart the server.",

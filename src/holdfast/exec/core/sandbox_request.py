@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Literal
 
@@ -248,7 +247,7 @@ def _between(around: str, path: str) -> Iterable[str]:
 
 
 def _is_in(path: str, roots: Iterable[str]) -> bool:
-    return any(PurePosixPath(path).is_relative_to(root) for root in roots)
+    return any(f"{path}/".startswith(f"{root.rstrip('/')}/") for root in roots)
 
 
 def _plain(path: str) -> str:
