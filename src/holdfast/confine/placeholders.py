@@ -24,6 +24,7 @@ import msgspec
 from holdfast.confine.core.protected import Guard, Guarding, candidates, guards, stand_in
 from holdfast.confine.failures import SandboxFailed
 from holdfast.confine.looking import beneath, look
+from holdfast.confine.stranded import end_stranded
 
 _HOME, _LOCK, _NEEDED = "placeholders", "lock", ".needed"
 _MADE, _MADE_NEXT = "made.json", "made-next.json"
@@ -77,11 +78,10 @@ class Placeholders:
         Whoever was just heard to have ended may be on its way out still, so it is waited for.
         """
         with open(f"/proc/self/fd/{alive}", "rb") as sign:
+            path = Path(os.readlink(f"/proc/self/fd/{alive}"))
             os.close(alive)
-            for _ in range(_LEAVING_TRIES):
-                if _is_free(sign):
-                    break
-                select.select([], [], [], _LEAVING_WAIT)
+            if not _comes_free(sign) and end_stranded(path):
+                _comes_free(sign)
         with self._alone():
             self._remove_unneeded()
 
@@ -89,6 +89,8 @@ class Placeholders:
         """Remove what the dead have left behind."""
         if self._home.exists():
             with self._alone():
+                for sign in self._home.glob(f"*{_NEEDED}"):
+                    end_stranded(sign)
                 self._remove_unneeded()
 
     @contextmanager
@@ -173,6 +175,14 @@ class Placeholders:
     def _content(self, name: str) -> bytes:
         with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root), "rb") as file:
             return file.read(64)
+
+
+def _comes_free(sign: BinaryIO) -> bool:
+    for _ in range(_LEAVING_TRIES):
+        if _is_free(sign):
+            return True
+        select.select([], [], [], _LEAVING_WAIT)
+    return False
 
 
 def _is_free(sign: BinaryIO) -> bool:

@@ -1,0 +1,87 @@
+"""What bubblewrap leaves behind when it is killed as it starts is found, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.confine.core.policy import Policy, Strength
+from holdfast.confine.entry import Entry, enter
+from holdfast.confine.preflight import preflight
+from holdfast.confine.sandbox import clean, shut_in
+from holdfast.confine.stranded import end_stranded
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux has bubblewrap"),
+    pytest.mark.skipif(
+        preflight().strength is not Strength.FULL,
+        reason=f"no full sandbox on this machine: {'; '.join(preflight().reasons)}",
+    ),
+]
+
+
+def _full() -> tuple[int, int]:
+    """A pipe into which nobody can write another byte, and its reader."""
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writes, bytes(4096))
+    os.set_blocking(writes, True)
+    return reads, writes
+
+
+def _child_of(pid: int) -> int:
+    for _ in range(3000):
+        if children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            return int(children[0])
+        time.sleep(0.01)
+    raise AssertionError("there is no child")
+
+
+def _has_died(pid: int) -> bool:
+    for _ in range(3000):
+        with suppress(OSError):
+            if ") Z " not in Path(f"/proc/{pid}/stat").read_text():
+                time.sleep(0.01)
+                continue
+        return True
+    return False
+
+
+@pytest.mark.parametrize("is_cleaned", [False, True])
+def test_who_waits_for_a_dead_maker_is_ended_and_its_names_are_removed(
+    tmp_path: Path, is_cleaned: bool
+) -> None:
+    workspace, state = tmp_path / "workspace", tmp_path / "state"
+    for path in (workspace, state):
+        path.mkdir()
+    entry = Entry(["true"], {"PATH": "/usr/bin:/bin"}, str(workspace), "true")
+    shut = shut_in(entry, Policy(writable=(str(workspace),)), state=state)
+    reads, writes = _full()  # it never comes to the end of what it tells before it goes on
+    told = max(shut.entry.files.values()) + 1
+    words = [shut.entry.argv[0], "--info-fd", str(told), *shut.entry.argv[1:]]
+    files = {**shut.entry.files, writes: told}
+    maker = enter(replace(shut.entry, argv=words, files=files))
+    waiting = _child_of(maker)
+    (sign,) = (state / "placeholders").glob("*.needed")
+
+    assert end_stranded(sign) == 0, "its maker lives"
+    os.kill(maker, signal.SIGKILL)
+    os.waitpid(maker, 0)
+    if is_cleaned:
+        clean(state)
+        assert _has_died(waiting)
+    shut.close()
+
+    assert _has_died(waiting)
+    assert list(workspace.iterdir()) == []
+    os.close(reads)
+    os.close(writes)
