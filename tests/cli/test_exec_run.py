@@ -57,7 +57,16 @@ def test_its_exit_status_is_ours(home: Path, script: str, status: int) -> None:
     assert ran("exec", "--", "sh", "-c", script, home=home).returncode == status
 
 
-@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "INT"), (signal.SIGTERM, "TERM")])
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (signal.SIGINT, "INT"),
+        (signal.SIGTERM, "TERM"),
+        (signal.SIGQUIT, "QUIT"),
+        (signal.SIGUSR1, "USR1"),
+        (signal.SIGUSR2, "USR2"),
+    ],
+)
 def test_a_signal_reaches_the_process(home: Path, number: int, name: str) -> None:
     script = f"trap 'echo caught; exit 9' {name}; echo ready; while :; do sleep 0.05; done"
     with running("exec", "--", "sh", "-c", script, home=home) as process:

@@ -22,7 +22,8 @@ Without --server the local server is used, and started if none runs. Only you
 can reach it. What you leave runs on there, and is forgotten a day after it was
 last attached; holdfast ps lists it.
 
-Ctrl-C interrupts the command; a second one leaves it running. SIGTERM likewise.
+Ctrl-C interrupts the command; a second one leaves it running. SIGTERM and
+SIGQUIT likewise; SIGUSR1 and SIGUSR2 are passed on.
 With --tty all keys go to the command; Enter ~ . leaves it running.
 
 The command gets your environment; on another server (--server) only the

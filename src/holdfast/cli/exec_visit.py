@@ -27,7 +27,9 @@ from holdfast.failures import Failure, ungrouped
 _IN, _OUT, _ERR = 0, 1, 2
 _PIECE = 64 * 1024
 _OUTAGE_UNTOLD = 2.0  # seconds: most are over by then
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+_TELLING = (signal.SIGUSR1, signal.SIGUSR2)
+_SIGNALS = (*_ENDING, *_TELLING, signal.SIGHUP, signal.SIGWINCH)
 
 
 class Visit:
@@ -101,11 +103,14 @@ class Visit:
         async for number in signals:
             if number == signal.SIGWINCH:
                 self._tasks.start_soon(self._resize)
+            elif number in _TELLING:
+                if self._process.can_be_killed:  # else it could only be ended
+                    self._tasks.start_soon(self._pass_signal, number.name.removeprefix("SIG"))
             elif self._is_warned or number == signal.SIGHUP:
                 self._leave(number)
             else:
                 self._is_warned = True
-                name = "interrupt" if number == signal.SIGINT else "TERM"
+                name = "interrupt" if number == signal.SIGINT else number.name.removeprefix("SIG")
                 self._tasks.start_soon(self._pass_signal, name)
 
     async def _pass_signal(self, name: str) -> None:
