@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import time
@@ -39,21 +40,16 @@ def _full() -> tuple[int, int]:
 
 
 def _child_of(pid: int) -> int:
-    for _ in range(3000):
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
         if children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             return int(children[0])
-        time.sleep(0.01)
+        os.sched_yield()
     raise AssertionError("there is no child")
 
 
-def _has_died(pid: int) -> bool:
-    for _ in range(3000):
-        with suppress(OSError):
-            if ") Z " not in Path(f"/proc/{pid}/stat").read_text():
-                time.sleep(0.01)
-                continue
-        return True
-    return False
+def _has_died(life: int) -> bool:
+    return bool(select.select([life], [], [], 30)[0])
 
 
 @pytest.mark.parametrize("is_cleaned", [False, True])
@@ -70,7 +66,7 @@ def test_who_waits_for_a_dead_maker_is_ended_and_its_names_are_removed(
     words = [shut.entry.argv[0], "--info-fd", str(told), *shut.entry.argv[1:]]
     files = {**shut.entry.files, writes: told}
     maker = enter(replace(shut.entry, argv=words, files=files))
-    waiting = _child_of(maker)
+    waiting = os.pidfd_open(_child_of(maker))
     (sign,) = (state / "placeholders").glob("*.needed")
 
     assert end_stranded(sign) == 0, "its maker lives"
@@ -83,5 +79,5 @@ def test_who_waits_for_a_dead_maker_is_ended_and_its_names_are_removed(
 
     assert _has_died(waiting)
     assert list(workspace.iterdir()) == []
-    os.close(reads)
-    os.close(writes)
+    for descriptor in (reads, writes, waiting):
+        os.close(descriptor)

@@ -115,7 +115,7 @@ def test_no_command_begins_if_we_are_killed_before_our_word(tmp_path: Path) -> N
         with standing(*words) as (threshold, _, _):
             threshold.arrive()
             while command_of(threshold.first) is None:  # before, bubblewrap may be left stranded
-                time.sleep(0.001)
+                os.sched_yield()
             os.kill(os.getpid(), 9)
     os.waitpid(killed, 0)
     os.close(writes)
