@@ -152,6 +152,22 @@ def test_stop_ends_one_kindly_or_by_force_or_all(home: Path) -> None:
         assert stubborn.wait(timeout=60) == 128 + signal.SIGKILL
 
 
+def test_what_cannot_be_ended_is_said_to_run_on(home: Path) -> None:
+    with running("exec", "--", "sleep", "102", home=home) as process:
+        eventually(lambda: listed(home, "sleep", "102"))
+        (found,) = listed(home, "sleep", "102")
+        (keeper,) = set(started_for(home)) - set(started_for(home, word="exec-server"))
+        os.kill(keeper, signal.SIGSTOP)  # no signal gets through, and no end is seen
+        try:
+            stopped = ran("stop", str(found["id"]), home=home)
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+
+        assert (stopped.returncode, stopped.stdout) == (1, b"")
+        assert b"CLI_PROCESS_UNDYING" in stopped.stderr
+        assert process.wait(timeout=60) in {128 + signal.SIGTERM, 128 + signal.SIGKILL}
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [

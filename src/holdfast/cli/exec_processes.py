@@ -175,20 +175,23 @@ async def _put(descriptor: int, data: bytes) -> None:
 
 
 async def _end(operator: Operator, of: OperatorProcess) -> int | None:
-    """End it kindly, then by force; return the status that it has ended with."""
-    await operator.signal(of, "TERM")
-    status = await _status(operator, of, within=_GRACE)
-    if status is None:
+    """End it kindly, then by force; return the status that it has ended with.
+
+    Nor is anything waited for longer that cannot pass a signal on.
+    """
+    with anyio.move_on_after(_GRACE):
+        await operator.signal(of, "TERM")
+        return await _status(operator, of)
+    with anyio.move_on_after(_GRACE):
         await operator.terminate(of)
-        status = await _status(operator, of, within=_GRACE)
-    return status
+        return await _status(operator, of)
+    return None
 
 
-async def _status(operator: Operator, of: OperatorProcess, *, within: float) -> int | None:
-    deadline, after = anyio.current_time() + within, of.process.next_seq
-    while (left := deadline - anyio.current_time()) > 0:
-        page = await operator.read(of, after=after - 1, wait=min(left, _POLL))
+async def _status(operator: Operator, of: OperatorProcess) -> int:
+    after = of.process.next_seq
+    while True:
+        page = await operator.read(of, after=after - 1, wait=_POLL)
         if page.status is not None:
             return page.status
         after = max(after, page.next_seq)
-    return None
