@@ -164,7 +164,7 @@ def test_what_cannot_be_ended_is_said_to_run_on(home: Path) -> None:
             os.kill(keeper, signal.SIGCONT)
 
         assert (stopped.returncode, stopped.stdout) == (1, b"")
-        assert b"CLI_PROCESS_UNDYING" in stopped.stderr
+        assert "CLI_PROCESS_UNDYING" in stopped.stderr.decode()
         assert process.wait(timeout=60) in {128 + signal.SIGTERM, 128 + signal.SIGKILL}
 
 
