@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.confine.entry import Entry, enter
 from tests.confine.workshop import ENV, PYTHON, Workshop
+from tests.parts.family import our_children
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces"),
@@ -121,12 +122,6 @@ def test_limits_are_taken_and_never_raised(namespaces: Sequence[int]) -> None:
     status, text = said(replace(entry, namespaces=namespaces, limits=limits))
 
     assert (status, text) == (0, f"7\n{hard}\n")
-
-
-def our_children() -> set[str]:
-    """The numbers of our children: other tests may have left some that are still going."""
-    lists = Path("/proc/self/task").glob("*/children")
-    return {child for each in lists for child in each.read_text().split()}
 
 
 @pytest.mark.parametrize(

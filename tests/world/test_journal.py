@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.failures import Failure
@@ -432,6 +432,7 @@ def survivors(disk: CrashingDisk) -> list[str]:
 
 @settings(max_examples=300, deadline=None)
 @given(batches, st.integers(1, 120), st.lists(st.integers(), min_size=1, max_size=4))
+@example([["", "000"]], 16, [244324394735])  # a hole in the first record of two
 def test_no_crash_loses_what_was_acknowledged_or_invents_anything(
     work: list[list[str]], dark_at: int, seeds: list[int]
 ) -> None:
@@ -441,8 +442,10 @@ def test_no_crash_loses_what_was_acknowledged_or_invents_anything(
         disk = disk.crash(seed)  # and again, right after it was repaired
         found = survivors(disk)
 
-        assert found == asked[: len(found)]
-        assert len(found) >= len(acknowledged)
+        assert found[: len(acknowledged)] == acknowledged
+        # Of what was never acknowledged any part may be damaged; what follows it is kept.
+        rest = iter(asked)
+        assert all(record in rest for record in found)
         asked, acknowledged = found, found
 
 
