@@ -17,6 +17,8 @@ MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 1 << 18
 
 _CLONE_PARENT: Final = 0x8000
 _CLONE_NUMBERS: Final = {"x86_64": 56, "aarch64": 220}
+_ACTION_NUMBERS: Final = {"x86_64": 13, "aarch64": 134}
+_ACTION_SIZE, _SIGNALS_OF_LIBC = 32, (32, 33)
 _CLOSE_RANGE: Final = 436  # the same on every architecture
 _SIGCHLD: Final = 17
 _SIGNALS_MAX, _SIGNAL_SET_SIZE, _SIG_SETMASK = 64, 128, 2
@@ -85,6 +87,10 @@ def default_signals() -> None:
     libc = _libc()
     for number in range(1, _SIGNALS_MAX + 1):
         libc.signal(number, None)
+    # The C library keeps two for itself and will not touch them, but may have had them ignored.
+    action = ctypes.c_long(_ACTION_NUMBERS[os.uname().machine])
+    for number in _SIGNALS_OF_LIBC:
+        libc.syscall(action, number, bytes(_ACTION_SIZE), None, ctypes.c_size_t(8))
     libc.sigprocmask(_SIG_SETMASK, bytes(_SIGNAL_SET_SIZE), None)
 
 
