@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from errno import EISDIR
 
-from holdfast.confine.rooted import Rooted
+from holdfast.confine.rooted import Reached, Rooted
 
 Gate = Callable[[bytes, bool], None]
 """Raises if the path, which has no links, may not be read, or (if True) not be written."""
@@ -21,7 +21,7 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_TRUNC | os.O_APPEND
 _PATH = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)
 
 
-class Gated:
+class Gated(Reached):
     """The same files as below a root, as far as the gate lets anyone; it owns nothing."""
 
     def __init__(self, files: Rooted, gate: Gate) -> None:
@@ -41,25 +41,6 @@ class Gated:
         """Open an absolute path if no part of it is a link; else raise ELOOP."""
         return self._passed(self._files.open_without_links(path, _PATH), flags)
 
-    def look(self, path: bytes, *, follow: bool = True) -> os.stat_result:
-        """Say what is there: on request the link itself."""
-        if not follow:
-            with self._parent(path, writes=False) as (parent, name):
-                return os.stat(name, dir_fd=parent, follow_symlinks=False)
-        found = self.open(path, _PATH)
-        try:
-            return os.fstat(found)
-        finally:
-            os.close(found)
-
-    def names(self, path: bytes) -> list[bytes]:
-        """The names in a directory, sorted."""
-        directory = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            return sorted(os.fsencode(name) for name in os.listdir(directory))
-        finally:
-            os.close(directory)
-
     def resolve(self, path: bytes) -> bytes:
         """The path without links, of something that exists."""
         found = self.open(path, _PATH)
@@ -67,29 +48,6 @@ class Gated:
             return _place_of(found)
         finally:
             os.close(found)
-
-    def make_directory(self, path: bytes) -> None:
-        """Make one new directory."""
-        with self._parent(path, writes=True) as (parent, name):
-            os.mkdir(name, dir_fd=parent)
-
-    def remove(self, path: bytes, *, is_directory: bool) -> None:
-        """Remove a file or link, or an empty directory."""
-        with self._parent(path, writes=True) as (parent, name):
-            if is_directory:
-                os.rmdir(name, dir_fd=parent)
-            else:
-                os.unlink(name, dir_fd=parent)
-
-    def read_link(self, path: bytes) -> bytes:
-        """The target of a link, as it is written."""
-        with self._parent(path, writes=False) as (parent, name):
-            return os.readlink(name, dir_fd=parent)
-
-    def make_link(self, path: bytes, *, target: bytes) -> None:
-        """Make a link."""
-        with self._parent(path, writes=True) as (parent, name):
-            os.symlink(target, name, dir_fd=parent)
 
     def _passed(self, found: int, flags: int) -> int:
         """What was found, opened as was asked, if the gate lets it."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from errno import ELOOP
 from typing import Self
 
@@ -27,7 +28,61 @@ def _open_plainly(root: int, path: bytes, flags: int, mode: int) -> int:
     return os.open(path, flags, mode, dir_fd=root)
 
 
-class Rooted:
+class Reached(ABC):
+    """What can be done to files wherever they, and the directories they are in, can be opened."""
+
+    @abstractmethod
+    def open(self, path: bytes, flags: int, *, mode: int = 0o666) -> int:
+        """Open an absolute path; links lead where they lead in this place."""
+
+    def look(self, path: bytes, *, follow: bool = True) -> os.stat_result:
+        """Say what is there: on request the link itself."""
+        if not follow:
+            with self._parent(path, writes=False) as (parent, name):
+                return os.stat(name, dir_fd=parent, follow_symlinks=False)
+        found = self.open(path, _LOOK)
+        try:
+            return os.fstat(found)
+        finally:
+            os.close(found)
+
+    def names(self, path: bytes) -> list[bytes]:
+        """The names in a directory, sorted."""
+        directory = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            return sorted(os.fsencode(name) for name in os.listdir(directory))
+        finally:
+            os.close(directory)
+
+    def make_directory(self, path: bytes) -> None:
+        """Make one new directory."""
+        with self._parent(path, writes=True) as (parent, name):
+            os.mkdir(name, dir_fd=parent)
+
+    def remove(self, path: bytes, *, is_directory: bool) -> None:
+        """Remove a file or link, or an empty directory."""
+        with self._parent(path, writes=True) as (parent, name):
+            if is_directory:
+                os.rmdir(name, dir_fd=parent)
+            else:
+                os.unlink(name, dir_fd=parent)
+
+    def read_link(self, path: bytes) -> bytes:
+        """The target of a link, as it is written."""
+        with self._parent(path, writes=False) as (parent, name):
+            return os.readlink(name, dir_fd=parent)
+
+    def make_link(self, path: bytes, *, target: bytes) -> None:
+        """Make a link."""
+        with self._parent(path, writes=True) as (parent, name):
+            os.symlink(target, name, dir_fd=parent)
+
+    @abstractmethod
+    def _parent(self, path: bytes, *, writes: bool) -> AbstractContextManager[tuple[int, bytes]]:
+        """The directory that something is in, and its name there, to be looked at or changed."""
+
+
+class Rooted(Reached):
     """The files below a root; raises `OSError` as the system does."""
 
     def __init__(self, root: int, opener: Opener = open_in_root) -> None:
@@ -63,25 +118,6 @@ class Rooted:
         finally:
             os.close(directory)
 
-    def look(self, path: bytes, *, follow: bool = True) -> os.stat_result:
-        """Say what is there: on request the link itself."""
-        if not follow:
-            with self._parent(path) as (parent, name):
-                return os.stat(name, dir_fd=parent, follow_symlinks=False)
-        found = self.open(path, _LOOK)
-        try:
-            return os.fstat(found)
-        finally:
-            os.close(found)
-
-    def names(self, path: bytes) -> list[bytes]:
-        """The names in a directory, sorted."""
-        directory = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            return sorted(os.fsencode(name) for name in os.listdir(directory))
-        finally:
-            os.close(directory)
-
     def resolve(self, path: bytes) -> bytes:
         """The path without links, of something that exists."""
         if sys.platform != "linux":
@@ -92,31 +128,8 @@ class Rooted:
         finally:
             os.close(found)
 
-    def make_directory(self, path: bytes) -> None:
-        """Make one new directory."""
-        with self._parent(path) as (parent, name):
-            os.mkdir(name, dir_fd=parent)
-
-    def remove(self, path: bytes, *, is_directory: bool) -> None:
-        """Remove a file or link, or an empty directory."""
-        with self._parent(path) as (parent, name):
-            if is_directory:
-                os.rmdir(name, dir_fd=parent)
-            else:
-                os.unlink(name, dir_fd=parent)
-
-    def read_link(self, path: bytes) -> bytes:
-        """The target of a link, as it is written."""
-        with self._parent(path) as (parent, name):
-            return os.readlink(name, dir_fd=parent)
-
-    def make_link(self, path: bytes, *, target: bytes) -> None:
-        """Make a link."""
-        with self._parent(path) as (parent, name):
-            os.symlink(target, name, dir_fd=parent)
-
     @contextmanager
-    def _parent(self, path: bytes) -> Generator[tuple[int, bytes]]:
+    def _parent(self, path: bytes, *, writes: bool) -> Generator[tuple[int, bytes]]:  # noqa: ARG002  # nobody asks here
         """The directory that something is in, and its name there."""
         above, _, name = _below(path).rstrip(b"/").rpartition(b"/")
         parent = self.open(above, _LOOK | os.O_DIRECTORY)
