@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import re
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.world.core.records import Record, encode_record, write_line
+from tests.faults.forking import FORKS, ended, start
 from tests.faults.keeper import LOG, SCHEMA, main_when_told
 from tests.faults.verdict import Before, Told, complaints
 
@@ -23,8 +23,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 RECORDS, SEED, SAMPLE = 6, 2, 110
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.faults.keeper"])
 OURS = ["", "log", "log.lock", "target", ".target.word.tmp", ".log.word.tmp"]
 OURS += ["log.damaged-1", ".log.damaged-1.word.tmp"]
 
@@ -63,7 +61,7 @@ def run(root: Path, *, strace: list[str], habits: tuple[str, ...] = ()) -> Told:
     waits, tells = FORKS.Pipe(duplex=False)
     args = (root, RECORDS, list(habits), output, waits)
     keeper = FORKS.Process(target=main_when_told, args=args)
-    keeper.start()
+    start(keeper)
     paths = [word for name in OURS for word in ("-P", str(root / name))]
     with subprocess.Popen(
         ["strace", "-p", str(keeper.pid), *strace, *paths], stderr=subprocess.PIPE, text=True
@@ -71,10 +69,10 @@ def run(root: Path, *, strace: list[str], habits: tuple[str, ...] = ()) -> Told:
         assert tracer.stderr is not None
         first = tracer.stderr.readline()
         tells.send_bytes(b"go")
-        keeper.join(timeout=60)
+        status = ended(keeper)
         said = tracer.stderr.read()
     assert "attached" in first, first
-    assert keeper.exitcode in {0, -9}, said
+    assert status in {0, -9}, said
     return Told.parse(output.read_text())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import re
 import shutil
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.forking import FORKS, ended, start
 from tests.faults.stand_in import complaints, main_when_told
 
 pytestmark = [
@@ -25,8 +25,6 @@ pytestmark = [
 ]
 
 PROCESSES, LINES, SEED, SAMPLE = 3, 400, 4, 24
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.faults.stand_in"])
 
 Point = tuple[str, int]
 
@@ -36,21 +34,20 @@ def run(state: Path, *habits: str, strace: list[str] | None = None) -> int | Non
     tells, waits = FORKS.Pipe()
     args = (state, PROCESSES, LINES, list(habits), waits)
     server = FORKS.Process(target=main_when_told, args=args)
-    server.start()
+    start(server)
     tells.recv_bytes()
     if strace is None:
         tells.send_bytes(b"go")
-        server.join(timeout=60)
-        return server.exitcode
+        return ended(server)
     with subprocess.Popen(
         ["strace", "-p", str(server.pid), *strace], stderr=subprocess.PIPE, text=True
     ) as tracer:
         assert tracer.stderr is not None
         assert "attached" in tracer.stderr.readline()
         tells.send_bytes(b"go")
-        server.join(timeout=60)
+        status = ended(server)
         tracer.stderr.read()
-    return server.exitcode
+    return status
 
 
 def points(base: Path) -> list[Point]:
