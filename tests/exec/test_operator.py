@@ -14,7 +14,8 @@ from holdfast.exec import Client, end_orphans, find_orphans, operating
 from holdfast.exec.failures import SessionExpired
 from holdfast.exec.keeper.protocol import MARK, KeeperName
 from holdfast.exec.model import Command, Orphan, Output
-from holdfast.rpc import connect_websocket
+from holdfast.rpc import WebSocketServer, connect_websocket, listen_websocket
+from holdfast.rpc.failures import RequestTimedOut
 from tests.exec.server.talking import PATH, served
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
@@ -63,6 +64,30 @@ async def test_a_session_that_is_gone_is_not_taken_up(tmp_path: Path) -> None:
         with pytest.raises(SessionExpired), anyio.fail_after(20):
             async with Client(lambda: connect_websocket(server.url)).resume("nobody"):
                 pass
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+async def test_what_nobody_answers_is_not_asked_for_ever(tmp_path: Path, is_cut: bool) -> None:
+    async def deaf(server: WebSocketServer) -> None:
+        while True:
+            transport = await server.accept()
+            if is_cut:
+                await transport.receive()
+                await transport.aclose()
+
+    url = f"unix://{tmp_path}/s"
+    async with anyio.create_task_group() as tasks:
+        server = await listen_websocket(url, token=None)
+        tasks.start_soon(deaf, server)
+        with anyio.fail_after(20):
+            async with operating(lambda: connect_websocket(url), answer_longest=0.3) as operator:
+                with pytest.raises(RequestTimedOut) as late:
+                    await operator.processes()
+        tasks.cancel_scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await server.aclose()
+
+    assert late.value == RequestTimedOut(method="operator/list", limit=0.3)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here")

@@ -11,7 +11,7 @@ import anyio
 from holdfast.exec.core.answers import read_page
 from holdfast.exec.core.recovery import Policy
 from holdfast.exec.failures import CapabilityMissing
-from holdfast.exec.line import Dialer, Line
+from holdfast.exec.line import CALL_LONGEST, Dialer, Line
 from holdfast.exec.model import Orphan, Page
 from holdfast.exec.orphans import kill, orphans
 from holdfast.exec.wire import (
@@ -29,7 +29,7 @@ from holdfast.exec.wire import (
 )
 from holdfast.failures import ungrouped
 from holdfast.rpc import Connection, Terms
-from holdfast.rpc.failures import ErrorResponse
+from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 from holdfast.rpc.model import Dialect
 
 Result = TypeVar("Result")
@@ -39,10 +39,13 @@ _PAGE_BYTES_MAX = 1024 * 1024
 
 
 class Operator:
-    """Lists, reads and ends processes; cuts are not noticed, and nobody attached notices it."""
+    """Lists, reads and ends processes; cuts are not noticed, and nobody attached notices it.
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    Nothing is asked for longer than `answer_longest` seconds, however often a cut repeats it.
+    """
+
+    def __init__(self, line: Line, *, answer_longest: float = CALL_LONGEST) -> None:
+        self._line, self._answer_longest = line, answer_longest
 
     async def processes(self) -> tuple[OperatorProcess, ...]:
         """All processes that the server knows."""
@@ -57,7 +60,7 @@ class Operator:
             wait_ms=round(wait * 1000),
         )
         asked = OperatorReadParams(of.session_id, params)
-        return read_page(params, await self._call("operator/read", asked, ReadResult))
+        return read_page(params, await self._call("operator/read", asked, ReadResult, wait=wait))
 
     async def signal(self, of: OperatorProcess, name: str) -> None:
         """Signal the group of a process; one that has ended gets none."""
@@ -72,22 +75,31 @@ class Operator:
     async def bind_place(self, directory: str) -> str:
         """A new token; whoever connects with it works in this place, and nowhere else."""
         params = PlaceParams(directory)
-        return (await self._line.call("place/bind", params, BindResult)).token
+        limit = self._answer_longest
+        return (await self._line.call("place/bind", params, BindResult, timeout=limit)).token
 
     async def unbind_place(self, directory: str) -> None:
         """Make all tokens of a place worthless, and hang up on those who came by them."""
         await self._call("place/unbind", PlaceParams(directory), dict[str, object])
 
     async def _call(
-        self, method: str, params: Wire | dict[str, object], result: type[Result]
+        self,
+        method: str,
+        params: Wire | dict[str, object],
+        result: type[Result],
+        *,
+        wait: float = 0.0,
     ) -> Result:
-        """Ask until it is answered: whatever an operator does may be done twice."""
-        try:
-            return await self._line.call(method, params, result, repeats=True)
-        except ErrorResponse as error:
-            if error.error_code == _METHOD_UNKNOWN:
-                raise CapabilityMissing(capability="operator") from error
-            raise
+        """Ask until it is answered or late: whatever an operator does may be done twice."""
+        limit = self._answer_longest + wait
+        with anyio.move_on_after(limit):
+            try:
+                return await self._line.call(method, params, result, repeats=True, timeout=limit)
+            except ErrorResponse as error:
+                if error.error_code == _METHOD_UNKNOWN:
+                    raise CapabilityMissing(capability="operator") from error
+                raise
+        raise RequestTimedOut(method=method, limit=limit)
 
 
 def find_orphans() -> tuple[Orphan, ...]:
@@ -101,7 +113,9 @@ def end_orphans(which: Collection[Orphan]) -> int:
 
 
 @asynccontextmanager
-async def operating(dial: Dialer, *, policy: Policy | None = None) -> AsyncGenerator[Operator]:
+async def operating(
+    dial: Dialer, *, policy: Policy | None = None, answer_longest: float = CALL_LONGEST
+) -> AsyncGenerator[Operator]:
     """Be an operator of the server behind `dial`; it is given no session for that."""
     line = Line(
         dial,
@@ -114,7 +128,7 @@ async def operating(dial: Dialer, *, policy: Policy | None = None) -> AsyncGener
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(line.run, tasks)
             try:
-                yield Operator(line)
+                yield Operator(line, answer_longest=answer_longest)
             finally:
                 line.close()
                 tasks.cancel_scope.cancel()
