@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from holdfast.nouns import Id, RelativePath
 
 CONTENT_ID_BYTES = 32
+STAGE_PREFIX = ".holdfast-stage-"  # of a directory of ours in the project, never kept or published
+
+
+class Progress(NamedTuple):
+    """How far something long has come; `of` is how far it goes, if anybody knows."""
+
+    what: str
+    done: int
+    of: int | None = None
+
+
+News = Callable[[Progress], None]
+"""Is told how far something has come; it must be quick and must not raise."""
+
+
+def quiet(_: Progress) -> None:
+    """Tell nobody."""
 
 
 class Sort(StrEnum):
@@ -90,3 +109,50 @@ class Checkpoint:
     files: int
     size: int
     uncovered: int
+
+
+class Touched(NamedTuple):
+    """Where a draft may differ from what it is a draft of.
+
+    Of `paths` each is looked at by itself, a directory without what is in it; of `whole` every
+    directory is looked at with all that is below it, because nothing of the old shows through.
+    """
+
+    paths: frozenset[RelativePath] = frozenset()
+    whole: frozenset[RelativePath] = frozenset()
+
+
+class Mode(StrEnum):
+    """How a draft is kept apart from its project."""
+
+    OVERLAY = "overlay"  # a layer over the project, at its own path
+    REFLINK = "reflink"  # a copy that shares what is the same with the project
+    COPY = "copy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """A state of a draft that one can go back to."""
+
+    number: int
+    checkpoint: Id
+    at_ms: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A view of a project in which an agent writes.
+
+    `base` is the checkpoint of the project that the draft's changes are counted from; there is none
+    until something is let into the draft. `also` are directories outside of the project that the
+    draft covers, too.
+    """
+
+    id: Id
+    project: str
+    mode: Mode
+    at_ms: int
+    base: Id | None = None
+    revisions: tuple[Revision, ...] = ()
+    also: tuple[str, ...] = ()
