@@ -1,6 +1,8 @@
 """An SDK for the Codex app-server that survives everything the server does."""
 
 from holdfast.codex.app_server import AppServer
+from holdfast.codex.core.model_failures import failure_of
+from holdfast.codex.locate import native_program
 from holdfast.codex.model import (
     Answer,
     Approval,
@@ -70,4 +72,6 @@ __all__ = [
     "TurnDiffUpdatedNotification",
     "TurnStartedNotification",
     "UnknownEvent",
+    "failure_of",
+    "native_program",
 ]

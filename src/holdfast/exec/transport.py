@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -50,11 +51,14 @@ class ProcessTransport:
         """Wait for the messages that one read yields; raise what ended it."""
         while self._failure is None:
             events: list[Event] = []
-            with self._until_closed():
+            linger = math.inf if self._status is None else self._grace
+            with self._until_closed(), anyio.move_on_after(linger) as lingering:
                 try:
                     events = await self.process.receive()
                 except Failure as failure:
                     self._failure = self._failure or failure
+            if lingering.cancelled_caught:  # its descendants hold its output, and may for ever
+                self._end(self._verdict(b""))
             if self._failure is None and (messages := self._take(events)):
                 return messages
         raise copy(self._failure)

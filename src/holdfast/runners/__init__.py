@@ -1,0 +1,1 @@
+"""Adapters to whoever carries a turn out, all in the same words."""

@@ -1,0 +1,233 @@
+"""Carry turns out by Codex: the real app-server, in the place of the draft."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from holdfast.codex import (
+    Approval,
+    AppServer,
+    Decision,
+    InputApproval,
+    Reply,
+    Thread,
+    TurnCompletedNotification,
+    failure_of,
+    native_program,
+)
+from holdfast.codex.failures import CodexInitRejected, CodexInitTimeout, CodexStartupFailed
+from holdfast.codex.wire.generated import AskForApproval
+from holdfast.exec import ProcessTransport
+from holdfast.exec.failures import StartFailed
+from holdfast.failures import Failure, to_wire
+from holdfast.rpc.failures import ErrorResponse
+from holdfast.runners.companions import companions
+from holdfast.runners.core.codex_events import decision_of, question_of, reply_of, translated
+from holdfast.runners.failures import RunnerEnded, RunnerUnavailable, SessionUnknown
+from holdfast.runners.inbox import Inbox
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Capabilities,
+    Ending,
+    Health,
+    SessionKnown,
+    TurnEnded,
+)
+from holdfast.runners.stage import Stage
+
+NAME = "codex"
+PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own
+
+# So that it behaves: nothing is reached but the model, and a model that is away ends the turn.
+_MANNERS = (
+    "features.plugins=false",
+    "features.apps=false",
+    "features.unbounded_connection_retries=false",
+)
+_ENDINGS = {"completed": Ending.COMPLETED, "interrupted": Ending.INTERRUPTED}
+
+
+class CodexRunner:
+    """Codex, as it is installed here."""
+
+    name = NAME
+    capabilities = Capabilities(continues=True, steers=True, asks=True, confines=True)
+
+    def __init__(
+        self,
+        stage: Stage,
+        program: str = "codex",
+        *,
+        model: str | None = None,
+        approval_policy: AskForApproval | None = None,
+    ) -> None:
+        """Use this program; model and policy are those of its own settings unless given."""
+        self._stage = stage
+        self._program = program
+        self._model = model
+        self._approval_policy: AskForApproval | None = approval_policy
+
+    async def health(self) -> Health:
+        """Healthy if it starts and answers."""
+        try:
+            async with self._connected(_Questions()) as (server, _):
+                health = await server.health()
+        except Failure as failure:
+            return Health(False, reason=failure.user_message, remedy=_REMEDY)
+        return Health(health.healthy, reason=health.reason)
+
+    @asynccontextmanager
+    async def converse(self, session: str | None) -> AsyncGenerator[CodexConversation]:
+        """Start Codex, and begin a thread or resume the one that the word names."""
+        questions = _Questions()
+        async with self._connected(questions) as (server, transport), companions() as tasks:
+            thread = await self._thread(server, session)
+            yield CodexConversation(thread, transport, questions, tasks)
+
+    @asynccontextmanager
+    async def _connected(
+        self, questions: _Questions
+    ) -> AsyncGenerator[tuple[AppServer, ProcessTransport]]:
+        path = self._stage.environment.get("PATH", "")
+        program = native_program(self._program, path=path, cwd=self._stage.root)
+        manners = [word for each in _MANNERS for word in ("-c", each)]
+        try:
+            process = await self._stage.start(program, "app-server", *manners)
+            transport = ProcessTransport(process)
+            async with AppServer.connect(
+                transport=transport,
+                approvals=questions.ask,
+                approval_timeout=PATIENCE,
+            ) as server:
+                yield server, transport
+        except (StartFailed, CodexStartupFailed, CodexInitTimeout, CodexInitRejected) as failure:
+            reason = failure.user_message
+            raise RunnerUnavailable(runner=NAME, reason=reason, remedy=_REMEDY) from failure
+
+    async def _thread(self, server: AppServer, session: str | None) -> Thread:
+        if session is None:
+            return await server.start_thread(
+                cwd=self._stage.root, model=self._model, approval_policy=self._approval_policy
+            )
+        try:
+            return await server.resume_thread(session)
+        except ErrorResponse as refused:
+            raise SessionUnknown(runner=NAME, session=session) from refused
+
+
+_REMEDY = "Install it (npm install -g @openai/codex) and sign in (codex login)."
+
+
+class CodexConversation:
+    """A conversation with Codex."""
+
+    def __init__(
+        self, thread: Thread, transport: ProcessTransport, questions: _Questions, tasks: TaskGroup
+    ) -> None:
+        self._thread = thread
+        self._transport = transport
+        self._questions = questions
+        self._tasks = tasks
+
+    async def take_turn(self, prompt: str) -> AsyncGenerator[Sequence[AnyEvent]]:
+        """Have Codex take a turn; its approvals are asked among its events."""
+        inbox = self._questions.inbox
+        await inbox.put((SessionKnown(self._thread.id),))
+        self._tasks.start_soon(self._run, prompt)
+        is_over = False
+        try:
+            while not is_over:
+                events = await inbox.receive()
+                is_over = any(isinstance(each, TurnEnded) for each in events)
+                yield events
+        finally:
+            if not is_over:
+                with anyio.CancelScope(shield=True), suppress(Failure):
+                    await self.interrupt()
+                    while not any(isinstance(each, TurnEnded) for each in await inbox.receive()):
+                        pass
+
+    async def steer(self, text: str) -> bool:
+        """Add to what the running turn was asked; say whether it was taken."""
+        try:
+            await self._thread.steer(text)
+        except ErrorResponse:
+            return False
+        return True
+
+    async def answer(self, question: str, answer: str) -> bool:
+        """Answer an approval or a question; say whether Codex was still waiting for that."""
+        return self._questions.answer(question, answer)
+
+    async def interrupt(self) -> None:
+        """End the turn and the processes that it left; a Codex that does not hear is killed."""
+        try:
+            await self._thread.interrupt()
+        except Failure:
+            await self._transport.aclose()
+
+    async def _run(self, prompt: str) -> None:
+        inbox = self._questions.inbox
+        try:
+            async with aclosing(self._thread.run(prompt)) as events:
+                async for event in events:
+                    if isinstance(event, TurnCompletedNotification):
+                        await inbox.put((_end(event),))
+                    elif meant := translated(event):
+                        await inbox.put(meant)
+        except Failure as failure:
+            ended = RunnerEnded(
+                runner=NAME, reason=failure.user_message, stderr=self._transport.stderr
+            )
+            await inbox.put((TurnEnded(Ending.FAILED, to_wire(ended)),))
+
+
+class _Questions:
+    """What Codex asks, and waits for, among what it tells."""
+
+    def __init__(self) -> None:
+        self.inbox: Inbox[AnyEvent] = Inbox()
+        self._open: dict[str, str | None] = {}
+        self._answered = anyio.Event()
+        self._count = 0
+
+    async def ask(self, approval: Approval) -> Decision | Reply:
+        """Ask the person, as often as it has questions."""
+        if not isinstance(approval, InputApproval):
+            return decision_of(await self._inquire(question_of(approval)))
+        count = len(approval.questions)
+        answers = [await self._inquire(question_of(approval, number)) for number in range(count)]
+        return reply_of(approval, tuple(answers))
+
+    def answer(self, question: str, answer: str) -> bool:
+        """Take an answer; say whether anybody waits for it."""
+        if self._open.get(question, "") is not None:
+            return False
+        self._open[question] = answer
+        self._answered.set()
+        return True
+
+    async def _inquire(self, asked: Asked) -> str:
+        self._count += 1  # of one item it may ask twice
+        asked = msgspec.structs.replace(asked, question=f"{asked.item}/{self._count}")
+        self._open[asked.question] = None
+        try:
+            await self.inbox.put((asked,))
+            while (answer := self._open[asked.question]) is None:
+                self._answered = anyio.Event()
+                await self._answered.wait()
+            return answer
+        finally:
+            del self._open[asked.question]
+
+
+def _end(event: TurnCompletedNotification) -> TurnEnded:
+    error = event.turn.error
+    ending = _ENDINGS.get(event.turn.status, Ending.FAILED)
+    return TurnEnded(ending, to_wire(failure_of(error)) if error is not None else None)

@@ -1,0 +1,32 @@
+"""Tasks that accompany a block and end with it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.failures import ungrouped
+
+
+@asynccontextmanager
+async def companions() -> AsyncGenerator[TaskGroup]:
+    """A group whose tasks are cancelled at the end of the block.
+
+    What the block itself raises goes on as it is, in no group.
+    """
+    tasks = anyio.create_task_group()
+    await tasks.__aenter__()
+    try:
+        yield tasks
+    finally:
+        error = sys.exc_info()[1]
+        tasks.cancel_scope.cancel()
+        with ungrouped():
+            if isinstance(error, anyio.get_cancelled_exc_class()):
+                await tasks.__aexit__(type(error), error, error.__traceback__)
+            else:
+                await tasks.__aexit__(None, None, None)

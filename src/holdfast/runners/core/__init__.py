@@ -1,0 +1,1 @@
+"""Decisions about how turns are carried out, without I/O."""

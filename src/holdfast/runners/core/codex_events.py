@@ -1,0 +1,205 @@
+"""Say in our words what Codex says in its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.codex.model import (
+    Approval,
+    CommandApproval,
+    Decision,
+    Event,
+    EventsDropped,
+    FileChangeApproval,
+    InputApproval,
+    PermissionsApproval,
+    Reply,
+)
+from holdfast.codex.wire.generated import (
+    AgentMessageDeltaNotification,
+    AgentMessageThreadItem,
+    CommandExecutionOutputDeltaNotification,
+    CommandExecutionThreadItem,
+    ErrorNotification,
+    FileChangeThreadItem,
+    ItemCompletedNotification,
+    ItemStartedNotification,
+    McpToolCallThreadItem,
+    ReasoningSummaryTextDeltaNotification,
+    ReasoningThreadItem,
+    ThreadItem,
+    ThreadTokenUsageUpdatedNotification,
+    ToolRequestUserInputQuestion,
+    TurnPlanUpdatedNotification,
+    TurnStartedNotification,
+    WebSearchThreadItem,
+)
+from holdfast.runners.core.bounded import Bounded
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Choice,
+    Delta,
+    FilesChanged,
+    Noticed,
+    Planned,
+    PlanStep,
+    Progress,
+    Said,
+    Sort,
+    Thought,
+    ToolEnded,
+    ToolStarted,
+    TurnStarted,
+    Used,
+)
+
+_PROGRESS: Final = {"inProgress": Progress.BEGUN, "completed": Progress.DONE}
+_Deltas = (
+    AgentMessageDeltaNotification
+    | ReasoningSummaryTextDeltaNotification
+    | CommandExecutionOutputDeltaNotification
+)
+_DELTAS: Final[dict[type[Event], Sort]] = {
+    AgentMessageDeltaNotification: Sort.TEXT,
+    ReasoningSummaryTextDeltaNotification: Sort.THOUGHT,
+    CommandExecutionOutputDeltaNotification: Sort.OUTPUT,
+}
+_FINE: Final = {"completed", ""}
+_CHOICES: Final = {
+    Decision.ACCEPT: Choice("yes", "do it"),
+    Decision.ACCEPT_FOR_SESSION: Choice("always", "do it, and do not ask again for this"),
+    Decision.DECLINE: Choice("no", "leave it, and go on", is_refusal=True),
+    Decision.CANCEL: Choice("stop", "leave it, and end the turn"),
+}
+
+
+def translated(event: Event) -> tuple[AnyEvent, ...]:
+    """What an event of a turn means to us, but for the turn's end; nothing if it is Codex's own."""
+    sort = _DELTAS.get(type(event))
+    if sort is not None:
+        assert isinstance(event, _Deltas)
+        return (Delta(event.item_id, sort, event.delta),)
+    match event:
+        case TurnStartedNotification():
+            return (TurnStarted(),)
+        case ItemStartedNotification(item=begun):
+            return _begun(begun)
+        case ItemCompletedNotification(item=done):
+            return _done(done)
+        case _:
+            return _told(event)
+
+
+def question_of(approval: Approval, number: int = 0) -> Asked:
+    """What a person is asked, still without an id; of several questions, the one of a number."""
+    if isinstance(approval, InputApproval):
+        return _inquiry(approval, approval.questions[number])
+    title, detail = _wish(approval)
+    choices = tuple(_CHOICES.values())
+    return Asked("", title, detail, choices, approval.item, is_approval=True)
+
+
+def decision_of(answer: str) -> Decision:
+    """What a person's word decides; any other than ours is a refusal."""
+    return next(
+        (each for each, choice in _CHOICES.items() if choice.word == answer), Decision.DECLINE
+    )
+
+
+def reply_of(approval: InputApproval, answers: tuple[str, ...]) -> Reply:
+    """What a person answered, question by question; nothing where they said nothing."""
+    said = zip(approval.questions, answers, strict=True)
+    return Reply({question.id: (words,) for question, words in said if words})
+
+
+def _told(event: Event) -> tuple[AnyEvent, ...]:
+    match event:
+        case TurnPlanUpdatedNotification(plan=plan):
+            steps = (
+                PlanStep(each.step, _PROGRESS.get(each.status, Progress.OPEN)) for each in plan
+            )
+            return (Planned(tuple(steps)),)
+        case ThreadTokenUsageUpdatedNotification(token_usage=usage):
+            total = usage.total
+            used = Used(
+                input_tokens=total.input_tokens,
+                cached_tokens=total.cached_input_tokens,
+                output_tokens=total.output_tokens,
+                context_tokens=usage.last.total_tokens,
+                window_tokens=usage.model_context_window,
+            )
+            return (used,)
+        case ErrorNotification(will_retry=True, error=error):
+            return (Noticed(error.message),)
+        case EventsDropped(count=count):
+            return (Noticed(f"{count} pieces of what was being said were not shown in time."),)
+        case _:
+            return ()
+
+
+def _begun(item: ThreadItem) -> tuple[AnyEvent, ...]:
+    match item:
+        case CommandExecutionThreadItem(id=id_, command=command, cwd=cwd):
+            return (ToolStarted(id_, "run", command, {"command": command, "cwd": cwd}),)
+        case FileChangeThreadItem(id=id_, changes=changes):
+            paths = [change.path for change in changes]
+            return (ToolStarted(id_, "edit", f"edit {', '.join(paths)}", {"paths": paths}),)
+        case McpToolCallThreadItem(id=id_, server=server, tool=tool, arguments=arguments):
+            given: dict[str, object] = {"server": server, "tool": tool, "arguments": arguments}
+            return (ToolStarted(id_, "mcp", f"{server}: {tool}", given),)
+        case WebSearchThreadItem(id=id_, query=query):
+            return (ToolStarted(id_, "search", f"search the web: {query}", {"query": query}),)
+        case _:
+            return ()
+
+
+def _done(item: ThreadItem) -> tuple[AnyEvent, ...]:
+    match item:
+        case AgentMessageThreadItem(id=id_, text=text):
+            return (Said(id_, text),)
+        case ReasoningThreadItem(id=id_, summary=summary):
+            return (Thought(id_, "\n\n".join(summary)),) if summary else ()
+        case _:
+            return _tool_done(item)
+
+
+def _tool_done(item: ThreadItem) -> tuple[AnyEvent, ...]:
+    match item:
+        case CommandExecutionThreadItem(id=id_, exit_code=status):
+            return (_ended(id_, item.aggregated_output or "", status == 0, status),)
+        case FileChangeThreadItem(id=id_, changes=changes, status=status):
+            is_made = status in _FINE
+            ended = ToolEnded(id_, is_made, "" if is_made else status)
+            paths = tuple(change.path for change in changes)
+            return (FilesChanged(id_, paths), ended) if is_made else (ended,)
+        case McpToolCallThreadItem(id=id_, status=status, error=error):
+            return (_ended(id_, error.message if error else "", status in _FINE),)
+        case WebSearchThreadItem(id=id_):
+            return (ToolEnded(id_, is_ok=True),)
+        case _:
+            return ()
+
+
+def _ended(item: str, output: str, is_ok: bool, status: int | None = None) -> ToolEnded:
+    printed = Bounded()
+    printed.feed(output)
+    return ToolEnded(item, is_ok, printed.text, printed.left_out, status)
+
+
+def _wish(approval: CommandApproval | FileChangeApproval | PermissionsApproval) -> tuple[str, str]:
+    match approval:
+        case CommandApproval(host=host, command=command) if host:
+            return f"Let it reach {host}?", command
+        case CommandApproval(command=command, reason=reason):
+            return f"Run {command}?", reason
+        case FileChangeApproval(changes=changes, reason=reason):
+            paths = ", ".join(change.path for change in changes)
+            return f"Change {paths or 'files'}?", reason
+        case PermissionsApproval(reason=reason):
+            return "Give it more permissions?", reason
+
+
+def _inquiry(approval: InputApproval, question: ToolRequestUserInputQuestion) -> Asked:
+    choices = tuple(Choice(each.label, each.description) for each in question.options or ())
+    return Asked("", question.question, question.header, choices, approval.item)

@@ -1,0 +1,210 @@
+"""Read the script of a rehearsal: what the agent says and does, turn by turn.
+
+A scenario is TOML or JSON. Each step of a turn has one word that says what is done, and what goes
+with it:
+
+    [[turn]]
+    [[turn.step]]
+    say = "I will look at the tests."
+    [[turn.step]]
+    run = "python3 -m unittest"
+    expect = 1
+
+What a scenario has no more turns for is answered by its last one.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Final, cast
+
+import msgspec
+
+from holdfast.runners.failures import ScenarioInvalid
+
+Text = Annotated[str, msgspec.Meta(max_length=1_000_000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=86_400.0)]
+
+
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing that a scripted agent does."""
+
+
+class Say(Step, frozen=True):
+    """Say something to the person, in as many pieces as there are words."""
+
+    say: Text
+
+
+class Think(Step, frozen=True):
+    """Let see a thought."""
+
+    think: Text
+
+
+class Plan(Step, frozen=True):
+    """Say what is to be done, and how many of the steps are done already."""
+
+    plan: tuple[str, ...]
+    done: int = 0
+
+
+class Write(Step, frozen=True):
+    """Write a whole file, with the directories on the way."""
+
+    write: str
+    content: Text
+    mode: int | None = None
+
+
+class Edit(Step, frozen=True):
+    """Replace the one place in a file where something stands."""
+
+    edit: str
+    old: Text
+    new: Text
+
+
+class Delete(Step, frozen=True):
+    """Remove a file."""
+
+    delete: str
+
+
+class Run(Step, frozen=True):
+    """Run a command by the shell; any other status than the expected one ends the turn."""
+
+    run: Text
+    expect: int | None = None
+    stays: bool = False  # nobody waits for it: it goes on when the turn has ended
+
+
+class Ask(Step, frozen=True):
+    """Ask the person; without choices, for any words. Refused, the rest of the turn is left out."""
+
+    ask: Text
+    choices: tuple[str, ...] = ("yes", "no")
+    detail: Text = ""
+    approval: bool = False
+
+
+class Use(Step, frozen=True):
+    """Say how much has been used so far."""
+
+    use: int
+    output: int = 0
+    window: int | None = None
+
+
+class Wait(Step, frozen=True):
+    """Do nothing for a while."""
+
+    wait: Seconds
+
+
+class Flood(Step, frozen=True):
+    """Print so many bytes, as the output of a tool."""
+
+    flood: Annotated[int, msgspec.Meta(ge=0, le=1 << 40)]
+
+
+class Fail(Step, frozen=True):
+    """End the turn with a failure."""
+
+    fail: Text
+
+
+class Hang(Step, frozen=True):
+    """Do nothing any more, and hear nothing: only killing helps."""
+
+    hang: bool
+
+
+class Crash(Step, frozen=True):
+    """Die at once, with this status or by this signal if it is negative."""
+
+    crash: Annotated[int, msgspec.Meta(ge=-64, le=255)]
+
+
+STEPS: Final[Mapping[str, type[Step]]] = {
+    "say": Say,
+    "think": Think,
+    "plan": Plan,
+    "write": Write,
+    "edit": Edit,
+    "delete": Delete,
+    "run": Run,
+    "ask": Ask,
+    "use": Use,
+    "wait": Wait,
+    "flood": Flood,
+    "fail": Fail,
+    "hang": Hang,
+    "crash": Crash,
+}
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """What the agent does on one prompt."""
+
+    steps: tuple[Step, ...]
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """A whole script."""
+
+    name: str
+    turns: tuple[Turn, ...]
+
+    def turn(self, number: int) -> Turn:
+        """The turn of a number, counted from 0; the last one goes on for ever."""
+        return self.turns[min(number, len(self.turns) - 1)]
+
+
+def read_scenario(name: str, text: str) -> Scenario:
+    """Read a script; raise ScenarioInvalid with the place where it makes no sense."""
+    raw = _parsed(name, text)
+    turns = raw.get("turn")
+    if not isinstance(turns, list) or not turns:
+        raise ScenarioInvalid(name=name, problem="there is no turn in it")
+    unknown = sorted(raw.keys() - {"turn", "about"})
+    if unknown:
+        raise ScenarioInvalid(name=name, problem=f"there is no such thing as {unknown[0]}")
+    read = [_turn(name, number, turn) for number, turn in enumerate(cast("list[object]", turns), 1)]
+    return Scenario(name, tuple(read))
+
+
+def _parsed(name: str, text: str) -> dict[str, object]:
+    is_json = text.lstrip().startswith("{")
+    read: Callable[[str], object] = json.loads if is_json else tomllib.loads
+    try:
+        raw = read(text)
+    except (ValueError, RecursionError) as error:
+        raise ScenarioInvalid(name=name, problem=f"it cannot be read ({error})") from error
+    return cast("dict[str, object]", raw) if isinstance(raw, dict) else {}
+
+
+def _turn(name: str, number: int, raw: object) -> Turn:
+    where = f"turn {number}"
+    steps = cast("dict[str, object]", raw).get("step") if isinstance(raw, dict) else None
+    if not isinstance(steps, list):
+        raise ScenarioInvalid(name=name, problem=f"{where} has no steps")
+    read = (
+        _step(name, f"{where}, step {place}", step)
+        for place, step in enumerate(cast("Sequence[object]", steps), 1)
+    )
+    return Turn(tuple(read))
+
+
+def _step(name: str, where: str, raw: object) -> Step:
+    words = cast("dict[str, object]", raw) if isinstance(raw, dict) else {}
+    verbs = [verb for verb in STEPS if verb in words]
+    if len(verbs) != 1:
+        known = ", ".join(STEPS)
+        raise ScenarioInvalid(name=name, problem=f"{where} is not one of {known}")
+    try:
+        return msgspec.convert(words, STEPS[verbs[0]])
+    except msgspec.ValidationError as error:
+        raise ScenarioInvalid(name=name, problem=f"{where}: {error}") from error

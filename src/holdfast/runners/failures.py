@@ -1,0 +1,103 @@
+"""What can go wrong between us and whoever carries a turn out."""
+
+from __future__ import annotations
+
+from holdfast.failures import Action, Failure, Kind, Recovery
+
+
+class RunnerUnknown(
+    Failure,
+    code="RUNNER_UNKNOWN",
+    kind=Kind.MISSING,
+    title="No such runner",
+    user_message="There is no runner {runner}; there are {known}.",
+    actions=(Action.SWITCH_RUNNER,),
+):
+    """Nobody of that name carries turns out."""
+
+    runner: str
+    known: str
+
+
+class RunnerUnavailable(
+    Failure,
+    code="RUNNER_UNAVAILABLE",
+    kind=Kind.UNAVAILABLE,
+    title="The runner cannot be used",
+    user_message="{runner} cannot be used here: {reason}. {remedy}",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.SWITCH_RUNNER, Action.RETRY),
+):
+    """A runner is not installed, not signed in or does not answer."""
+
+    runner: str
+    reason: str
+    remedy: str = ""
+
+
+class RunnerEnded(
+    Failure,
+    code="RUNNER_ENDED",
+    kind=Kind.LOST,
+    title="The agent ended in the middle of its turn",
+    user_message="{runner} ended before its turn was over ({reason}). What it had done until then "
+    "is in the draft; ask again to go on.",
+    actions=(Action.RETRY, Action.REVIEW_DRAFT, Action.SWITCH_RUNNER),
+):
+    """The process of a runner died while a turn ran."""
+
+    runner: str
+    reason: str
+    stderr: str = ""
+
+
+class SessionUnknown(
+    Failure,
+    code="RUNNER_SESSION_UNKNOWN",
+    kind=Kind.MISSING,
+    title="The agent does not know this conversation",
+    user_message="{runner} no longer has the conversation {session}. What was said is kept here; "
+    "begin a new one, and it will not know what came before.",
+    actions=(Action.RETRY, Action.SWITCH_RUNNER),
+):
+    """A runner cannot continue by the word that it gave."""
+
+    runner: str
+    session: str
+
+
+class ScenarioInvalid(
+    Failure,
+    code="REHEARSAL_SCENARIO_INVALID",
+    kind=Kind.MISCONFIGURED,
+    title="The scenario makes no sense",
+    user_message="{name}: {problem}.",
+):
+    """A scenario of the rehearsal runner cannot be read."""
+
+    name: str
+    problem: str
+
+
+class OffScript(
+    Failure,
+    code="REHEARSAL_OFF_SCRIPT",
+    kind=Kind.CONFLICT,
+    title="The rehearsal left its script",
+    user_message="The scenario expected something else: {problem}.",
+):
+    """What a scenario found is not what it expects."""
+
+    problem: str
+
+
+class Rehearsed(
+    Failure,
+    code="REHEARSED_FAILURE",
+    kind=Kind.UNAVAILABLE,
+    title="A failure for practice",
+    user_message="The scenario wanted this turn to fail: {reason}.",
+):
+    """A scenario says that its turn fails here."""
+
+    reason: str

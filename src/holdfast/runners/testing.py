@@ -1,0 +1,222 @@
+"""For tests: what every runner must do, whoever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.runners.failures import SessionUnknown
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Delta,
+    Ending,
+    Said,
+    SessionKnown,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+from holdfast.runners.ports import Conversation, Runner
+
+PATIENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """The agent says this."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The agent runs this command; with leave, it asks before."""
+
+    command: str
+    needs_leave: bool = False
+
+
+Turns = Sequence[Sequence[Says | Runs]]
+Prepare = Callable[[Turns], AbstractAsyncContextManager[Runner]]
+"""Gives a runner whose agent does this, turn by turn, in the directory `root`."""
+
+
+class RunnerContract:
+    """What every runner must do; a test class of each inherits this and provides the fixtures.
+
+    `root` is the directory that its agent works in, `prepare` makes it one with a given script,
+    and `kill` kills the process of its agent.
+    """
+
+    pytestmark = pytest.mark.anyio
+
+    async def test_a_turn_begins_and_ends_once(self, prepare: Prepare) -> None:
+        """Whatever is in between, with what was said as a whole."""
+        async with prepare([[Says("Hello you.")]]) as runner, runner.converse(None) as talk:
+            events = await heard(talk)
+
+        assert [each for each in events if isinstance(each, TurnStarted)] == [TurnStarted()]
+        assert [each for each in events if isinstance(each, TurnEnded)] == [events[-1]]
+        assert events[-1] == TurnEnded(Ending.COMPLETED)
+        assert [each.text for each in events if isinstance(each, Said)] == ["Hello you."]
+
+    async def test_what_is_done_is_told(self, prepare: Prepare, root: Path) -> None:
+        """A command is told before and after, and was run in the directory."""
+        script: Turns = [[Runs("echo out; echo made >made"), Says("Done.")]]
+        async with prepare(script) as runner, runner.converse(None) as talk:
+            events = await heard(talk)
+
+        (started,) = (each for each in events if isinstance(each, ToolStarted))
+        (ended,) = (each for each in events if isinstance(each, ToolEnded))
+        assert (started.item, "echo out" in started.title) == (ended.item, True)
+        assert (ended.is_ok, ended.status, ended.output) == (True, 0, "out\n")
+        assert (root / "made").read_text() == "made\n"
+
+    async def test_a_command_that_fails_is_no_failure_of_the_turn(self, prepare: Prepare) -> None:
+        """The agent is told, and goes on."""
+        script: Turns = [[Runs("echo bad; exit 3"), Says("It failed.")]]
+        async with prepare(script) as runner, runner.converse(None) as talk:
+            events = await heard(talk)
+
+        (ended,) = (each for each in events if isinstance(each, ToolEnded))
+        assert (ended.is_ok, ended.status) == (False, 3)
+        assert events[-1] == TurnEnded(Ending.COMPLETED)
+
+    async def test_another_process_continues(self, prepare: Prepare) -> None:
+        """By the word that was told, whatever became of the process that told it."""
+        async with prepare([[Says("One.")], [Says("Two.")], [Says("Three.")]]) as runner:
+            async with runner.converse(None) as talk:
+                events = [*await heard(talk), *await heard(talk)]
+            session = [each.session for each in events if isinstance(each, SessionKnown)][-1]
+            async with runner.converse(session) as talk:
+                events += await heard(talk)
+
+        said = [each.text for each in events if isinstance(each, Said)]
+        assert said == ["One.", "Two.", "Three."]
+
+    async def test_nobody_continues_what_was_never_begun(self, prepare: Prepare) -> None:
+        """It is said, not guessed."""
+        async with prepare([[Says("One.")]]) as runner:
+            with pytest.raises(SessionUnknown):
+                async with runner.converse("00000000-0000-0000-0000-000000000000"):
+                    pass
+
+    async def test_an_interrupt_ends_all(self, prepare: Prepare, root: Path) -> None:
+        """Within seconds, with what the turn had started."""
+        script: Turns = [[Runs("echo $$ >pid; exec sleep 1000"), Says("Never.")]]
+        async with prepare(script) as runner, runner.converse(None) as talk:
+            events = await heard(talk, until=lambda: (root / "pid").exists(), then=talk.interrupt)
+
+        assert events[-1] == TurnEnded(Ending.INTERRUPTED)
+        await gone(root / "pid")
+
+    async def test_who_leaves_in_the_middle_interrupts(self, prepare: Prepare, root: Path) -> None:
+        """Nothing goes on that nobody hears of."""
+        loop = "echo $$ >pid; while :; do echo again; sleep 0.1; done"
+        async with (
+            prepare([[Runs(loop), Says("Never.")]]) as runner,
+            runner.converse(None) as talk,
+        ):
+            with anyio.fail_after(PATIENCE):
+                async with aclosing(talk.take_turn("go")) as turn:
+                    async for _ in turn:
+                        if (root / "pid").exists():
+                            break
+            await gone(root / "pid")
+
+    @pytest.mark.parametrize("is_allowed", [True, False])
+    async def test_leave_is_asked_for(
+        self, prepare: Prepare, root: Path, *, is_allowed: bool
+    ) -> None:
+        """What was refused is not done; the turn ends by itself either way."""
+        script: Turns = [[Runs("echo made >made", needs_leave=True), Says("Done.")]]
+        asked: list[Asked] = []
+        async with prepare(script) as runner, runner.converse(None) as talk:
+
+            async def answer(question: Asked) -> None:
+                asked.append(question)
+                allowed = next(each.word for each in question.choices if not each.is_refusal)
+                word = allowed if is_allowed else question.refusal
+                assert await talk.answer(question.question, word)
+
+            events = await heard(talk, answer=answer)
+            assert not await talk.answer(asked[0].question, asked[0].refusal), "it was answered"
+
+        assert events[-1] == TurnEnded(Ending.COMPLETED)
+        assert [(each.is_approval, bool(each.title)) for each in asked] == [(True, True)]
+        assert (root / "made").exists() == is_allowed
+
+    async def test_an_agent_that_dies_fails_its_turn(
+        self, prepare: Prepare, root: Path, kill: Callable[[], None]
+    ) -> None:
+        """With the reason; and a new one continues."""
+        script: Turns = [[Says("Once."), Runs("touch begun; exec sleep 1000")], [Says("Again.")]]
+        async with prepare(script) as runner:
+            async with runner.converse(None) as talk:
+
+                async def die() -> None:
+                    kill()
+
+                events = await heard(talk, until=lambda: (root / "begun").exists(), then=die)
+            ended = events[-1]
+            assert isinstance(ended, TurnEnded)
+            assert ended.failure is not None
+            assert (ended.ending, ended.failure["code"]) == (Ending.FAILED, "RUNNER_ENDED")
+            session = [each.session for each in events if isinstance(each, SessionKnown)][-1]
+            async with runner.converse(session) as talk:
+                again = await heard(talk)
+
+        assert [each.text for each in again if isinstance(each, Said)] == ["Again."]
+
+    async def test_it_says_how_it_is(self, prepare: Prepare) -> None:
+        """Whoever can carry out a turn is healthy."""
+        async with prepare([[Says("One.")]]) as runner:
+            health = await runner.health()
+
+        assert (health.is_healthy, health.reason) == (True, "")
+
+
+async def heard(
+    talk: Conversation,
+    *,
+    until: Callable[[], bool] | None = None,
+    then: Callable[[], Coroutine[object, object, None]] | None = None,
+    answer: Callable[[Asked], Coroutine[object, object, None]] | None = None,
+) -> list[AnyEvent]:
+    """All events of a turn but the deltas; `then` is called once `until` holds."""
+    events: list[AnyEvent] = []
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            if until is not None:
+                tasks.start_soon(_once, until, then)
+            async for batch in talk.take_turn("go"):
+                events += [each for each in batch if not isinstance(each, Delta)]
+                for each in batch:
+                    if isinstance(each, Asked):
+                        assert answer is not None, each
+                        tasks.start_soon(answer, each)
+    return events
+
+
+async def gone(pid: Path) -> None:
+    """Wait until the process whose number is in a file has ended."""
+    process = anyio.Path("/proc", (await anyio.Path(pid).read_text()).strip())
+    with anyio.fail_after(PATIENCE):
+        while await process.exists():  # noqa: ASYNC110  # of which nobody is told
+            await anyio.sleep(0.01)
+
+
+async def _once(
+    until: Callable[[], bool], then: Callable[[], Coroutine[object, object, None]] | None
+) -> None:
+    while not until():  # noqa: ASYNC110  # a file appears, of which nobody is told
+        await anyio.sleep(0.01)
+    assert then is not None
+    await then()
