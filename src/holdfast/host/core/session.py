@@ -1,0 +1,241 @@
+"""Where a conversation stands, by all that was written down of it; and what may come next.
+
+    idle ──prompt──▶ running ──asked──▶ waiting
+      ▲                 │   ◀──answer──    │
+      └── turn closed ──┴──────────────────┘
+
+Nothing is known but by the journal: whoever reads it stands where its writer stood. A command is
+decided upon here and takes effect by its record, so one that is repeated finds itself done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from holdfast.failures import to_wire
+from holdfast.host.failures import (
+    ChoiceUnknown,
+    CommandReused,
+    HostCrashed,
+    NothingRuns,
+    QuestionGone,
+    SessionClosed,
+    TooManyPrompts,
+)
+from holdfast.host.model import (
+    Abort,
+    Aborted,
+    Answer,
+    Answered,
+    AnyRecord,
+    Begun,
+    Close,
+    Closed,
+    Command,
+    Happened,
+    Opened,
+    Prompt,
+    Prompted,
+    Repaired,
+    Revised,
+    Steer,
+    Steered,
+    TurnBegun,
+    TurnClosed,
+    Who,
+)
+from holdfast.runners.model import Asked, Ending, SessionKnown, ToolEnded, ToolStarted, Used
+
+WAITING_MAX: Final = 100  # prompts
+COMMANDS_KEPT: Final = 1_000  # so many are known when they are said again
+
+
+class Phase(StrEnum):
+    """What a session is doing."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    WAITING = "waiting"  # for the person's answer
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Where a conversation stands."""
+
+    id: str = ""
+    project: str = ""
+    draft: str = ""
+    runner: str = ""
+    attempt: int = 0
+    turn: int = 0  # the number of the last turn that has begun
+    is_running: bool = False
+    is_closed: bool = False
+    is_aborting: bool = False
+    waiting: tuple[Prompted, ...] = ()  # for their turn, in order
+    questions: tuple[Asked, ...] = ()  # that the agent waits for
+    tools: tuple[str, ...] = ()  # begun and not ended
+    runner_session: str | None = None
+    revision: int | None = None
+    used: Used | None = None
+    failure: dict[str, object] | None = None  # of the last turn
+    commands: dict[str, Command] = field(default_factory=dict[str, Command])
+
+    @property
+    def phase(self) -> Phase:
+        """What it is doing, in a word."""
+        if self.is_running:
+            return Phase.WAITING if self.questions else Phase.RUNNING
+        return Phase.CLOSED if self.is_closed else Phase.IDLE
+
+
+def fold(session: Session, records: Iterable[AnyRecord]) -> Session:
+    """Where a session stands after these records, too."""
+    for record in records:
+        session = _after(session, record)
+    return session
+
+
+def decide(session: Session, command: Command, *, at_ms: int) -> tuple[AnyRecord, ...]:
+    """What is to be written down for a command; nothing if it was given before.
+
+    Raises what is wrong with it; then nothing of it is done.
+    """
+    before = session.commands.get(command.id)
+    if before is not None:
+        if before != _plain(command):
+            raise CommandReused(command=command.id)
+        return ()
+    if session.is_closed and not isinstance(command, Close):
+        raise SessionClosed(session=session.id)
+    match command:
+        case Prompt(id, text) | Steer(id, text):
+            if len(session.waiting) >= WAITING_MAX:
+                raise TooManyPrompts(waiting=len(session.waiting))
+            turn = session.turn + len(session.waiting) + 1
+            return (Prompted(id, turn, text, at_ms),)
+        case Answer(id, question, answer):
+            return (Answered(question, _checked(session, question, answer), Who.PERSON, id),)
+        case Abort(id):
+            if not session.is_running:
+                raise NothingRuns(session=session.id)
+            return (Aborted(id, session.turn),)
+        case Close(id):
+            return (Closed(id, at_ms),)
+
+
+def next_turn(session: Session, *, at_ms: int) -> TurnBegun | None:
+    """The turn that is to begin now, if one is."""
+    if session.is_running or session.is_closed or not session.waiting:
+        return None
+    return TurnBegun(session.waiting[0].turn, at_ms)
+
+
+def _checked(session: Session, question: str, answer: str) -> str:
+    asked = next((each for each in session.questions if each.question == question), None)
+    if asked is None:
+        raise QuestionGone(question=question)
+    words = [choice.word for choice in asked.choices]
+    if words and answer not in words:
+        raise ChoiceUnknown(answer=answer, choices=", ".join(words))
+    return answer
+
+
+def resumed(session: Session, *, at_ms: int, reason: str) -> tuple[AnyRecord, ...]:
+    """What a host writes down when it takes a session up, such that it stands on firm ground.
+
+    A turn that was running is over: its agent is gone, and nobody knows what its tools have done.
+    """
+    begun = Begun(session.attempt + 1, at_ms, reason if session.is_running else "")
+    if not session.is_running:
+        return (begun,)
+    crashed = HostCrashed(session=session.id, turn=session.turn, reason=reason)
+    unanswered = (
+        Answered(asked.question, asked.refusal, Who.NOBODY) for asked in session.questions
+    )
+    repaired = (Repaired(session.turn, session.tools),) if session.tools else ()
+    closed = TurnClosed(session.turn, Ending.FAILED, at_ms, to_wire(crashed))
+    return (begun, *unanswered, *repaired, closed)
+
+
+def _after(session: Session, record: AnyRecord) -> Session:
+    match record:
+        case Opened(id, project, draft, runner):
+            return replace(session, id=id, project=project, draft=draft, runner=runner)
+        case Begun(attempt):
+            return replace(session, attempt=attempt, is_closed=False)
+        case Happened(event=event):
+            return _after_event(session, event)
+        case TurnBegun() | Repaired() | Revised() | TurnClosed():
+            return _after_step(session, record)
+        case _:
+            return _after_command(session, record)
+
+
+def _after_step(session: Session, record: TurnBegun | Repaired | Revised | TurnClosed) -> Session:
+    match record:
+        case TurnBegun(turn):
+            waiting = tuple(each for each in session.waiting if each.turn != turn)
+            begun = replace(session, turn=turn, waiting=waiting, is_running=True)
+            return replace(begun, is_aborting=False, failure=None)
+        case Repaired(items=items):
+            return replace(session, tools=tuple(_without(session.tools, items)))
+        case Revised(revision=revision):
+            return replace(session, revision=revision)
+        case TurnClosed(failure=failure):
+            return replace(session, is_running=False, questions=(), tools=(), failure=failure)
+
+
+def _without(tools: tuple[str, ...], items: Collection[str]) -> Iterator[str]:
+    return (each for each in tools if each not in items)
+
+
+def _after_event(session: Session, event: object) -> Session:
+    match event:
+        case SessionKnown(runner_session):
+            return replace(session, runner_session=runner_session)
+        case ToolStarted(item):
+            return replace(session, tools=(*session.tools, item))
+        case ToolEnded(item):
+            return replace(session, tools=tuple(_without(session.tools, (item,))))
+        case Asked():
+            return replace(session, questions=(*session.questions, event))
+        case Used():
+            return replace(session, used=event)
+        case _:
+            return session
+
+
+def _after_command(session: Session, record: AnyRecord) -> Session:
+    match record:
+        case Prompted(id, _, text):
+            waiting = (*session.waiting, record)
+            return replace(_noted(session, Prompt(id, text)), waiting=waiting)
+        case Steered(id, _, text):
+            return _noted(session, Steer(id, text))
+        case Answered(question, answer, _, id):
+            left = tuple(each for each in session.questions if each.question != question)
+            noted = _noted(session, Answer(id, question, answer)) if id else session
+            return replace(noted, questions=left)
+        case Aborted(id):
+            # What waits for the end of a turn that is not wanted is not wanted either.
+            return replace(_noted(session, Abort(id)), is_aborting=True, waiting=())
+        case Closed(id):
+            return replace(_noted(session, Close(id)), is_closed=True, waiting=())
+        case _:
+            raise AssertionError(f"{record} is no record")
+
+
+def _noted(session: Session, command: Command) -> Session:
+    known = {**session.commands, command.id: _plain(command)}
+    if len(known) > COMMANDS_KEPT:
+        del known[next(iter(known))]
+    return replace(session, commands=known)
+
+
+def _plain(command: Command) -> Command:
+    """What steers a turn that takes nothing more is a prompt: the same words, the same wish."""
+    return Prompt(command.id, command.text) if isinstance(command, Steer) else command
