@@ -38,24 +38,25 @@ class GroupCommit:
         self._run = run
         self._is_writing = False
         self._records: list[Encoded] = []  # the next batch
-        self._told: list[asyncio.Future[Outcome]] = []  # those who wait for it, in its order
+        self._told: list[asyncio.Future[Outcome] | None] = []  # who waits for each of it, if any
         self._bytes = 0
         self._taken = asyncio.Event()
 
-    async def append(self, record: object) -> Cursor:
-        """Return where the record is once it is on disk; raise what kept it from getting there.
+    async def append(self, *records: object) -> Cursor:
+        """Return where the last record is once all are on disk; raise what kept them from it.
 
-        The record of an appender that is cancelled may be kept.
+        They follow one another there, and all of them are kept or none is. Those of an appender
+        that is cancelled may be kept.
         """
-        data = encode_record(record)
+        encoded = [encode_record(record) for record in records]
         while len(self._records) >= _BATCH_MAX or self._bytes >= _BATCH_BYTES_MAX:
             self._taken.clear()
             await self._taken.wait()
         # Each has a future of its own: to cancel who waits for one cancels it for all who do.
         told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._records.append(data)
-        self._told.append(told)
-        self._bytes += len(data)
+        self._records += encoded
+        self._told += [*repeat(None, len(encoded) - 1), told]
+        self._bytes += sum(map(len, encoded))
         if not self._is_writing:
             self._begin()
         outcome = await told
@@ -72,13 +73,13 @@ class GroupCommit:
             self._taken.set()
             self._run(partial(self._journal.append, records), partial(self._end, told))
 
-    def _end(self, told: list[asyncio.Future[Outcome]], outcome: Outcome) -> None:
+    def _end(self, told: list[asyncio.Future[Outcome] | None], outcome: Outcome) -> None:
         """Tell everyone in a batch how it went, and go on with the next one."""
         outcomes: Iterator[Outcome] = (
             repeat(outcome) if isinstance(outcome, Failure) else count(outcome)
         )
         for one, found in zip(told, outcomes, strict=False):
-            if not one.done():  # whoever waited may be gone
+            if one is not None and not one.done():  # whoever waited may be gone
                 one.set_result(found)
         if len(told) > 1 or self._records:
             # Those just woken may append again at once: let them into the next batch.

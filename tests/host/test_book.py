@@ -1,0 +1,103 @@
+"""What is written down of a session is on disk before anybody is told."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.host.book import Book
+from holdfast.host.core.session import Phase
+from holdfast.host.core.tail import PAGE_BYTES, Line
+from holdfast.host.model import Begun, Opened, Prompted, TurnBegun
+from holdfast.world.failures import DiskFull
+from holdfast.world.testing import CrashingDisk, Trouble, run_inline
+
+pytestmark = pytest.mark.anyio
+OPENED = (Opened("s1", "/p", "d1", "rehearsal", 1), Begun(1, 1))
+PATH = Path("/state/journal.jsonl")
+WRITE = 2  # an append looks at the file, then writes
+
+
+@pytest.fixture
+def disk() -> CrashingDisk:
+    return CrashingDisk()
+
+
+def book_on(disk: CrashingDisk) -> Book:
+    return Book.open(disk, PATH, name="s1", run=run_inline)
+
+
+async def pages(book: Book, after: int, until: int) -> list[Line]:
+    found: list[Line] = []
+    with anyio.fail_after(10):
+        async for page in book.follow(after):
+            found += page
+            if found[-1].seq >= until:
+                return found
+    raise AssertionError("it goes on for ever")
+
+
+async def test_the_next_host_stands_where_the_last_one_stood(disk: CrashingDisk) -> None:
+    book = book_on(disk)
+    await book.write(*OPENED)
+    assert await book.write(Prompted("c1", 1, "go", 2), TurnBegun(1, 3)) == 4
+    before = book.session
+    book.close()
+
+    again = book_on(disk)
+
+    assert (again.session, again.session.phase, again.seq) == (before, Phase.RUNNING, 4)
+
+
+async def test_what_was_and_what_comes_follow_one_another(disk: CrashingDisk) -> None:
+    old = book_on(disk)
+    await old.write(*OPENED)
+    old.close()
+    book = book_on(disk)
+    told: list[Line] = []
+
+    async def listen() -> None:
+        told.extend(await pages(book, 0, until=5))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(listen)
+        await anyio.wait_all_tasks_blocked()
+        await book.write(Prompted("c1", 1, "go", 2))
+        await book.write(TurnBegun(1, 3), Begun(2, 3))
+
+    assert [line.seq for line in told] == [1, 2, 3, 4, 5]
+    assert await pages(book, 3, until=5) == told[3:]
+
+
+async def test_a_slow_reader_reads_from_the_disk(disk: CrashingDisk) -> None:
+    book = book_on(disk)
+    await book.write(*OPENED)
+    long = "x" * PAGE_BYTES
+    reader = book.follow(0)
+    first = await anext(reader)
+    for number in range(40):
+        await book.write(Prompted(f"c{number}", number, long, 2))
+
+    with anyio.fail_after(20):
+        seqs = [line.seq for line in first]
+        while seqs[-1] < 42:
+            seqs += [line.seq for line in await anext(reader)]
+
+    assert seqs == list(range(1, 43))
+
+
+async def test_what_the_disk_refused_was_never_decided(disk: CrashingDisk) -> None:
+    book = book_on(disk)
+    await book.write(*OPENED)
+    before = book.session
+    disk.trouble = Trouble(errors={disk.operations + WRITE: errno.ENOSPC})
+
+    with pytest.raises(DiskFull):
+        await book.write(Prompted("c1", 1, "go", 2))
+    assert book.session == before
+    disk.trouble = Trouble()
+
+    assert await book.write(Prompted("c1", 1, "go", 2)) == 3
