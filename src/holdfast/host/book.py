@@ -35,6 +35,7 @@ class Book:
         self._stirred = anyio.Event()
         self.session = self._kept = fold(Session(), map(_read, journal.read()))
         self._refusals = 0
+        self._writing: list[float] = []  # since when, of each that is not on disk yet
 
     @classmethod
     def open(cls, disk: Disk, path: Path, *, name: str, run: Runner) -> Book:
@@ -51,16 +52,24 @@ class Book:
         """Whether something in it was damaged when it was opened."""
         return bool(self._journal.repairs.set_aside)
 
+    @property
+    def writing_for(self) -> float:
+        """For how many seconds the oldest record has been on its way to the disk."""
+        return anyio.current_time() - self._writing[0] if self._writing else 0.0
+
     async def write(self, *records: AnyRecord) -> int:
         """Write down what was decided, all or nothing; return the number of the last record."""
         self.session = fold(self.session, records)
         refusals = self._refusals
+        self._writing.append(anyio.current_time())
         try:
             cursor = await self._commit.append(*records)
         except Failure:
             self._refusals += 1
             self.session = self._kept
             raise
+        finally:
+            self._writing.pop(0)
         self._kept = fold(self._kept, records)
         if refusals != self._refusals:  # what was refused meanwhile took this away, too
             self.session = fold(self.session, records)

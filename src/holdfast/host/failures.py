@@ -109,3 +109,13 @@ class LeaseOutdated(
 
     given: int
     newest: int
+
+
+class NotLeading(
+    Failure,
+    code="HOST_NOT_LEADING",
+    kind=Kind.DENIED,
+    title="Only watching",
+    user_message="Whoever watches a session cannot lead it. Attach as its leader first.",
+):
+    """A caller that has not attached as leader wants something done."""

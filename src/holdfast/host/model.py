@@ -31,6 +31,12 @@ class Begun(Record, frozen=True, tag="begun"):
     reason: str = ""
 
 
+class Led(Record, frozen=True, tag="led"):
+    """Somebody with this lease leads the session from now on; older leases count no more."""
+
+    generation: int
+
+
 class Prompted(Record, frozen=True, tag="prompted"):
     """The person wants something; it is done in the turn of this number."""
 
@@ -120,6 +126,7 @@ class Closed(Record, frozen=True, tag="closed"):
 AnyRecord = (
     Opened
     | Begun
+    | Led
     | Prompted
     | Steered
     | Answered

@@ -15,6 +15,7 @@ from holdfast.host.core.session import (
     Session,
     decide,
     fold,
+    lead,
     next_turn,
     resumed,
 )
@@ -22,6 +23,7 @@ from holdfast.host.failures import (
     ChoiceUnknown,
     CommandReused,
     HostCrashed,
+    LeaseOutdated,
     NothingRuns,
     QuestionGone,
     SessionClosed,
@@ -38,6 +40,7 @@ from holdfast.host.model import (
     Closed,
     Command,
     Happened,
+    Led,
     Opened,
     Prompt,
     Prompted,
@@ -162,6 +165,18 @@ def test_prompts_have_their_turns_in_order() -> None:
     session = fold(session, [TurnClosed(1, Ending.COMPLETED, NOW)])
 
     assert next_turn(session, at_ms=NOW) == TurnBegun(2, NOW)
+
+
+def test_an_older_lease_leads_no_more() -> None:
+    session = stands(*OPENED)
+    assert lead(session, 0) == ()
+    assert lead(session, 3) == (Led(3),)
+    led = fold(session, [Led(3)])
+
+    assert (lead(led, 3), lead(led, 4)) == ((), (Led(4),))
+    with pytest.raises(LeaseOutdated) as caught:
+        lead(led, 2)
+    assert caught.value == LeaseOutdated(given=2, newest=3)
 
 
 def test_an_abort_forgets_what_waits() -> None:

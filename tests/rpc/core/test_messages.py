@@ -159,3 +159,9 @@ def test_null_itself_is_no_reason_to_refuse() -> None:
     assert write_notification("m", Point(1.0), PLAIN) == (
         b'{"method":"m","params":{"x":1.0,"note":null}}'
     )
+
+
+def test_what_is_json_already_goes_as_it_is() -> None:
+    params = msgspec.Raw(b'{"nothing":null}')
+
+    assert write_notification("m", params, Dialect()) == b'{"method":"m","params":{"nothing":null}}'

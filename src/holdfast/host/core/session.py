@@ -20,6 +20,7 @@ from holdfast.host.failures import (
     ChoiceUnknown,
     CommandReused,
     HostCrashed,
+    LeaseOutdated,
     NothingRuns,
     QuestionGone,
     SessionClosed,
@@ -36,6 +37,7 @@ from holdfast.host.model import (
     Closed,
     Command,
     Happened,
+    Led,
     Opened,
     Prompt,
     Prompted,
@@ -71,6 +73,7 @@ class Session:
     draft: str = ""
     runner: str = ""
     attempt: int = 0
+    generation: int = 0  # of the newest lease
     turn: int = 0  # the number of the last turn that has begun
     is_running: bool = False
     is_closed: bool = False
@@ -127,6 +130,13 @@ def decide(session: Session, command: Command, *, at_ms: int) -> tuple[AnyRecord
             return (Closed(id, at_ms),)
 
 
+def lead(session: Session, generation: int) -> tuple[AnyRecord, ...]:
+    """What is to be written down when somebody with a lease comes; raise if it is outdated."""
+    if generation < session.generation:
+        raise LeaseOutdated(given=generation, newest=session.generation)
+    return (Led(generation),) if generation > session.generation else ()
+
+
 def next_turn(session: Session, *, at_ms: int) -> TurnBegun | None:
     """The turn that is to begin now, if one is."""
     if session.is_running or session.is_closed or not session.waiting:
@@ -167,6 +177,8 @@ def _after(session: Session, record: AnyRecord) -> Session:
             return replace(session, id=id, project=project, draft=draft, runner=runner)
         case Begun(attempt):
             return replace(session, attempt=attempt, is_closed=False)
+        case Led(generation):
+            return replace(session, generation=max(generation, session.generation))
         case Happened(event=event):
             return _after_event(session, event)
         case TurnBegun() | Repaired() | Revised() | TurnClosed():

@@ -1,0 +1,24 @@
+"""What a host needs of the draft that its session works in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class Revisited(NamedTuple):
+    """A state of the draft that one can go back to."""
+
+    revision: int
+    checkpoint: str
+
+
+class Workshop(Protocol):
+    """The draft of a session, before and after a turn."""
+
+    async def prepare(self) -> None:
+        """Let the draft show what the person has changed meanwhile, and keep how it is."""
+        ...
+
+    async def revise(self, cause: str) -> Revisited | None:
+        """Keep how the draft is now; None if nothing has changed."""
+        ...

@@ -1,0 +1,228 @@
+"""Serve whoever dials a host: who leads it, and everyone who only watches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from holdfast import __version__
+from holdfast.failures import Failure, to_wire, ungrouped
+from holdfast.host.book import Book
+from holdfast.host.core.session import decide, lead
+from holdfast.host.core.tail import Line
+from holdfast.host.failures import NotLeading
+from holdfast.host.model import Abort, Answer, Close, Command, Prompt, Steer, Steered
+from holdfast.host.protocol import (
+    ABORT,
+    ANSWER,
+    ATTACH,
+    CLOSE,
+    DELTAS,
+    PROMPT,
+    RECORDS,
+    STATE,
+    STEER,
+    TROUBLE,
+    WATCH,
+    AttachParams,
+    Done,
+    NoParams,
+    Pulse,
+    Role,
+    Standing,
+    Trouble,
+    WatchParams,
+    hello,
+)
+from holdfast.host.turns import Turns
+from holdfast.rpc import (
+    HELLO,
+    Connection,
+    Gate,
+    Handler,
+    Service,
+    Terms,
+    Transport,
+    UnixServer,
+    welcoming,
+)
+from holdfast.runners.companions import companions
+from holdfast.runners.model import Delta
+from holdfast.world import Clock
+
+_SHOWN_MAX = 1_000
+
+
+class Reception:
+    """Everyone who has dialled, and what is only shown to them."""
+
+    def __init__(self, book: Book, clock: Clock) -> None:
+        self.book = book
+        self.clock = clock
+        self.trouble: Failure | None = None
+        self._watching: set[Visit] = set()
+
+    async def serve(self, server: UnixServer, turns: Turns) -> None:
+        """Let everyone in who dials, until cancelled."""
+        async with anyio.create_task_group() as tasks:
+            while True:
+                transport = await server.accept()
+                tasks.start_soon(Visit(self, turns).attend, transport)
+
+    def show(self, deltas: Sequence[Delta]) -> None:
+        """Show everyone who watches what is not kept, if they are not behind."""
+        for visit in self._watching:
+            visit.show(DELTAS, deltas)
+
+    def complain(self, failure: Failure | None) -> None:
+        """Tell everyone who watches what keeps the session from being written down."""
+        self.trouble = failure
+        for visit in self._watching:
+            visit.show(TROUBLE, Trouble(to_wire(failure) if failure else None))
+
+    def enter(self, visit: Visit) -> None:
+        """Show this one, too, what there is to see."""
+        self._watching.add(visit)
+
+    def leave(self, visit: Visit) -> None:
+        """Show this one nothing more."""
+        self._watching.discard(visit)
+
+
+class Visit:
+    """One connection with one caller."""
+
+    def __init__(self, reception: Reception, turns: Turns) -> None:
+        self._reception, self._book, self._turns = reception, reception.book, turns
+        self._role: Role | None = None
+        self._connection: Connection
+        self._tasks: TaskGroup
+        self._watching = anyio.CancelScope()
+        self._shown: list[tuple[str, object]] = []
+        self._stirred = anyio.Event()
+
+    async def attend(self, transport: Transport) -> None:
+        """Serve the caller until one of us hangs up."""
+        gate = Gate(method=HELLO)
+        handlers: dict[str, Handler[Any]] = {  # Any: each method has params of its own
+            HELLO: welcoming(hello("holdfast host", __version__), gate),
+            ATTACH: Handler(AttachParams, self._attach),
+            STATE: Handler(NoParams, self._state),
+            WATCH: Handler(WatchParams, self._watch),
+            PROMPT: Handler(Prompt, self._commanded),
+            STEER: Handler(Steer, self._steer),
+            ANSWER: Handler(Answer, self._answer),
+            ABORT: Handler(Abort, self._commanded),
+            CLOSE: Handler(Close, self._commanded),
+        }
+        terms = Terms(service=Service(handlers), serves=gate, pulse=self._pulse, peer="caller")
+        connection = Connection(transport, terms)
+        async with connection as self._connection, companions() as self._tasks:
+            await connection.wait_ended()
+        self._reception.leave(self)
+
+    def show(self, method: str, what: object) -> None:
+        """Show something that is not kept, unless the caller is slow to look."""
+        if len(self._shown) < _SHOWN_MAX or method == TROUBLE:
+            self._shown.append((method, what))
+            self._stirred.set()
+
+    async def _attach(self, params: AttachParams) -> Standing:
+        if params.role is Role.LEAD:
+            generation = params.generation
+            if generation is None:
+                generation = self._book.session.generation
+            records = lead(self._book.session, generation)
+            if records:
+                await self._book.write(*records)
+        self._role = params.role
+        return self._standing()
+
+    async def _state(self, _: NoParams) -> Standing:
+        return self._standing()
+
+    async def _watch(self, params: WatchParams) -> Done:
+        self._watching.cancel()
+        self._watching = anyio.CancelScope()
+        self._tasks.start_soon(self._tell, params, self._watching)
+        self._reception.enter(self)
+        if self._reception.trouble is not None:
+            self.show(TROUBLE, Trouble(to_wire(self._reception.trouble)))
+        return Done(self._book.seq)
+
+    async def _commanded(self, command: Command) -> Done:
+        self._check_leading()
+        records = decide(self._book.session, command, at_ms=self._now())
+        return Done(await self._book.write(*records) if records else self._book.seq)
+
+    async def _steer(self, command: Steer) -> Done:
+        """Steer the turn; if that takes nothing more, what was said waits for its own."""
+        self._check_leading()
+        is_new = decide(self._book.session, command, at_ms=self._now())
+        if is_new and await self._turns.steer(command.text):
+            steered = Steered(command.id, self._book.session.turn, command.text)
+            return Done(await self._book.write(steered))
+        return await self._commanded(command)
+
+    async def _answer(self, command: Answer) -> Done:
+        done = await self._commanded(command)
+        await self._turns.answer(command.question, command.answer)
+        return done
+
+    async def _tell(self, params: WatchParams, scope: anyio.CancelScope) -> None:
+        with suppress(Failure), scope, ungrouped():  # a failure: the caller has hung up
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._tell_records, params)
+                tasks.start_soon(self._tell_shown)
+
+    async def _tell_records(self, params: WatchParams) -> None:
+        async with aclosing(self._book.follow(params.after)) as pages:
+            async for page in pages:
+                await self._connection.notify(RECORDS, _told(params.number, page))
+
+    async def _tell_shown(self) -> None:
+        while True:
+            shown, self._shown = self._shown, []
+            for method, what in shown:
+                await self._connection.notify(method, what)
+            if not self._shown:
+                self._stirred = anyio.Event()
+                await self._stirred.wait()
+
+    def _check_leading(self) -> None:
+        if self._role is not Role.LEAD:
+            raise NotLeading()
+
+    def _standing(self) -> Standing:
+        session = self._book.session
+        return Standing(
+            session=session.id,
+            project=session.project,
+            draft=session.draft,
+            runner=session.runner,
+            phase=session.phase,
+            attempt=session.attempt,
+            turn=session.turn,
+            waiting=len(session.waiting),
+            seq=self._book.seq,
+            questions=session.questions,
+            used=session.used,
+            failure=session.failure,
+        )
+
+    def _pulse(self) -> Pulse:
+        return Pulse(self._turns.idle_for, self._book.writing_for)
+
+    def _now(self) -> int:
+        return int(self._reception.clock.now() * 1000)
+
+
+def _told(number: int, lines: list[Line]) -> msgspec.Raw:
+    """A `Told` whose records are not read here: they go as they stand in the journal."""
+    listed = b",".join(b"[%d,%b]" % line for line in lines)
+    return msgspec.Raw(b'{"watch":%d,"records":[%b]}' % (number, listed))

@@ -1,0 +1,186 @@
+"""Carry out the turns of a session, one after the other, and write down what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.failures import Failure, boundary, to_wire
+from holdfast.host.book import Book
+from holdfast.host.core.session import next_turn
+from holdfast.host.model import (
+    Answered,
+    AnyRecord,
+    Happened,
+    Prompted,
+    Repaired,
+    Revised,
+    TurnClosed,
+    Who,
+)
+from holdfast.host.ports import Workshop
+from holdfast.runners.companions import companions
+from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, TurnEnded
+from holdfast.runners.ports import Conversation, Runner
+from holdfast.world import Clock
+
+ANSWER_LONGEST: Final = 24 * 3600.0  # that a question waits for a person
+_ROOM_AGAIN: Final = 1.0  # between two tries to write what found no room
+_INSIST: Final = 1.0  # between two interrupts of a turn that does not end
+
+Told = Callable[[Sequence[Delta]], None]
+"""Is told what is only shown, at once; it must be quick and must not raise."""
+
+Troubled = Callable[[Failure | None], None]
+"""Is told what keeps a session from being written down, and None when nothing does any more."""
+
+
+class Turns:
+    """Takes turn after turn with a runner; the person's words reach the one that runs."""
+
+    def __init__(  # noqa: PLR0913  # only the host makes one, all by keyword
+        self,
+        *,
+        book: Book,
+        runner: Runner,
+        workshop: Workshop,
+        clock: Clock,
+        told: Told,
+        troubled: Troubled,
+        answer_longest: float = ANSWER_LONGEST,
+    ) -> None:
+        self._book = book
+        self._runner = runner
+        self._workshop = workshop
+        self._clock = clock
+        self._told, self._troubled = told, troubled
+        self._answer_longest = answer_longest
+        self._talk: Conversation | None = None
+        self._stack = AsyncExitStack()
+        self._progressed = anyio.current_time()
+
+    @property
+    def idle_for(self) -> float:
+        """For how many seconds the running turn has told nothing; 0 while none runs."""
+        is_busy = self._book.session.is_running and not self._book.session.questions
+        return anyio.current_time() - self._progressed if is_busy else 0.0
+
+    async def run(self) -> None:
+        """Take every turn that is wanted until the session is closed."""
+        async with self._stack:
+            while not self._book.session.is_closed:
+                begun = next_turn(self._book.session, at_ms=self._now())
+                if begun is None:
+                    await self._book.stirred()
+                    continue
+                prompted = self._book.session.waiting[0]
+                await self._keep(begun)
+                await self._take(prompted)
+
+    async def steer(self, text: str) -> bool:
+        """Add to what the running turn was asked; say whether it was taken."""
+        return self._talk is not None and await self._talk.steer(text)
+
+    async def answer(self, question: str, answer: str) -> None:
+        """Pass an answer on that is written down."""
+        if self._talk is not None:
+            await self._talk.answer(question, answer)
+
+    async def _take(self, prompted: Prompted) -> None:
+        turn, ended = prompted.turn, TurnEnded(Ending.FAILED)
+        try:
+            with boundary("host.turn"):
+                await self._workshop.prepare()
+                ended = await self._perform(prompted)
+                made = await self._workshop.revise(f"turn {turn}")
+                if made is not None:
+                    await self._keep(Revised(turn, made.revision, made.checkpoint))
+        except Failure as failure:
+            ended = TurnEnded(Ending.FAILED, to_wire(failure))
+        if ended.failure is not None:
+            await self._hang_up()  # the next turn begins with an agent in its right mind
+        records: list[AnyRecord] = []
+        if self._book.session.tools:
+            records.append(Repaired(turn, self._book.session.tools))
+        records.append(TurnClosed(turn, ended.ending, self._now(), ended.failure))
+        await self._keep(*records)
+
+    async def _perform(self, prompted: Prompted) -> TurnEnded:
+        self._progressed = anyio.current_time()
+        if self._talk is None:
+            session = self._book.session.runner_session
+            self._talk = await self._stack.enter_async_context(self._runner.converse(session))
+        if self._is_unwanted:
+            return TurnEnded(Ending.INTERRUPTED)
+        async with companions() as tasks, aclosing(self._talk.take_turn(prompted.text)) as batches:
+            tasks.start_soon(self._end_if_unwanted, self._talk)
+            async for batch in batches:
+                self._progressed = anyio.current_time()
+                ended = await self._heed(prompted.turn, batch, tasks)
+                if ended is not None:
+                    return ended
+        raise AssertionError("a turn tells its end")
+
+    async def _heed(
+        self, turn: int, batch: Sequence[AnyEvent], tasks: TaskGroup
+    ) -> TurnEnded | None:
+        if deltas := [each for each in batch if isinstance(each, Delta)]:
+            self._told(deltas)
+        kept = [each for each in batch if not isinstance(each, Delta | TurnEnded)]
+        if kept:
+            await self._keep(*(Happened(turn, each) for each in kept))
+        for each in kept:
+            if isinstance(each, Asked):
+                tasks.start_soon(self._await_answer, each)
+        return next((each for each in batch if isinstance(each, TurnEnded)), None)
+
+    @property
+    def _is_unwanted(self) -> bool:
+        return self._book.session.is_aborting or self._book.session.is_closed
+
+    async def _end_if_unwanted(self, talk: Conversation) -> None:
+        """Interrupt the turn as soon as the person wants that, and until it has ended."""
+        while not self._is_unwanted:
+            await self._book.stirred()
+        while True:
+            with suppress(Failure):  # whatever is wrong, the turn tells
+                await talk.interrupt()
+            await anyio.sleep(_INSIST)
+
+    async def _await_answer(self, asked: Asked) -> None:
+        """Refuse in the person's name if they do not answer in time."""
+        await anyio.sleep(self._answer_longest)
+        if asked in self._book.session.questions:
+            await self._keep(Answered(asked.question, asked.refusal, Who.NOBODY))
+            await self.answer(asked.question, asked.refusal)
+
+    async def _keep(self, *records: AnyRecord) -> None:
+        """Write down what has happened, however long the disk has no room for it.
+
+        What happens meanwhile waits: nobody acts on what is not kept.
+        """
+        is_troubled = False
+        while True:
+            try:
+                await self._book.write(*records)
+            except Failure as failure:
+                if not failure.retryable:
+                    raise
+                self._troubled(failure)
+                is_troubled = True
+                await anyio.sleep(_ROOM_AGAIN)
+            else:
+                if is_troubled:
+                    self._troubled(None)
+                return
+
+    async def _hang_up(self) -> None:
+        self._talk = None
+        await self._stack.aclose()
+
+    def _now(self) -> int:
+        return int(self._clock.now() * 1000)

@@ -1,0 +1,98 @@
+"""For tests: a runner in memory, whose turns are lists of events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+
+import anyio
+
+from holdfast.failures import Failure
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Capabilities,
+    Ending,
+    Health,
+    SessionKnown,
+    TurnEnded,
+)
+
+Script = Sequence[Sequence[AnyEvent | float | Failure]]
+"""Of each turn its events; a number is a time of silence, a failure breaks the conversation."""
+
+
+class Puppet:
+    """A runner that tells what it was given; a question waits for its answer."""
+
+    name = "puppet"
+    capabilities = Capabilities(continues=True, asks=True, is_offline=True)
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.heard: list[str] = []  # prompts, and what was steered
+        self.answers: dict[str, str] = {}
+        self.begun = 0
+        self.conversations = 0
+        self._stirred = anyio.Event()
+        self._is_interrupted = False
+
+    async def health(self) -> Health:
+        """Always in good health."""
+        return Health(True)
+
+    @asynccontextmanager
+    async def converse(self, session: str | None) -> AsyncGenerator[Puppet]:
+        """Go on with the turn after the last one, by the word for it."""
+        self.begun = 0 if session is None else int(session)
+        self.conversations += 1
+        yield self
+
+    async def take_turn(self, prompt: str) -> AsyncGenerator[Sequence[AnyEvent]]:
+        """Tell the events of the next turn, each by itself."""
+        self.heard.append(prompt)
+        turn = self.script[min(self.begun, len(self.script) - 1)]
+        self.begun += 1
+        self._is_interrupted = False
+        yield (SessionKnown(str(self.begun)),)
+        for each in turn:
+            if isinstance(each, Failure):
+                raise each
+            if isinstance(each, int | float):
+                await self._wait(lambda: False, longest=each)
+            else:
+                yield (each,)
+            if isinstance(each, Asked):
+                await self._wait(partial(self.answers.__contains__, each.question))
+            if self._is_interrupted:
+                yield (TurnEnded(Ending.INTERRUPTED),)
+                return
+        yield (TurnEnded(Ending.COMPLETED),)
+
+    async def steer(self, text: str) -> bool:
+        """Hear it, and go on as before."""
+        self.heard.append(text)
+        return True
+
+    async def answer(self, question: str, answer: str) -> bool:
+        """Take the first answer to each question."""
+        is_first = question not in self.answers
+        self.answers.setdefault(question, answer)
+        self._stir()
+        return is_first
+
+    async def interrupt(self) -> None:
+        """End the turn at once."""
+        self._is_interrupted = True
+        self._stir()
+
+    def _stir(self) -> None:
+        self._stirred.set()
+        self._stirred = anyio.Event()
+
+    async def _wait(self, holds: Callable[[], bool], *, longest: float = math.inf) -> None:
+        with anyio.move_on_after(longest):
+            while not holds() and not self._is_interrupted:
+                await self._stirred.wait()

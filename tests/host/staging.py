@@ -1,0 +1,101 @@
+"""A host in memory: a puppet for a runner, and callers on transports in memory."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+
+from holdfast.host.book import Book
+from holdfast.host.calling import Call, Kept, called
+from holdfast.host.core.session import resumed
+from holdfast.host.model import AnyRecord, Opened
+from holdfast.host.ports import Revisited
+from holdfast.host.protocol import Role
+from holdfast.host.serving import Reception, Visit
+from holdfast.host.turns import Turns
+from holdfast.rpc.memory import pair
+from holdfast.runners.companions import companions
+from holdfast.runners.twins import Puppet, Script
+from holdfast.world.testing import CrashingDisk, ManualClock, run_inline
+
+PATH = Path("/state/journal.jsonl")
+NOW = 1_000
+
+
+class Bench:
+    """A workshop in memory, which counts."""
+
+    def __init__(self) -> None:
+        self.prepared = 0
+        self.causes: list[str] = []
+
+    async def prepare(self) -> None:
+        self.prepared += 1
+
+    async def revise(self, cause: str) -> Revisited | None:
+        self.causes.append(cause)
+        return Revisited(len(self.causes), f"cp_{len(self.causes)}")
+
+
+class Hosted:
+    """A host that runs here, and what it stands on."""
+
+    def __init__(self, disk: CrashingDisk, puppet: Puppet, answer_longest: float) -> None:
+        self.disk, self.puppet, self.bench = disk, puppet, Bench()
+        self.clock = ManualClock()
+        self.book = Book.open(disk, PATH, name="s1", run=run_inline)
+        self.reception = Reception(self.book, self.clock)
+        self.turns = Turns(
+            book=self.book,
+            runner=puppet,
+            workshop=self.bench,
+            clock=self.clock,
+            told=self.reception.show,
+            troubled=self.reception.complain,
+            answer_longest=answer_longest,
+        )
+
+    @asynccontextmanager
+    async def call(
+        self, role: Role = Role.LEAD, generation: int | None = None
+    ) -> AsyncGenerator[Call]:
+        ours, theirs = pair()
+        async with companions() as tasks:
+            tasks.start_soon(Visit(self.reception, self.turns).attend, theirs)
+            async with called(ours, role=role, generation=generation) as call:
+                yield call
+
+
+@asynccontextmanager
+async def hosted(
+    script: Script,
+    *,
+    disk: CrashingDisk | None = None,
+    answer_longest: float = 60.0,
+) -> AsyncGenerator[Hosted]:
+    """A host, from where its disk says that its session stands to the end of the block."""
+    host = Hosted(disk or CrashingDisk(), Puppet(script), answer_longest)
+    records: tuple[AnyRecord, ...] = resumed(host.book.session, at_ms=NOW, reason="killed")
+    if not host.book.seq:
+        records = (Opened("s1", "/p", "d1", "puppet", NOW), *records)
+    await host.book.write(*records)
+    async with companions() as tasks:
+        tasks.start_soon(host.turns.run)
+        yield host
+    host.book.close()
+
+
+async def until(call: Call, holds: Callable[[AnyRecord], bool], *, after: int = 0) -> list[Kept]:
+    """All records after one, up to the first for which something holds."""
+    found: list[Kept] = []
+    with anyio.fail_after(3600):
+        async for news in call.watch(after=after):
+            for each in news:
+                if isinstance(each, Kept):
+                    found.append(each)
+                    if holds(each.record):
+                        return found
+    raise AssertionError("it goes on for ever")

@@ -1,0 +1,259 @@
+"""Turns are taken one after the other, and what comes of them is written down, whatever happens."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from holdfast.host.calling import Call, Kept, Shown
+from holdfast.host.core.session import Phase
+from holdfast.host.model import (
+    Abort,
+    Aborted,
+    Answer,
+    Answered,
+    AnyRecord,
+    Begun,
+    Close,
+    Closed,
+    Happened,
+    Opened,
+    Prompt,
+    Prompted,
+    Repaired,
+    Revised,
+    Steer,
+    Steered,
+    TurnBegun,
+    TurnClosed,
+    Who,
+)
+from holdfast.host.protocol import Trouble as Troubled
+from holdfast.runners.failures import RunnerEnded
+from holdfast.runners.model import (
+    Asked,
+    Choice,
+    Delta,
+    Ending,
+    Said,
+    SessionKnown,
+    Sort,
+    ToolStarted,
+    TurnStarted,
+)
+from holdfast.world.testing import CrashingDisk, Trouble
+from tests.host.staging import hosted, until
+from tests.simulation.clock import VirtualTimeLoop
+
+pytestmark = pytest.mark.anyio
+AT = 1_700_000_000_000
+ASKED = Asked("q1", "May I?", choices=(Choice("yes"), Choice("no", is_refusal=True)))
+ENDED = RunnerEnded(runner="puppet", reason="killed")
+
+
+@pytest.fixture(params=range(3), ids="seed{}".format)
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": lambda: VirtualTimeLoop(seed=request.param)}
+
+
+def is_closed(record: AnyRecord) -> bool:
+    return isinstance(record, TurnClosed)
+
+
+def plain(kept: Sequence[Kept]) -> list[AnyRecord]:
+    return [each.record for each in kept if not isinstance(each.record, Opened | Begun)]
+
+
+async def asked(call: Call) -> None:
+    await until(call, lambda each: isinstance(each, Happened) and each.event == ASKED)
+
+
+async def test_a_turn_is_written_down_from_its_prompt_to_its_end() -> None:
+    async with hosted([[TurnStarted(), Delta("1", Sort.TEXT, "He"), Said("1", "Hello")]]) as host:
+        async with host.call() as call:
+            await call.command(Prompt("c1", "go"))
+            kept = await until(call, is_closed)
+            state = await call.state()
+
+    assert plain(kept) == [
+        Prompted("c1", 1, "go", AT),
+        TurnBegun(1, AT),
+        Happened(1, SessionKnown("1")),
+        Happened(1, TurnStarted()),
+        Happened(1, Said("1", "Hello")),
+        Revised(1, 1, "cp_1"),
+        TurnClosed(1, Ending.COMPLETED, AT),
+    ]
+    assert [each.seq for each in kept] == list(range(1, len(kept) + 1))
+    assert (host.bench.prepared, host.puppet.heard, state.phase) == (1, ["go"], Phase.IDLE)
+
+
+async def test_what_is_said_twice_is_done_once() -> None:
+    async with hosted([[Said("1", "Hello")]]) as host, host.call() as call:
+        first = await call.command(Prompt("c1", "go"))
+        kept = await until(call, is_closed)
+        again = await call.command(Prompt("c1", "go"))
+        assert (first, again) == (3, kept[-1].seq)
+
+        async with host.call() as another:
+            await another.command(Prompt("c1", "go"))
+            await anyio.sleep(1)
+
+    assert host.puppet.heard == ["go"]
+
+
+async def test_prompts_wait_for_their_turn() -> None:
+    async with hosted([[1.0, Said("1", "One")], [Said("2", "Two")]]) as host, host.call() as call:
+        for number in (1, 2):
+            await call.command(Prompt(f"c{number}", str(number)))
+        kept = await until(call, lambda each: isinstance(each, TurnClosed) and each.turn == 2)
+
+    assert host.puppet.heard == ["1", "2"]
+    assert [each.turn for each in plain(kept) if isinstance(each, TurnBegun)] == [1, 2]
+    assert host.puppet.conversations == 1
+
+
+async def test_deltas_are_shown_and_not_kept() -> None:
+    delta = Delta("1", Sort.TEXT, "He")
+    shown: list[Shown] = []
+    async with hosted([[0.1, delta, Said("1", "Hello")]]) as host, host.call() as call:
+        await call.command(Prompt("c1", "go"))
+        async for news in call.watch():
+            shown += [each for each in news if isinstance(each, Shown)]
+            if any(isinstance(each, Kept) and is_closed(each.record) for each in news):
+                break
+
+    assert shown == [Shown((delta,))]
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+async def test_an_answer_reaches_who_asked(answer: str) -> None:
+    async with hosted([[ASKED, Said("1", "Thanks")]]) as host, host.call() as call:
+        await call.command(Prompt("c1", "go"))
+        await asked(call)
+        assert (await call.state()).phase is Phase.WAITING
+        await call.command(Answer("c2", "q1", answer))
+        kept = await until(call, is_closed)
+
+    assert host.puppet.answers == {"q1": answer}
+    assert Answered("q1", answer, Who.PERSON, "c2") in plain(kept)
+
+
+async def test_who_does_not_answer_refuses() -> None:
+    async with hosted([[ASKED]], answer_longest=300.0) as host, host.call() as call:
+        await call.command(Prompt("c1", "go"))
+        began = anyio.current_time()
+        kept = await until(call, is_closed)
+
+    assert anyio.current_time() - began >= 300.0
+    assert host.puppet.answers == {"q1": "no"}
+    assert Answered("q1", "no", Who.NOBODY) in plain(kept)
+
+
+@pytest.mark.promise("A11")
+async def test_an_abort_ends_the_turn_and_what_waits() -> None:
+    script = [[ToolStarted("t1", "run", "make"), 1e6]]
+    async with hosted(script) as host, host.call() as call:
+        await call.command(Prompt("c1", "go"))
+        await call.command(Prompt("c2", "then"))
+        await until(call, lambda each: isinstance(each, Happened) and each.event == script[0][0])
+        began = anyio.current_time()
+        await call.command(Abort("c3"))
+        kept = await until(call, is_closed)
+        assert anyio.current_time() - began < 0.1
+        await anyio.sleep(10)
+
+    assert plain(kept)[-4:] == [
+        Aborted("c3", 1),
+        Revised(1, 1, "cp_1"),
+        Repaired(1, ("t1",)),
+        TurnClosed(1, Ending.INTERRUPTED, AT),
+    ]
+    assert host.puppet.heard == ["go"]
+
+
+async def test_a_turn_that_takes_it_is_steered() -> None:
+    async with hosted([[1.0, Said("1", "Hello")]]) as host, host.call() as call:
+        await call.command(Prompt("c1", "go"))
+        await until(call, lambda each: isinstance(each, Happened))
+        for _ in range(2):
+            await call.command(Steer("c2", "mind this"))
+        kept = await until(call, is_closed)
+
+    assert host.puppet.heard == ["go", "mind this"]
+    assert Steered("c2", 1, "mind this") in plain(kept)
+
+
+async def test_what_breaks_a_conversation_fails_the_turn_and_the_next_one_begins_anew() -> None:
+    async with hosted([[Said("1", "One"), ENDED], [Said("2", "Two")]]) as host:
+        async with host.call() as call:
+            await call.command(Prompt("c1", "1"))
+            kept = await until(call, is_closed)
+            await call.command(Prompt("c2", "2"))
+            again = await until(call, is_closed, after=kept[-1].seq)
+
+    closed = plain(kept)[-1]
+    assert isinstance(closed, TurnClosed)
+    assert closed.failure is not None
+    assert (closed.ending, closed.failure["code"]) == (Ending.FAILED, "RUNNER_ENDED")
+    assert plain(again)[-1] == TurnClosed(2, Ending.COMPLETED, AT)
+    assert (host.puppet.heard, host.puppet.conversations) == (["1", "2"], 2)
+
+
+async def test_who_closes_a_session_ends_its_turn() -> None:
+    async with hosted([[1e6]]) as host, host.call() as call:
+        await call.command(Prompt("c1", "go"))
+        await until(call, lambda each: isinstance(each, Happened))
+        await call.command(Close("c2"))
+        kept = await until(call, is_closed)
+        await anyio.sleep(1)
+
+    assert [each for each in plain(kept) if isinstance(each, Closed)] == [Closed("c2", AT)]
+    assert host.book.session.phase is Phase.CLOSED
+
+
+@pytest.mark.promise("A3")
+@pytest.mark.promise("A6")
+async def test_the_next_host_goes_on_where_the_last_one_died() -> None:
+    disk = CrashingDisk()
+    script = [[ToolStarted("t1", "run", "make"), 1e6], [Said("2", "Two")]]
+    async with hosted(script, disk=disk) as host, host.call() as call:
+        await call.command(Prompt("c1", "1"))
+        await call.command(Prompt("c2", "2"))
+        await until(call, lambda each: isinstance(each, Happened) and each.event == script[0][0])
+
+    async with hosted(script, disk=disk) as host, host.call() as call:
+        kept = await until(call, lambda each: isinstance(each, TurnClosed) and each.turn == 2)
+
+    records = [each.record for each in kept]
+    crashed = records[records.index(Begun(2, 1_000, "killed")) :]
+    assert crashed[1] == Repaired(1, ("t1",))
+    assert isinstance(crashed[2], TurnClosed)
+    assert (crashed[2].failure or {})["code"] == "HOST_CRASHED"
+    assert crashed[-1] == TurnClosed(2, Ending.COMPLETED, AT)
+    assert host.puppet.heard == ["2"]
+
+
+@pytest.mark.promise("A11")
+async def test_a_full_disk_stops_a_turn_and_it_goes_on_when_there_is_room() -> None:
+    async with hosted([[1.0, Said("1", "One"), Said("2", "Two")]]) as host, host.call() as call:
+        await call.command(Prompt("c1", "go"))
+        troubles: list[Troubled] = []
+        kept: list[Kept] = []
+        async for news in call.watch():
+            kept += [each for each in news if isinstance(each, Kept)]
+            if any(each.record == Happened(1, SessionKnown("1")) for each in kept) and not troubles:
+                host.disk.trouble = Trouble(
+                    errors={host.disk.operations + 2 + 3 * n: errno.ENOSPC for n in range(1)}
+                )
+            troubles += [each for each in news if isinstance(each, Troubled)]
+            if kept and is_closed(kept[-1].record):
+                break
+
+    assert [each.failure is None for each in troubles][-2:] == [False, True]
+    assert (troubles[0].failure or {})["code"] == "DISK_FULL"
+    said = [each for each in plain(kept) if isinstance(each, Happened)]
+    assert [each.event for each in said[1:]] == [Said("1", "One"), Said("2", "Two")]
