@@ -17,8 +17,8 @@ from holdfast.host.protocol import Role
 from holdfast.host.serving import Reception, Visit
 from holdfast.host.turns import Turns
 from holdfast.rpc.memory import pair
-from holdfast.runners.companions import companions
 from holdfast.runners.twins import Puppet, Script
+from holdfast.world import companions
 from holdfast.world.testing import CrashingDisk, ManualClock, run_inline
 
 PATH = Path("/state/journal.jsonl")

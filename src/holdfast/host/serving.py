@@ -51,9 +51,8 @@ from holdfast.rpc import (
     UnixServer,
     welcoming,
 )
-from holdfast.runners.companions import companions
 from holdfast.runners.model import Delta
-from holdfast.world import Clock
+from holdfast.world import Clock, companions
 
 _SHOWN_MAX = 1_000
 

@@ -23,10 +23,9 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.host.ports import Workshop
-from holdfast.runners.companions import companions
+from holdfast.runners import Conversation, Runner
 from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, TurnEnded
-from holdfast.runners.ports import Conversation, Runner
-from holdfast.world import Clock
+from holdfast.world import Clock, companions
 
 ANSWER_LONGEST: Final = 24 * 3600.0  # that a question waits for a person
 _ROOM_AGAIN: Final = 1.0  # between two tries to write what found no room

@@ -1,1 +1,32 @@
-"""Adapters to whoever carries a turn out, all in the same words."""
+"""Adapters to whoever carries a turn out, all in the same words.
+
+What it offers is loaded when it is first asked for: no host needs all of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.runners.codex import CodexRunner
+    from holdfast.runners.ports import Conversation, Runner
+    from holdfast.runners.rehearsal import DEMO, Rehearsal
+    from holdfast.runners.stage import Stage
+
+__all__ = ["DEMO", "CodexRunner", "Conversation", "Rehearsal", "Runner", "Stage"]
+
+_HOME = {
+    "CodexRunner": "codex",
+    "Conversation": "ports",
+    "DEMO": "rehearsal",
+    "Rehearsal": "rehearsal",
+    "Runner": "ports",
+    "Stage": "stage",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 from holdfast.codex import (
     Approval,
     AppServer,
+    AskForApproval,
     Decision,
     InputApproval,
     Reply,
@@ -21,13 +22,11 @@ from holdfast.codex import (
     native_program,
 )
 from holdfast.codex.failures import CodexInitRejected, CodexInitTimeout, CodexStartupFailed
-from holdfast.codex.wire.generated import AskForApproval
 from holdfast.exec import ProcessTransport
 from holdfast.exec.failures import StartFailed
 from holdfast.failures import Failure, to_wire
 from holdfast.rpc.failures import ErrorResponse
-from holdfast.runners.companions import companions
-from holdfast.runners.core.codex_events import decision_of, question_of, reply_of, translated
+from holdfast.runners.codex_events import decision_of, question_of, reply_of, translated
 from holdfast.runners.failures import RunnerEnded, RunnerUnavailable, SessionUnknown
 from holdfast.runners.inbox import Inbox
 from holdfast.runners.model import (
@@ -40,6 +39,7 @@ from holdfast.runners.model import (
     TurnEnded,
 )
 from holdfast.runners.stage import Stage
+from holdfast.world import companions
 
 NAME = "codex"
 PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own

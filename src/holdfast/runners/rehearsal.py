@@ -17,8 +17,16 @@ from holdfast.rpc.model import Notification
 from holdfast.runners.core.scenario import read_scenario
 from holdfast.runners.failures import RunnerEnded, ScenarioInvalid, SessionUnknown
 from holdfast.runners.model import AnyEvent, Capabilities, Ending, Health, TurnEnded
+from holdfast.runners.rehearsing import (
+    ANSWER,
+    EVENTS,
+    INTERRUPT,
+    TURN,
+    AnswerParams,
+    Taken,
+    TurnParams,
+)
 from holdfast.runners.stage import Stage
-from holdfast.runners.wire import ANSWER, EVENTS, INTERRUPT, TURN, AnswerParams, Taken, TurnParams
 from holdfast.world import disk_failure
 
 NAME = "rehearsal"

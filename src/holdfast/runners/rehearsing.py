@@ -1,6 +1,7 @@
-"""A scripted agent, as a process of its own: it reads no mind, and does what its script says.
+"""A scripted agent, as a process of its own: it does what its script says, and nothing else.
 
-It works in the directory that it was started in, and nowhere else.
+It works in the directory that it was started in. The host speaks with it by JSON-RPC over its
+input and output: it asks for turns, answers questions, and is told what happens.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import anyio
+import msgspec
 from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
 from holdfast.failures import Failure
@@ -37,17 +39,36 @@ from holdfast.runners.core.playing import (
 )
 from holdfast.runners.core.scenario import Delete, Edit, Run, Scenario, Write, read_scenario
 from holdfast.runners.model import AnyEvent, Delta, Ending, SessionKnown, Sort, TurnEnded
-from holdfast.runners.wire import (
-    ANSWER,
-    EVENTS,
-    INTERRUPT,
-    TURN,
-    AnswerParams,
-    NoParams,
-    Taken,
-    TurnParams,
-)
 from holdfast.world import Opening, Root
+
+EVENTS = "events"  # to the host: a list of what happened
+TURN = "turn"
+ANSWER = "answer"
+INTERRUPT = "interrupt"
+
+
+class TurnParams(msgspec.Struct, frozen=True):
+    """Play the turn of this number; what happens is told, its end included."""
+
+    number: int
+
+
+class AnswerParams(msgspec.Struct, frozen=True):
+    """What a person answered to a question."""
+
+    question: str
+    answer: str
+
+
+class NoParams(msgspec.Struct, frozen=True):
+    """Nothing more need be said."""
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """Whether it was of any use."""
+
+    taken: bool
+
 
 _POUR_BYTES = 64 * 1024
 _LINE = "All work and no play makes Jack a dull boy.\n"

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.world.chance import Chance, IdMaker, SystemChance
     from holdfast.world.clock import Clock, SystemClock
     from holdfast.world.commit_loop import GroupCommit, Runner
+    from holdfast.world.companions import companions
     from holdfast.world.core.opening import Repairs
     from holdfast.world.core.records import Encoded, accept_record, encode_record
     from holdfast.world.core.scan import Damage
@@ -70,6 +71,7 @@ __all__ = [
     "WriterThread",
     "accept_record",
     "command_of",
+    "companions",
     "disk_failure",
     "encode_record",
     "environment_of",
@@ -114,6 +116,7 @@ _HOME = {
     "WriterThread": "writer_loop",
     "accept_record": "core.records",
     "command_of": "processes",
+    "companions": "companions",
     "disk_failure": "core.system_errors",
     "encode_record": "core.records",
     "environment_of": "processes",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final, cast
 
 import msgspec
@@ -166,13 +166,13 @@ class Scenario(msgspec.Struct, frozen=True):
 def read_scenario(name: str, text: str) -> Scenario:
     """Read a script; raise ScenarioInvalid with the place where it makes no sense."""
     raw = _parsed(name, text)
-    turns = raw.get("turn")
-    if not isinstance(turns, list) or not turns:
+    turns = _listed(raw.get("turn"))
+    if not turns:
         raise ScenarioInvalid(name=name, problem="there is no turn in it")
     unknown = sorted(raw.keys() - {"turn", "about"})
     if unknown:
         raise ScenarioInvalid(name=name, problem=f"there is no such thing as {unknown[0]}")
-    read = [_turn(name, number, turn) for number, turn in enumerate(cast("list[object]", turns), 1)]
+    read = [_turn(name, number, turn) for number, turn in enumerate(turns, 1)]
     return Scenario(name, tuple(read))
 
 
@@ -183,23 +183,20 @@ def _parsed(name: str, text: str) -> dict[str, object]:
         raw = read(text)
     except (ValueError, RecursionError) as error:
         raise ScenarioInvalid(name=name, problem=f"it cannot be read ({error})") from error
-    return cast("dict[str, object]", raw) if isinstance(raw, dict) else {}
+    return _mapped(raw)
 
 
 def _turn(name: str, number: int, raw: object) -> Turn:
     where = f"turn {number}"
-    steps = cast("dict[str, object]", raw).get("step") if isinstance(raw, dict) else None
-    if not isinstance(steps, list):
+    steps = _listed(_mapped(raw).get("step"))
+    if not steps:
         raise ScenarioInvalid(name=name, problem=f"{where} has no steps")
-    read = (
-        _step(name, f"{where}, step {place}", step)
-        for place, step in enumerate(cast("Sequence[object]", steps), 1)
-    )
+    read = (_step(name, f"{where}, step {place}", step) for place, step in enumerate(steps, 1))
     return Turn(tuple(read))
 
 
 def _step(name: str, where: str, raw: object) -> Step:
-    words = cast("dict[str, object]", raw) if isinstance(raw, dict) else {}
+    words = _mapped(raw)
     verbs = [verb for verb in STEPS if verb in words]
     if len(verbs) != 1:
         known = ", ".join(STEPS)
@@ -208,3 +205,13 @@ def _step(name: str, where: str, raw: object) -> Step:
         return msgspec.convert(words, STEPS[verbs[0]])
     except msgspec.ValidationError as error:
         raise ScenarioInvalid(name=name, problem=f"{where}: {error}") from error
+
+
+def _mapped(raw: object) -> dict[str, object]:
+    """What is written under each word; nothing if there are no words."""
+    return cast("dict[str, object]", raw) if isinstance(raw, dict) else {}  # of who knows what
+
+
+def _listed(raw: object) -> list[object]:
+    """What is written one after the other."""
+    return cast("list[object]", raw) if isinstance(raw, list) else []  # of who knows what

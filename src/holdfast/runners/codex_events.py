@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.codex.model import (
+from holdfast.codex import (
+    AgentMessageDeltaNotification,
+    AgentMessageThreadItem,
     Approval,
     CommandApproval,
+    CommandExecutionOutputDeltaNotification,
+    CommandExecutionThreadItem,
     Decision,
+    ErrorNotification,
     Event,
     EventsDropped,
     FileChangeApproval,
-    InputApproval,
-    PermissionsApproval,
-    Reply,
-)
-from holdfast.codex.wire.generated import (
-    AgentMessageDeltaNotification,
-    AgentMessageThreadItem,
-    CommandExecutionOutputDeltaNotification,
-    CommandExecutionThreadItem,
-    ErrorNotification,
     FileChangeThreadItem,
+    InputApproval,
     ItemCompletedNotification,
     ItemStartedNotification,
     McpToolCallThreadItem,
+    PermissionsApproval,
     ReasoningSummaryTextDeltaNotification,
     ReasoningThreadItem,
+    Reply,
     ThreadItem,
     ThreadTokenUsageUpdatedNotification,
     ToolRequestUserInputQuestion,
