@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -14,7 +15,8 @@ import anyio
 
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.commands import Request
-from holdfast.cli.failures import LocalServerUnavailable, UsageWrong
+from holdfast.cli.failures import LocalServerStopped, LocalServerUnavailable, UsageWrong
+from holdfast.cli.stop_note import StopNote, last_note
 from holdfast.exec.server.token import token_in
 from holdfast.rpc import Transport, connect_websocket
 from holdfast.rpc.failures import SocketRefused
@@ -30,11 +32,16 @@ _STARTED: list[subprocess.Popen[bytes]] = []  # held: nobody is to wait for them
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server by its address; the local one has a directory for its state, too."""
+    """A server by its address; the local one has a directory for its state, too.
+
+    `note` is the last word there, as we came, about an end on purpose: after a later one, nobody
+    who was there before starts it again.
+    """
 
     url: str
     token: str | None = None
     state: Path | None = None
+    note: StopNote | None = None
 
     async def dial(self) -> Transport:
         """A new connection, or the failure that says why there is none."""
@@ -47,7 +54,10 @@ class Server:
         return await self.dial()
 
     async def dial_or_start(self) -> Transport:
-        """A new connection; the local server is started if it does not run."""
+        """A new connection; the local server is started if it does not run.
+
+        Raises LocalServerStopped if it was ended on purpose since we came.
+        """
         try:
             return await self.dial()
         except SocketRefused:
@@ -65,7 +75,10 @@ class Server:
         """One at a time: whoever came before us may have started it."""
         try:
             return await self.dial()
-        except SocketRefused:
+        except SocketRefused as refused:
+            note = last_note(state)
+            if note is not None and note != self.note:
+                raise LocalServerStopped(user=note.user, at=_time(note)) from refused
             await _start(self.url, state)
         return await self.dial()
 
@@ -77,13 +90,19 @@ def server_of(request: Request, settings: Settings) -> Server:
         if token_file is not None:
             problem = "--token-file goes with --server; the local server needs none"
             raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
-        return Server(f"unix://{settings.runtime / 'exec.sock'}", state=settings.state / "exec")
+        state = settings.state / "exec"
+        url = f"unix://{settings.runtime / 'exec.sock'}"
+        return Server(url, state=state, note=last_note(state))
     if token_file is None:
         return Server(url)
     if not Path(token_file).exists():  # else one would be made, which no server knows
         problem = f"--token-file: there is no {token_file}"
         raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
     return Server(url, token=token_in(Path(token_file)))
+
+
+def _time(note: StopNote) -> str:
+    return datetime.fromtimestamp(note.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _has_processes(state: Path) -> bool:

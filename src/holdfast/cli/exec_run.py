@@ -20,7 +20,12 @@ from holdfast.cli.core.start_status import start_status
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up, reached, unnamed
 from holdfast.cli.exec_visit import Visit, has_input, window_size
-from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
+from holdfast.cli.failures import (
+    LocalServerStopped,
+    OutputLost,
+    ProcessAttached,
+    UsageWrong,
+)
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
 from holdfast.exec import Client, Process, operating
@@ -95,7 +100,8 @@ class Stay:
         if isinstance(failure, OutputLost) and isinstance(failure.__cause__, BrokenPipeError):
             return Outcome(failure=failure)
         if failure is not None:
-            return Outcome(failure=failure.stamped(time.time()), hint=self._hint(process))
+            hint = "" if isinstance(failure, LocalServerStopped) else self._hint(process)
+            return Outcome(failure=failure.stamped(time.time()), hint=hint)
         assert visit.status is not None, "what is closed has exited"
         return Outcome(status=visit.status)
 

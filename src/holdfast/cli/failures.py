@@ -78,6 +78,22 @@ class LocalServerUnavailable(
     reason: str
 
 
+class LocalServerStopped(
+    Failure,
+    code="CLI_LOCAL_SERVER_STOPPED",
+    kind=Kind.CANCELLED,
+    title="Everything was ended",
+    user_message="The local exec-server was ended with all that ran there, by holdfast stop --all "
+    "({user}, at {at}). What was written until then is kept: holdfast ps lists it.",
+    phase="exec.connect",
+    actions=(Action.RETRY,),
+):
+    """The server that we worked with was ended on purpose, so it is not started again for us."""
+
+    user: str
+    at: str
+
+
 class ProcessAttached(
     Failure,
     code="CLI_PROCESS_ATTACHED",
