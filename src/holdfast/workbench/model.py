@@ -132,12 +132,16 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A state of a draft that one can go back to."""
+    """A state of a draft that one can go back to.
+
+    `base` is the checkpoint of the project that its changes were counted from, then.
+    """
 
     number: int
     checkpoint: Id
     at_ms: int
     cause: str
+    base: Id | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
