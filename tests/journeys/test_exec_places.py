@@ -5,17 +5,14 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from holdfast.codex.wire.generated import CommandExecutionThreadItem
-from holdfast.confine import PlaceSpec, create, end
-from holdfast.confine.failures import PlaceUnavailable
 from holdfast.exec import operating
 from holdfast.rpc import connect_websocket
-from tests.confine.workshop import fingerprint
+from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.talking import Served, served, talking
 from tests.journeys.stage import linux_only, staged
 from tests.parts.codex_binary import codex_binary
@@ -24,55 +21,21 @@ from tests.parts.model_acts import Say, add_file, run
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A project, a draft of it whose place is held, and the state of the server."""
-
-    base: Path
-
-    @property
-    def project(self) -> Path:
-        return self.base / "project"
-
-    @property
-    def upper(self) -> Path:
-        return self.base / "draft" / "upper"
-
-    @property
-    def state(self) -> Path:
-        return self.base / "state"
-
-
 @pytest.fixture
 def draft() -> Iterator[Draft]:
     """Not below /tmp: what Codex shuts in may write there, wherever it runs."""
-    with tempfile.TemporaryDirectory(dir="/var/lib", prefix="holdfast-test-") as made:
-        drafted = Draft(Path(made).resolve())
-        drafted.project.mkdir()
-        drafted.state.mkdir(mode=0o700)
-        (drafted.project / "old").write_text("published")
-        before = fingerprint(drafted.project)
-        spec = PlaceSpec(
-            directory=str(drafted.base / "draft"),
-            project=str(drafted.project),
-            hidden=(str(drafted.state),),
-        )
-        try:
-            create(spec).close()
-        except PlaceUnavailable as unavailable:
-            pytest.skip(f"no place can be made here: {unavailable}")
-        try:
-            yield drafted
-            assert fingerprint(drafted.project) == before
-        finally:
-            end(spec.directory)
+    with (
+        tempfile.TemporaryDirectory(dir="/var/lib", prefix="holdfast-test-") as made,
+        drafted(Path(made)) as draft,
+    ):
+        yield draft
 
 
 async def bound(server: Served, draft: Draft) -> str:
     """A token for the place, which only an operator can make."""
     token = (draft.state / "token").read_text().strip()
     async with operating(lambda: connect_websocket(server.url, token=token)) as operator:
-        return await operator.bind_place(str(draft.base / "draft"))
+        return await operator.bind_place(draft.name)
 
 
 def guarded(draft: Draft) -> tuple[Path, str, str]:
