@@ -68,6 +68,14 @@ class Change:
         assert self.before != self.after, f"nothing changes at {self.path}"
 
 
+def deed_of(before: Entry | None, after: Entry | None) -> str:
+    """What became of one path, in a word: added, deleted, changed, or only its mode."""
+    if before is None or after is None:
+        return "added" if before is None else "deleted"
+    was, now = ((each.sort, each.content, each.target) for each in (before, after))
+    return "mode" if was == now else "changed"
+
+
 class Lack(StrEnum):
     """Why a path is not covered by a checkpoint; nothing of ours ever touches such a path."""
 
@@ -150,7 +158,8 @@ class Draft:
 
     `base` is the checkpoint of the project that the draft's changes are counted from; there is none
     until something is let into the draft. `also` are directories outside of the project that the
-    draft covers, too.
+    draft covers, too. `reason` says why it is not kept apart in a better way, if it is not;
+    `left_out` are the paths that a copy does not have, because nobody could copy them.
     """
 
     id: Id
@@ -160,3 +169,5 @@ class Draft:
     base: Id | None = None
     revisions: tuple[Revision, ...] = ()
     also: tuple[str, ...] = ()
+    reason: str = ""
+    left_out: tuple[str, ...] = ()

@@ -13,11 +13,10 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.core.report import (
     FILES_MAX,
     Report,
-    deed_of,
     report_page,
     report_record,
 )
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import Change, Entry, Sort, deed_of
 
 OLD = Entry(Sort.FILE, 0o644, b"o" * 32, size=3)
 NEW = Entry(Sort.FILE, 0o644, b"n" * 32, size=5)

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Change, Entry
+from holdfast.workbench.model import Change, deed_of
 
 SCHEMA: Final = 1
 FILES_MAX: Final = 10_000
@@ -47,18 +47,6 @@ class Report:
     remarks: tuple[tuple[RelativePath, str], ...] = ()
     failure: Mapping[str, object] | None = None
     kept: tuple[str, ...] = ()
-
-
-def deed_of(before: Entry | None, after: Entry | None) -> str:
-    """What became of one path, in a word."""
-    if before is None or after is None:
-        return "added" if before is None else "deleted"
-    is_same = (before.sort, before.content, before.target) == (
-        after.sort,
-        after.content,
-        after.target,
-    )
-    return "mode" if is_same else "changed"
 
 
 def report_record(report: Report) -> dict[str, object]:
