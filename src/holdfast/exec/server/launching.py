@@ -61,6 +61,7 @@ class Launch:
 
     order: Order
     strength: Strength | None = None
+    lacks: tuple[str, ...] = ()  # what the sandbox does not do that it should
     undo: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def close(self) -> None:
@@ -196,7 +197,7 @@ def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> 
             way=way,
             is_led=is_led,
         )
-        return Launch(told, shut.strength, undo.pop_all())
+        return Launch(told, shut.strength, shut.lacks, undo.pop_all())
 
 
 def _policy(confined: Confinement) -> Policy:
