@@ -6,33 +6,14 @@ merely reads more. So a damaged index is set aside, and never a reason to lose a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from holdfast.workbench.core.tree import Totals
 from holdfast.workbench.segments import Location
+from holdfast.workbench.sights import Sights
 from holdfast.world import Database, Disk, Schema, Transaction, Upgrade
 from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
-
-
-class Known(NamedTuple):
-    """What a directory was when it was last looked at."""
-
-    tree: bytes
-    totals: Totals
-    sight: bytes
-    is_racy: bool
-
-
-_KNOWN = "tree, files, size, uncovered, sight, is_racy"
-
-
-def _known(  # the columns, as they come
-    tree: bytes, files: int, size: int, uncovered: int, sight: bytes, is_racy: int
-) -> Known:
-    return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
 
 
 class Rows:
@@ -41,6 +22,7 @@ class Rows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._is_empty: bool | None = None
+        self.sights = Sights(transaction)
 
     def find(self, name: bytes) -> Location | None:
         """Where an object is; None if there is none of this name."""
@@ -82,50 +64,18 @@ class Rows:
         """Take note of which object a checkpoint is."""
         self._transaction.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", (id, name))
 
+    def checkpoint(self, id: str) -> bytes | None:
+        """Which object a checkpoint is; None if there is none of this id."""
+        row = self._transaction.execute(
+            "SELECT name FROM checkpoints WHERE id = ?", (id,)
+        ).fetchone()
+        return None if row is None else row[0]
+
     def checkpoints(self) -> list[tuple[str, bytes]]:
         """The id and the object of every checkpoint, the newest first."""
         return self._transaction.execute(
             "SELECT id, name FROM checkpoints ORDER BY id DESC"
         ).fetchall()
-
-    def known(self, origin: str, directory: bytes) -> Known | None:
-        """What a directory of an origin was; None if it was never looked at."""
-        row = self._transaction.execute(
-            f"SELECT {_KNOWN} FROM sights WHERE origin = ? AND directory = ?", (origin, directory)
-        ).fetchone()
-        return None if row is None else _known(*row)
-
-    def all_known(self, origin: str) -> dict[bytes, Known]:
-        """What every directory of an origin was: cheaper than to ask for each of them."""
-        rows = self._transaction.execute(
-            f"SELECT directory, {_KNOWN} FROM sights WHERE origin = ?", (origin,)
-        )
-        return {directory: _known(*row) for directory, *row in rows}
-
-    def note_known(self, origin: str, looked: Iterable[tuple[bytes, Known]]) -> None:
-        """Say what directories of an origin are."""
-        self._transaction.execute_many(
-            "INSERT OR REPLACE INTO sights VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (origin, directory, known.tree, *known.totals, known.sight, known.is_racy)
-                for directory, known in looked
-            ),
-        )
-
-    def forget_known(self, origin: str, directory: bytes) -> None:
-        """Drop what is known of a directory of an origin and of all below it."""
-        self._transaction.execute(
-            "DELETE FROM sights WHERE origin = ? AND"
-            " (directory = ? OR (directory >= ? AND directory < ?))",
-            (origin, directory, directory + b"/", directory + b"0"),  # 0 is what follows a slash
-        )
-
-    def racy(self, origin: str) -> list[bytes]:
-        """The directories of an origin that must be looked at again in any case."""
-        rows = self._transaction.execute(
-            "SELECT directory FROM sights WHERE origin = ? AND is_racy", (origin,)
-        )
-        return [row[0] for row in rows]
 
 
 class Index:
@@ -140,8 +90,13 @@ class Index:
         try:
             return cls(Database.open(path, SCHEMA, is_derived=True))
         except (DatabaseDamaged, StoreForeign):
-            _set_aside(path, disk)
-            return cls(Database.open(path, SCHEMA, is_derived=True))
+            return cls.anew(path, disk)
+
+    @classmethod
+    def anew(cls, path: Path, disk: Disk) -> Index:
+        """Set an index aside that is not fit for use, and make an empty one."""
+        _set_aside(path, disk)
+        return cls(Database.open(path, SCHEMA, is_derived=True))
 
     @contextmanager
     def reading(self) -> Generator[Rows]:

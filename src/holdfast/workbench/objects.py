@@ -15,9 +15,6 @@ from holdfast.workbench.index import Rows
 from holdfast.workbench.model import CONTENT_ID_BYTES
 from holdfast.workbench.segments import Location, Segments
 
-PIECE_BYTES = 2**20
-WHOLE_BYTES_MAX = 8 * 2**20  # what is larger is cut
-
 
 class Objects:
     """The objects of a store within one transaction of its index."""
