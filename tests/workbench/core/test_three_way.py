@@ -16,6 +16,7 @@ from holdfast.workbench.core.three_way import (
     Decision,
     Verdict,
     changes_of,
+    chosen_of,
     decide,
     decide_all,
     forced,
@@ -77,8 +78,8 @@ def test_one_path(
 def test_a_merge_takes_whichever_mode_is_new() -> None:
     runnable = replace(B, mode=0o755)
 
-    assert merged_entry(A, runnable, C, b"merged") == file("merged", 0o755)
-    assert merged_entry(A, B, replace(C, mode=0o600), b"merged") == file("merged", 0o600)
+    assert merged_entry(A, runnable, C, b"merged", 6) == file("merged", 0o755)
+    assert merged_entry(A, B, replace(C, mode=0o600), b"merged", 6) == file("merged", 0o600)
 
 
 DIRECTORY = {at("d"): directory()}
@@ -165,8 +166,8 @@ def test_every_path_that_somebody_must_decide_about_is_named() -> None:
         require_agreement(decisions)
     assert refused.value == PublishedChanged(paths=("x", "y"))
     with pytest.raises(PublishedChanged):
-        require_agreement(decisions, only={at("y")})
-    require_agreement(decisions, only={at("z")})
+        require_agreement(chosen_of(decisions, ours, {at("y")}))
+    require_agreement(chosen_of(decisions, ours, {at("z")}))
     require_agreement(forced(decisions, [at("x"), at("y")], theirs, ours))
 
 
@@ -200,7 +201,7 @@ def test_a_chosen_path_brings_the_directories_that_it_needs_and_nothing_else() -
     ours = {**DIRECTORY, at("d/x"): A, at("d/y"): B, at("e"): C}
     decisions = decide_all({}, {}, ours)
 
-    chosen = changes_of(decisions, {}, ours, only={at("d/x")})
+    chosen = changes_of(chosen_of(decisions, ours, {at("d/x")}), {}, ours)
 
     assert chosen == (Change(at("d"), None, directory()), Change(at("d/x"), None, A))
 

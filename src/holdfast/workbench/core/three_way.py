@@ -121,14 +121,23 @@ def forced(
     return _placed(now, theirs, ours, uncovered)
 
 
-def require_agreement(
-    decisions: Decisions, *, only: AbstractSet[RelativePath] | None = None
-) -> None:
+def chosen_of(
+    decisions: Decisions, ours: Tree, only: AbstractSet[RelativePath] | None
+) -> Decisions:
+    """The verdicts on what was chosen, with all below it, and on the directories it needs."""
+    if only is None:
+        return decisions
+    chosen = {path for path in decisions if is_chosen(path, only)}
+    needed = {above for path in chosen if path in ours for above in above_of(path)}
+    return {path: found for path, found in decisions.items() if path in chosen | needed}
+
+
+def require_agreement(decisions: Decisions) -> None:
     """Refuse a publication that somebody must decide about first, naming every such path."""
     stops = {
         path: found
         for path, found in decisions.items()
-        if found.verdict in {Verdict.MERGE, Verdict.CONFLICT} and is_chosen(path, only)
+        if found.verdict in {Verdict.MERGE, Verdict.CONFLICT}
     }
     lost = [path for path, found in stops.items() if found.reason is Clashing.NOT_COVERED]
     if lost:
@@ -137,19 +146,9 @@ def require_agreement(
         raise PublishedChanged(paths=tuple(map(str, sorted(stops))))
 
 
-def changes_of(
-    decisions: Decisions,
-    theirs: Tree,
-    ours: Tree,
-    *,
-    only: AbstractSet[RelativePath] | None = None,
-) -> tuple[Change, ...]:
-    """What is applied, of all or of what was chosen; a chosen path brings its directories."""
+def changes_of(decisions: Decisions, theirs: Tree, ours: Tree) -> tuple[Change, ...]:
+    """What is applied."""
     applied = [path for path, found in decisions.items() if found.verdict is Verdict.APPLY]
-    if only is not None:
-        chosen = {path for path in applied if is_chosen(path, only)}
-        needed = {above for path in chosen if path in ours for above in above_of(path)}
-        applied = [path for path in applied if path in chosen | (needed & ours.keys())]
     return tuple(Change(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
 
 
@@ -178,11 +177,12 @@ def _is_mergeable(base: Entry | None, theirs: Entry | None, ours: Entry | None) 
     return modes and (base.xattrs in (theirs.xattrs, ours.xattrs) or theirs.xattrs == ours.xattrs)
 
 
-def merged_entry(base: Entry, theirs: Entry, ours: Entry, content: bytes) -> Entry:
+def merged_entry(base: Entry, theirs: Entry, ours: Entry, content: bytes, size: int) -> Entry:
     """What a merge of two files looks like: the merged bytes, and whichever mode is new."""
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     xattrs = theirs.xattrs if ours.xattrs == base.xattrs else ours.xattrs
-    return Entry(Sort.FILE, mode, content=content, xattrs=xattrs)
+    mtime_ns = max(theirs.mtime_ns, ours.mtime_ns)
+    return Entry(Sort.FILE, mode, content=content, xattrs=xattrs, size=size, mtime_ns=mtime_ns)
 
 
 def _reason(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Clashing:
