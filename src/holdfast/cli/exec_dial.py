@@ -22,6 +22,7 @@ from holdfast.rpc import Transport, connect_websocket
 from holdfast.rpc.failures import SocketRefused
 from holdfast.world import disk_failure, make_private
 
+TOKEN = "token"
 DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is kept
 IDLE_EXIT = 600  # seconds after which a local server with nothing to keep ends
 _START_LONGEST = 20.0
@@ -34,8 +35,9 @@ _STARTED: list[subprocess.Popen[bytes]] = []  # held: nobody is to wait for them
 class Server:
     """A server by its address; the local one has a directory for its state, too.
 
-    `note` is the last word there, as we came, about an end on purpose: after a later one, nobody
-    who was there before starts it again.
+    Its token is kept there as well, where only you can read it, and nobody in a draft. `note` is
+    the last word there, as we came, about an end on purpose: after a later one, nobody who was
+    there before starts it again.
     """
 
     url: str
@@ -45,7 +47,7 @@ class Server:
 
     async def dial(self) -> Transport:
         """A new connection, or the failure that says why there is none."""
-        return await connect_websocket(self.url, token=self.token)
+        return await connect_websocket(self.url, token=self.token or self._own_token())
 
     async def dial_kept(self) -> Transport:
         """A new connection; the local server is started only if the last one left processes."""
@@ -70,6 +72,10 @@ class Server:
                 return await self._started(self.state)
         except OSError as error:
             raise disk_failure(error, path=str(self.state)) from error
+
+    def _own_token(self) -> str | None:
+        path = None if self.state is None else self.state / TOKEN
+        return token_in(path) if path is not None and path.exists() else None
 
     async def _started(self, state: Path) -> Transport:
         """One at a time: whoever came before us may have started it."""
@@ -143,7 +149,7 @@ async def _start(url: str, state: Path) -> None:
 
 def _spawned(url: str, state: Path, log: Path) -> IO[bytes]:
     """What a new server says: its address, once it listens."""
-    words = ["--listen", url, "--no-token", "--state", str(state)]
+    words = ["--listen", url, "--token-file", str(state / TOKEN), "--state", str(state)]
     words += ["--detached-ttl", str(DETACHED_TTL), "--idle-exit", str(IDLE_EXIT)]
     with open(log, "wb") as complaints:
         # -P: what lies in the current directory is none of its modules.

@@ -15,14 +15,13 @@ import anyio
 
 from holdfast.cli.belongings import address
 from holdfast.cli.core.stop_page import Belonging, Sort
-from holdfast.cli.exec_dial import Server
+from holdfast.cli.exec_dial import TOKEN, Server
 from holdfast.cli.exec_processes import end_all
 from holdfast.exec.server.token import token_in
 from holdfast.failures import Failure
 from holdfast.world import SystemProcess, signal_exactly, system_process, system_processes
 
 _GRACE: Final = 5.0  # seconds to end as it likes
-_TOKEN: Final = "token"
 
 
 def ask_to_end(found: Sequence[Belonging]) -> None:
@@ -46,7 +45,7 @@ def ask_to_end(found: Sequence[Belonging]) -> None:
 
 def _reachable(found: Belonging) -> Server | None:
     """A server that runs, as one that we can speak to."""
-    url, token = address(found.pid), Path(found.kept, _TOKEN)
+    url, token = address(found.pid), Path(found.kept, TOKEN)
     if url is None:
         return None
     return Server(url, token=token_in(token) if token.exists() else None)
