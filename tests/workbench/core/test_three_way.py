@@ -235,7 +235,7 @@ def test_without_a_conflict_both_sides_have_what_they_changed(
         return
     disk = ModelDisk.of(theirs, lay_out(changes_of(decisions, theirs, ours)))
 
-    assert drive(publish(disk.operations), disk).way is Way.FINISHED
+    assert drive(publish(disk.operations, "key"), disk).way is Way.FINISHED
     for path in PATHS:
         expected = theirs.get(path) if ours.get(path) == base.get(path) else ours.get(path)
         assert disk.look(path) == expected
