@@ -115,6 +115,18 @@ class ModelDisk:
 
     def _carry_out(self, act: Act, torn: bool) -> Answer:
         match act:
+            case LookAtPath(operation):
+                return self.look(operation.path)
+            case LookInSlot(operation):
+                return _entry(self.slots.get(operation.slot))
+            case Do(deed, operation):
+                return self._do(deed, operation, torn)
+            case _:
+                self._prepare_or_settle(act, torn)
+                return None
+
+    def _prepare_or_settle(self, act: Act, torn: bool) -> None:
+        match act:
             case MakeStage():
                 assert self.marker is None, "dropped under a marker"
                 self.slots.clear()
@@ -123,12 +135,6 @@ class ModelDisk:
                 assert self.marker is None, "staged under a marker"
                 entry = replace(operation.after, content=b"torn") if torn else operation.after
                 self.slots[operation.slot] = Inode(entry, is_durable=False)
-            case LookAtPath(operation):
-                return self.look(operation.path)
-            case LookInSlot(operation):
-                return _entry(self.slots.get(operation.slot))
-            case Do(deed, operation):
-                return self._do(deed, operation, torn)
             case Sync():
                 self._sync()
             case Mark(state):
@@ -141,7 +147,12 @@ class ModelDisk:
                 assert self.marker is None or self.marker.state is not State.PREPARED
                 for slot in list(self.slots)[: len(self.slots) // 2 if torn else None]:
                     del self.slots[slot]
-        return None
+            case _:
+                raise AssertionError(f"{act} has an answer")
+
+    def _without(self, slot: int, torn: bool) -> dict[int, Inode]:
+        """Torn, what a second name was given to still has the first one, too."""
+        return {each: inode for each, inode in self.slots.items() if torn or each != slot}
 
     def _sync(self) -> None:
         self.synced = []
@@ -163,15 +174,15 @@ class ModelDisk:
     def _do(self, deed: Deed, operation: Operation, torn: bool) -> bool:
         path, slot = operation.path, operation.slot
         there, staged = self.names.get(path), self.slots.get(slot)
+        if deed is Deed.TAKE and there and there is staged:
+            del self.names[path]
+            return True
         match deed:
             case Deed.EXCHANGE if there and staged and not there.entry.is_directory:
                 self.names[path], self.slots[slot] = staged, there
             case Deed.PUT if staged and self.has_room(path):
                 self.names[path] = staged
-                if not torn:  # without a rename that spares what is there, it has both names
-                    del self.slots[slot]
-            case Deed.TAKE if there and staged is there:
-                del self.names[path]
+                self.slots = self._without(slot, torn)
             case Deed.TAKE if there and not staged and not there.entry.is_directory:
                 self.slots[slot] = self.names.pop(path)
             case Deed.REMOVE_DIRECTORY if there and there.entry.is_directory:

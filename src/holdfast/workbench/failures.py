@@ -146,12 +146,42 @@ class MarkerDamaged(
     kind=Kind.BROKEN,
     title="An unfinished publication cannot be read",
     user_message="What was written down about an unfinished publication is damaged ({reason}), "
-    "so it is neither finished nor undone. Restore the checkpoint that was made before it.",
+    "so it is neither finished nor undone; it is set aside now. Restore the checkpoint that was "
+    "made before it.",
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
 ):
     """The marker of a transaction is not what was written."""
 
+    reason: str
+
+
+class MarkerForeign(
+    Failure,
+    code="WORKBENCH_MARKER_FOREIGN",
+    kind=Kind.MISCONFIGURED,
+    title="Another version began a publication",
+    user_message="Another version of this program began a publication and did not end it, and "
+    "what it wrote down is not understood here: {reason}. Nothing was changed; use that version.",
+    actions=(Action.CANCEL,),
+):
+    """The marker of a transaction is whole, and in a form of another version."""
+
+    reason: str
+
+
+class TransactionUnsettled(
+    Failure,
+    code="WORKBENCH_UNSETTLED",
+    kind=Kind.UNCERTAIN,
+    title="Not finished, and not undone yet",
+    user_message="What was begun in {path} could be neither finished nor undone now ({reason}). "
+    "The next command here tries again before anything else; `holdfast recover` does only that.",
+    actions=(Action.RETRY, Action.VIEW_REPORT),
+):
+    """A transaction failed, and so did the attempt to undo it; its marker is still there."""
+
+    path: str
     reason: str
 
 

@@ -161,7 +161,7 @@ def recover(marker: Marker | None) -> Run:
     if marker.state is State.PREPARED:
         yield from _undo(marker.operations)
         return (yield from _settle(replace(marker, state=State.UNDONE)))
-    # Who wrote it may have died, or failed, before it was durable; what is tidied away relies on it.
+    # Who wrote it may have died before it was durable, and all that is tidied away relies on it.
     yield Mark(marker.state)
     return (yield from _settle(marker))
 
