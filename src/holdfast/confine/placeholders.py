@@ -14,7 +14,7 @@ import os
 import secrets
 import select
 import stat
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -50,7 +50,7 @@ class Placeholders:
         self._home = state / _HOME
         self._root = root
 
-    def hold(self, directories: Iterable[str], names: Sequence[str]) -> tuple[int, list[Guard]]:
+    def hold(self, wanted: Mapping[str, Sequence[str]]) -> tuple[int, list[Guard]]:
         """Guard names below directories, making what is missing; return the sign of life first.
 
         It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
@@ -58,7 +58,7 @@ class Placeholders:
         with self._alone(), ExitStack() as undo:
             self._remove_unneeded()
             kept: list[Guard] = []
-            for directory in directories:
+            for directory, names in wanted.items():
                 found = {path: look(path, root=self._root) for path in candidates(directory, names)}
                 kept += guards(directory, names, found)
             alive = self._need(kept)
