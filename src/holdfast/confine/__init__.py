@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.confine.core.allowlist import AllowList, allow_list
     from holdfast.confine.core.fence import Fence
     from holdfast.confine.core.ground import SYSTEM
+    from holdfast.confine.core.leftovers import is_stand_in
     from holdfast.confine.core.policy import (
         PROTECTED,
         Limits,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.confine.place import Place, end, find, places
     from holdfast.confine.preflight import strength_within
     from holdfast.confine.proxy_loop import Proxy
+    from holdfast.confine.remounting import remount
     from holdfast.confine.rooted import Rooted
     from holdfast.confine.sandbox import Shut, clean, shut_in
     from holdfast.confine.threshold import PROXY_PORT, Threshold, command_of
@@ -61,9 +63,11 @@ __all__ = [
     "enter",
     "find",
     "foreign_owner",
+    "is_stand_in",
     "is_within",
     "places",
     "refuse_foreign_owners",
+    "remount",
     "shut_in",
     "strength_within",
 ]
@@ -96,9 +100,11 @@ _HOME = {
     "enter": "entry",
     "find": "place",
     "foreign_owner": "ownership",
+    "is_stand_in": "core.leftovers",
     "is_within": "core.policy",
     "places": "place",
     "refuse_foreign_owners": "ownership",
+    "remount": "remounting",
     "shut_in": "sandbox",
     "strength_within": "preflight",
 }

@@ -142,7 +142,8 @@ class Mode(StrEnum):
 class Revision:
     """A state of a draft that one can go back to.
 
-    `base` is the checkpoint of the project that its changes were counted from, then.
+    `base` is the checkpoint of the project that its changes were counted from, then; `back_to` is
+    the number of the revision that it went back to, if that is how it came to be.
     """
 
     number: int
@@ -150,6 +151,7 @@ class Revision:
     at_ms: int
     cause: str
     base: Id | None = None
+    back_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +161,7 @@ class Draft:
     `base` is the checkpoint of the project that the draft's changes are counted from; there is none
     until something is let into the draft. `also` are directories outside of the project that the
     draft covers, too. `reason` says why it is not kept apart in a better way, if it is not;
-    `left_out` are the paths that a copy does not have, because nobody could copy them.
+    `left_out` are the paths that a copy does not have, and why.
     """
 
     id: Id
@@ -170,4 +172,4 @@ class Draft:
     revisions: tuple[Revision, ...] = ()
     also: tuple[str, ...] = ()
     reason: str = ""
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Uncovered, ...] = ()
