@@ -1,4 +1,4 @@
-"""Find the repositories that lie inside of a workspace, whose hooks a person's git obeys, too.
+"""Find the repositories inside of a workspace: whoever uses git in them obeys their hooks.
 
 Directories are looked at from the top, level by level, and not more than so many. What was seen is
 remembered together with the time at which the directory was changed last, so that whoever starts
