@@ -14,7 +14,7 @@ from holdfast.workbench.core.record import ObjectSort, name_of
 from holdfast.workbench.core.tree import Node, NodeSort, uncovered
 from holdfast.workbench.index import Index
 from holdfast.workbench.model import Lack
-from holdfast.workbench.objects import Objects
+from holdfast.workbench.objects import Objects, content
 from holdfast.workbench.segments import Segments
 from tests.workbench.unprivileged import held_back
 
@@ -90,7 +90,7 @@ def test_a_large_file_costs_what_has_changed_of_it(
 
     assert first is not None
     assert second is not None
-    assert b"".join(objects.content(second.object)) == data
+    assert b"".join(content(second.object, objects.get)) == data
     assert objects.sort_of(first.object) is ObjectSort.PIECES
     assert segments.size(1) - size < PIECE_BYTES + 2000
 

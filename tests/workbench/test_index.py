@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.workbench.core.tree import Totals
 from holdfast.workbench.index import Index
-from holdfast.workbench.segments import Location
+from holdfast.workbench.segment_files import Location
 from holdfast.workbench.sights import Known
 from holdfast.world import SystemDisk
 
@@ -25,16 +25,6 @@ def test_objects_are_found_where_they_were_first(index: Index) -> None:
         assert rows.find(NAME) == Location(1, 16, 5)
         assert rows.find(OTHER) == Location(2, 90, 7)
         assert rows.find(b"x" * 32) is None
-
-
-def test_checkpoints_come_the_newest_first(index: Index) -> None:
-    with index.writing() as rows:
-        rows.add_checkpoint("cp_1", NAME)
-        rows.add_checkpoint("cp_3", NAME)
-        rows.add_checkpoint("cp_2", OTHER)
-        assert rows.checkpoint("cp_1") == NAME
-        assert rows.checkpoint("cp_4") is None
-        assert rows.checkpoints() == [("cp_3", NAME), ("cp_2", OTHER), ("cp_1", NAME)]
 
 
 def test_a_lost_segment_takes_its_objects_and_every_sight_along(index: Index) -> None:

@@ -6,11 +6,12 @@ merely reads more. So a damaged index is set aside, and never a reason to lose a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.workbench.segments import Location
+from holdfast.workbench.roster import Roster
+from holdfast.workbench.segment_files import Location
 from holdfast.workbench.sights import Sights
 from holdfast.world import Database, Disk, Schema, Transaction, Upgrade
 from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
@@ -23,6 +24,7 @@ class Rows:
         self._transaction = transaction
         self._is_empty: bool | None = None
         self.sights = Sights(transaction)
+        self.roster = Roster(transaction)
 
     def find(self, name: bytes) -> Location | None:
         """Where an object is; None if there is none of this name."""
@@ -58,24 +60,28 @@ class Rows:
         """Drop all that is known of a segment, and every sight, as it may rest on what is lost."""
         self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
         self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
-        self._transaction.execute("DELETE FROM sights")
+        self.sights.forget_all()
 
-    def add_checkpoint(self, id: str, name: bytes) -> None:
-        """Take note of which object a checkpoint is."""
-        self._transaction.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", (id, name))
+    def forget_objects(self, names: Iterable[bytes]) -> None:
+        """Drop what is known of objects that turned out to be spoiled."""
+        self._transaction.execute_many(
+            "DELETE FROM objects WHERE name = ?", ((name,) for name in names)
+        )
 
-    def checkpoint(self, id: str) -> bytes | None:
-        """Which object a checkpoint is; None if there is none of this id."""
-        row = self._transaction.execute(
-            "SELECT name FROM checkpoints WHERE id = ?", (id,)
-        ).fetchone()
-        return None if row is None else row[0]
+    def objects_in(self, number: int) -> list[tuple[bytes, Location]]:
+        """Every object of which the copy in this segment counts, in the order of their places."""
+        rows = self._transaction.execute(
+            "SELECT name, segment, offset, stored_bytes FROM objects WHERE segment = ?"
+            " ORDER BY offset",
+            (number,),
+        )
+        return [(name, Location(*location)) for name, *location in rows]
 
-    def checkpoints(self) -> list[tuple[str, bytes]]:
-        """The id and the object of every checkpoint, the newest first."""
-        return self._transaction.execute(
-            "SELECT id, name FROM checkpoints ORDER BY id DESC"
-        ).fetchall()
+    def move_objects(self, number: int, objects: Mapping[bytes, Location]) -> None:
+        """Take note of where objects of a segment are now; all others that it held are gone."""
+        self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
+        self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
+        self.add_objects(objects)
 
 
 class Index:
@@ -141,4 +147,8 @@ def _create(transaction: Transaction) -> None:
     transaction.execute("CREATE INDEX racy ON sights (origin) WHERE is_racy")
 
 
-SCHEMA: Schema[Upgrade] = Schema("workbench index", 1, (_create,))
+def _add_pruned(transaction: Transaction) -> None:
+    transaction.execute("CREATE TABLE pruned (name BLOB PRIMARY KEY) WITHOUT ROWID")
+
+
+SCHEMA: Schema[Upgrade] = Schema("workbench index", 2, (_create, _add_pruned))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.changes import changes, node_at, uncovered_paths
 from holdfast.workbench.core.keeping import decode_checkpoint
-from holdfast.workbench.core.record import ObjectSort
 from holdfast.workbench.core.tree import Node
-from holdfast.workbench.failures import CheckpointMissing
-from holdfast.workbench.model import CONTENT_ID_BYTES, Change, Checkpoint, Uncovered
-from holdfast.workbench.objects import Objects
+from holdfast.workbench.failures import CheckpointMissing, ObjectDamaged, ObjectMissing
+from holdfast.workbench.model import Change, Checkpoint, Uncovered
+from holdfast.workbench.objects import Objects, content
 from holdfast.workbench.vault import Vault
 
 
@@ -29,7 +29,7 @@ class Kept:
         """The checkpoint of an id; raise CheckpointMissing if there is none."""
 
         def work(objects: Objects) -> Checkpoint:
-            name = objects.rows.checkpoint(id)
+            name = objects.rows.roster.find(id)
             if name is None:
                 raise CheckpointMissing(checkpoint=id)
             return decode_checkpoint(objects.get(name)[1])
@@ -56,18 +56,16 @@ class Kept:
 
     def content(self, name: bytes) -> Generator[bytes]:
         """The content of a file, piece by piece, each checked before it is given out."""
-        sort, data = self._object(name)
-        if sort is not ObjectSort.PIECES:
-            yield data
-            return
-        for at in range(0, len(data), CONTENT_ID_BYTES):
-            yield self._object(data[at : at + CONTENT_ID_BYTES])[1]
-
-    def _object(self, name: bytes) -> tuple[ObjectSort, bytes]:
-        return self.vault.read(lambda objects: objects.get(name))
+        return content(name, lambda one: self.vault.read(lambda objects: objects.get(one)))
 
 
 def all_checkpoints(objects: Objects) -> tuple[Checkpoint, ...]:
-    """All checkpoints that the index knows, the newest first."""
-    kept = objects.rows.checkpoints()
-    return tuple(decode_checkpoint(objects.get(name)[1]) for _, name in kept)
+    """All checkpoints that can be read, the newest first; what is spoiled spoils nothing else."""
+    return tuple(made for _, made in named_checkpoints(objects))
+
+
+def named_checkpoints(objects: Objects) -> Iterator[tuple[bytes, Checkpoint]]:
+    """The same, with the name of the object that each of them is."""
+    for _, name in objects.rows.roster.all():
+        with suppress(ObjectDamaged, ObjectMissing):
+            yield name, decode_checkpoint(objects.get(name)[1])

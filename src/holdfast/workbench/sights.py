@@ -5,7 +5,7 @@ Of every origin there are sights of its own. Without them the next look merely r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from holdfast.workbench.core.tree import Totals
@@ -74,3 +74,15 @@ class Sights:
             "SELECT directory FROM sights WHERE origin = ? AND is_racy", (origin,)
         )
         return [row[0] for row in rows]
+
+    def forget_all(self) -> None:
+        """Drop every sight, because it may rest on something that is lost."""
+        self._transaction.execute("DELETE FROM sights")
+
+    def forget_others(self, trees: Collection[bytes]) -> None:
+        """Drop every sight of a directory that is none of these."""
+        seen = self._transaction.execute("SELECT origin, directory, tree FROM sights").fetchall()
+        self._transaction.execute_many(
+            "DELETE FROM sights WHERE origin = ? AND directory = ?",
+            ((origin, directory) for origin, directory, tree in seen if tree not in trees),
+        )

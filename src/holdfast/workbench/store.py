@@ -183,7 +183,7 @@ class Store(Kept):
             if occasion not in _PRECONDITIONS:
                 raise
             path = str(subject.directory)
-            raise CheckpointCreateFailed(path=path, reason=str(failure)) from failure
+            raise CheckpointCreateFailed(path=path, reason=failure.user_message) from failure
 
     def _aim(self, subject: Subject, root: int) -> Aim:
         looked_ns = int(self._clock.now() * 1e9)
@@ -212,5 +212,5 @@ class Store(Kept):
 
 def _put(objects: Objects, made: Checkpoint) -> Checkpoint:
     name = objects.put(ObjectSort.CHECKPOINT, encode_checkpoint(made))
-    objects.rows.add_checkpoint(made.id, name)
+    objects.rows.roster.add(made.id, name)
     return made

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
-from holdfast.workbench.failures import WorkbenchHeld
+from holdfast.failures import Failure
+from holdfast.workbench.failures import ObjectDamaged, ObjectMissing, WorkbenchHeld
 from holdfast.workbench.index import Index
 from holdfast.workbench.objects import Objects
 from holdfast.workbench.reconciling import reconcile
+from holdfast.workbench.reserve import Reserve
 from holdfast.workbench.segments import Segments
 from holdfast.world import (
     Chance,
@@ -27,7 +29,7 @@ from holdfast.world import (
     SystemDisk,
     disk_failure,
 )
-from holdfast.world.failures import DatabaseDamaged, DiskMissing, DiskOccupied
+from holdfast.world.failures import DatabaseDamaged, DiskFull, DiskMissing, DiskOccupied, DiskQuota
 
 _LOOK_AGAIN = 0.01
 
@@ -49,6 +51,7 @@ class Vault:
         self.directory = directory
         self.means = means
         self.segments = segments
+        self.reserve = Reserve(directory / "reserve.bin")
         self._lock = lock
         self._index = _index(directory, means.disk, segments)
 
@@ -63,6 +66,7 @@ class Vault:
             undo.callback(segments.close)
             vault = cls(directory, means, lock, segments)
             undo.pop_all()
+        vault.reserve.renew()
         return vault
 
     def change(self, work: Callable[[Objects], Answer]) -> Answer:
@@ -92,17 +96,35 @@ class Vault:
         return attempt(work)
 
     def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
-        with ExitStack() as undo, self._index.writing() as rows:
-            undo.callback(self.segments.abandon)
-            objects = Objects(self.segments, rows)
-            answer = work(objects)
-            objects.commit()
-            undo.pop_all()
+        spoiled: set[bytes] = set()
+        try:
+            with ExitStack() as undo, self._index.writing() as rows:
+                undo.callback(self.segments.abandon)
+                objects = Objects(self.segments, rows, spoiled)
+                answer = work(objects)
+                objects.commit()
+                undo.pop_all()
+        except (ObjectDamaged, ObjectMissing):
+            self._forget(spoiled)
+            raise
+        except (DiskFull, DiskQuota):
+            self.reserve.release()
+            raise
         return answer
 
     def _read(self, work: Callable[[Objects], Answer]) -> Answer:
-        with self._index.reading() as rows:
-            return work(Objects(self.segments, rows))
+        spoiled: set[bytes] = set()
+        try:
+            with self._index.reading() as rows:
+                return work(Objects(self.segments, rows, spoiled))
+        finally:
+            self._forget(spoiled)
+
+    def _forget(self, spoiled: set[bytes]) -> None:
+        """Take note that objects are spoiled; if that fails, the next one who meets them will."""
+        if spoiled:
+            with suppress(Failure), self._index.writing() as rows:
+                Objects(self.segments, rows, spoiled).forget_spoiled()
 
 
 def _index(directory: Path, disk: Disk, segments: Segments) -> Index:
