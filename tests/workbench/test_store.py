@@ -155,6 +155,19 @@ def test_what_stands_at_a_name_is_kept_by_itself(home: Path, project: Path) -> N
         assert contents(store, kept[1], "d/e/f") == {"d/e/f": b"deep"}
 
 
+def test_what_is_like_another_checkpoint_needs_none_of_its_own(home: Path, project: Path) -> None:
+    (project / "f").write_bytes(b"f")
+    with Store.open(home) as store:
+        first = store.checkpoint(Subject(project))
+
+        assert store.checkpoint(Subject(project, like=first)) == first
+        assert store.graft(first, Subject(project, like=first), Touched()) == first
+        (project / "f").write_bytes(b"g")
+        second = store.checkpoint(Subject(project, like=first))
+
+        assert store.checkpoints() == (second, first)
+
+
 def test_two_checkpoints_are_combined(home: Path, project: Path) -> None:
     for name in ("a", "b"):
         (project / name).write_bytes(b"old")

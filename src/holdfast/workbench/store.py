@@ -42,7 +42,8 @@ class Subject(NamedTuple):
     """What a checkpoint is made of: a directory, and how much of it must be looked at.
 
     Origins have names, because what was seen of one says nothing about another. `dirty` is what may
-    have changed since the last checkpoint of this origin; None is anything.
+    have changed since the last checkpoint of this origin; None is anything. If all is as it is in
+    `like`, that is the answer, and no checkpoint is made.
     """
 
     directory: Path
@@ -50,6 +51,7 @@ class Subject(NamedTuple):
     coverage: Coverage = EVERYTHING
     dirty: Iterable[RelativePath] | None = None
     news: News = quiet
+    like: Checkpoint | None = None
 
 
 class Store(Kept):
@@ -79,6 +81,8 @@ class Store(Kept):
 
         def work(objects: Objects, root: int) -> Checkpoint:
             looked = Scan(objects, self._aim(subject, root)).run(subject.dirty)
+            if subject.like is not None and subject.like.tree == looked.tree:
+                return subject.like
             made = self._made(subject.origin, occasion, message, looked.tree, looked.totals)
             return _put(objects, made)
 
@@ -103,6 +107,8 @@ class Store(Kept):
             graft = self._graft(objects, subject, root)
             tree, totals = graft.run(root, over.tree, ways)
             graft.note()
+            if subject.like is not None and subject.like.tree == tree:
+                return subject.like
             return _put(objects, self._made(subject.origin, occasion, message, tree, totals))
 
         return self._beneath(subject, occasion, work)

@@ -24,7 +24,7 @@ FULL = Draft(
     left_out=(Uncovered(RelativePath.of(b"a\xff/b"), Lack.SPECIAL),),
     revisions=(
         Revision(number=1, checkpoint=Id("cp_2"), at_ms=8, cause="ls"),
-        Revision(number=2, checkpoint=Id("cp_3"), at_ms=9, cause="é", base=Id("cp_1")),
+        Revision(number=2, checkpoint=Id("cp_3"), at_ms=9, cause="é", base=Id("cp_1"), back_to=1),
     ),
 )
 

@@ -23,6 +23,7 @@ def encode_draft(draft: Draft) -> bytes:
             "at_ms": each.at_ms,
             "cause": each.cause,
             "base": each.base,
+            "back_to": each.back_to,
         }
         for each in draft.revisions
     ]
@@ -82,6 +83,7 @@ def _revision(said: Mapping[str, object]) -> Revision:
         at_ms=_number(said["at_ms"]),
         cause=_text(said["cause"]),
         base=_id(said["base"]),
+        back_to=None if said["back_to"] is None else _number(said["back_to"]),
     )
 
 
