@@ -39,13 +39,12 @@ class Ground:
     """
 
     def __init__(self, base: Path, scene: str) -> None:
-        base.mkdir(parents=True)
         self.base, self.name, self.scene = base, scene, SCENES[scene]
-        self.home = Home(base / "home")
+        self.home = Home(self.prepare())
         self.home.root.mkdir()
         self.kept: Kept = self.scene.lay_out(self.home)
         self.before: Views = self.scene.views(self.home)
-        self.home.root.rename(base / "template")
+        self.keep("template")
         self.dry = self.run(NO_HARM)
         said = self.said()
         assert "done" in said, said
@@ -57,21 +56,25 @@ class Ground:
         """The calls that an undisturbed run makes."""
         return self.dry.calls
 
-    def run(self, harm: Harm, *, deed: str = "act", since: str = "template") -> Ran:
+    def run(self, harm: Harm, *, deed: str = "act", since: str | None = "template") -> Ran:
         """Do it once, harmed, in the world as it was laid out or as it was kept."""
-        self._bring("home", since)
+        if since is not None:
+            self.bring(since)
         order = (self.name, deed, self.home, self.base / "output")
         return traced(main_when_told, order, self.base / "trace", harm)
 
+    def prepare(self) -> Path:
+        """Have a place for the world; return where it is to be."""
+        self.base.mkdir(parents=True)
+        return self.base / "home"
+
     def keep(self, name: str) -> None:
         """Remember the world as it is, to begin there again."""
-        self._bring(name, "home")
+        copy_tree(self.home.root, self.base / name)
 
-    def _bring(self, to: str, since: str) -> None:
-        if to != since:
-            shutil.rmtree(self.base / to, ignore_errors=True)
-            copy = ["cp", "-a", "--sparse=always", self.base / since, self.base / to]
-            subprocess.run(copy, check=True)
+    def bring(self, name: str) -> None:
+        """Have the world again as it was when it was remembered."""
+        copy_tree(self.base / name, self.home.root)
 
     def said(self) -> dict[str, object]:
         """What was said in the last run."""
@@ -119,6 +122,12 @@ class Ground:
         made = said.get("done") or {}
         assert isinstance(made, dict)
         return {str(id): self.before[str(view)] for id, view in made.items()}
+
+
+def copy_tree(old: Path, new: Path) -> None:
+    """Make one directory just as another one, with holes where there are zeros."""
+    shutil.rmtree(new, ignore_errors=True)
+    subprocess.run(["cp", "-a", "--sparse=always", old, new], check=True)
 
 
 @contextmanager
@@ -178,7 +187,7 @@ def sweep_twice(ground: Ground, calls: list[Call], *, most: int | None = None) -
             tally.missed.append(str(call))
             continue
         ground.keep("killed")
-        recovery = ground.run(NO_HARM, deed="reopen", since="home").calls
+        recovery = ground.run(NO_HARM, deed="reopen", since=None).calls
         again = [one for one in recovery if one.changes]
         for other in again if most is None else chance.sample(again, min(most, len(again))):
             ground.run(killed_at(other), deed="reopen", since="killed")

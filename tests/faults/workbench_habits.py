@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 
-from holdfast.workbench import acting
+from holdfast.workbench import acting, staging
 from holdfast.workbench.acting import Hand
 from holdfast.workbench.core.publication import Act, Answer, LookInSlot
 
@@ -42,6 +42,12 @@ def _leave_unsynced(is_such: Callable[[int], bool], _: int) -> None:
     os.fsync = fsync
 
 
+def _leave_files_unsynced(number: int) -> None:
+    """Not even a start is made with writing what is staged: that alone saves most of it."""
+    _leave_unsynced(stat.S_ISREG, number)
+    setattr(staging, "start_writing", lambda _: None)  # noqa: B010  # a bug, planted
+
+
 def _put_no_marker(_: int) -> None:
     """A transaction is begun and ended without a word about it."""
     setattr(acting, "replace_file", lambda *_, **__: None)  # noqa: B010  # a bug, planted
@@ -59,7 +65,7 @@ def _check_no_exchange(_: int) -> None:
 
 _HABITS: dict[str, Callable[[int], None]] = {
     "short": _write_short,
-    "unsynced_files": partial(_leave_unsynced, stat.S_ISREG),
+    "unsynced_files": _leave_files_unsynced,
     "unsynced_names": partial(_leave_unsynced, stat.S_ISDIR),
     "unmarked": _put_no_marker,
     "unchecked": _check_no_exchange,
