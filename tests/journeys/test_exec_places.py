@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
 from holdfast.codex.wire.generated import CommandExecutionThreadItem
+from holdfast.confine import end, strength_within
 from holdfast.exec import operating
 from holdfast.rpc import connect_websocket
+from tests.cli.running import COMMAND, environment
 from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.talking import Served, served, talking
+from tests.exec.server.test_launching import workspace_write
 from tests.journeys.stage import linux_only, staged
 from tests.parts.codex_binary import codex_binary
 from tests.parts.model_acts import Say, add_file, run
@@ -96,3 +101,37 @@ async def test_a_token_of_a_place_outlives_the_server_and_not_its_end(draft: Dra
             await talk.introduce()
             status, said = await talk.run("p", "cat", "old", cwd=draft.project.as_uri())
     assert (status, said) == (0, b"published")
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+async def test_nothing_stands_in_a_draft_that_nobody_holds_any_more(
+    draft: Draft, is_stopped: bool
+) -> None:
+    """Server and holder are killed in one moment; the next sign of life cleans up."""
+    if strength_within(()) != "full":
+        pytest.skip("there is no full sandbox on this machine")
+
+    def stand_ins() -> list[Path]:
+        return [path for path in draft.upper.rglob(".*") if path.lstat().st_mode & stat.S_ISVTX]
+
+    how = {"sandbox": workspace_write(draft.project), "cwd": draft.project.as_uri()}
+    async with served(*guarded(draft), leave=True) as server:
+        token = await bound(server, draft)
+        async with talking(server.url, token=token) as talk:
+            await talk.introduce()
+            await talk.start("p", "sleep", "100", **how)
+            assert stand_ins()
+            await server.kill()
+            end(draft.name)
+    assert stand_ins()
+    if is_stopped:
+        words = ["stop", "--all", "--state", str(draft.state), "--yes"]
+        (draft.state.parent / "home").mkdir()
+        done = await anyio.run_process(
+            [*COMMAND, *words], env=environment(draft.state.parent / "home")
+        )
+        assert done.returncode == 0
+    else:
+        async with served(*guarded(draft)):
+            pass
+    assert not stand_ins()

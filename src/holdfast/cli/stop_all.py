@@ -32,9 +32,11 @@ from holdfast.cli.stop_note import leave_note
 from holdfast.cli.terminal import Terminal
 from holdfast.confine.place import end, places
 from holdfast.confine.sandbox import clean
+from holdfast.confine.unheld import clean_all
 from holdfast.exec import end_orphans
 from holdfast.exec.model import Orphan
 from holdfast.exec.orphans import kill_held, name_of, orphans
+from holdfast.exec.server.places import SANDBOXES
 from holdfast.world import signal_exactly, system_process
 
 _GRACE: Final = 10.0  # seconds to end in good order
@@ -135,6 +137,9 @@ def _kill(pid: int, number: signal.Signals) -> bool:
 
 def _tidy(state: Path, found: list[Belonging]) -> None:
     """Remove what stood in for names that sandboxes protect."""
+    servers = {Path(each.kept) for each in found if each.sort in _KEEPING}
+    for server in {state / "exec", *servers}:
+        clean_all(server / SANDBOXES)
     kept = {Path(each.kept).parent for each in found if each.sort is Sort.SANDBOX}
     for directory in {state / "sandbox", *kept}:
         if directory.is_dir():

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.confine.rooted import Rooted
     from holdfast.confine.sandbox import Shut, clean, shut_in
     from holdfast.confine.threshold import PROXY_PORT, Threshold, command_of
+    from holdfast.confine.unheld import clean_all, remember_layers
 
 __all__ = [
     "PROTECTED",
@@ -57,6 +58,7 @@ __all__ = [
     "Threshold",
     "allow_list",
     "clean",
+    "clean_all",
     "command_of",
     "create",
     "end",
@@ -67,6 +69,7 @@ __all__ = [
     "is_within",
     "places",
     "refuse_foreign_owners",
+    "remember_layers",
     "remount",
     "shut_in",
     "strength_within",
@@ -94,6 +97,7 @@ _HOME = {
     "Threshold": "threshold",
     "allow_list": "core.allowlist",
     "clean": "sandbox",
+    "clean_all": "unheld",
     "command_of": "threshold",
     "create": "creating",
     "end": "place",
@@ -104,6 +108,7 @@ _HOME = {
     "is_within": "core.policy",
     "places": "place",
     "refuse_foreign_owners": "ownership",
+    "remember_layers": "unheld",
     "remount": "remounting",
     "shut_in": "sandbox",
     "strength_within": "preflight",

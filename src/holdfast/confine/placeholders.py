@@ -85,6 +85,11 @@ class Placeholders:
         with self._alone():
             self._remove_unneeded()
 
+    @property
+    def are_left(self) -> bool:
+        """Whether anything stands in, for the living or left by the dead."""
+        return bool(self._made())
+
     def clean(self) -> None:
         """Remove what the dead have left behind."""
         if self._home.exists():
@@ -161,20 +166,27 @@ class Placeholders:
             os.close(opened)
 
     def _remove(self, path: str, number: int) -> None:
-        """Remove what we made; what was changed since, or is someone else's, stays."""
-        name, content = beneath(path, self._root), stand_in(path)
-        with suppress(OSError):
-            status = os.stat(name, dir_fd=self._root, follow_symlinks=False)
-            if not status.st_mode & _MARK or number not in (_UNKNOWN, status.st_ino):
-                return
-            if content is None:
-                os.rmdir(name, dir_fd=self._root)
-            elif stat.S_ISREG(status.st_mode) and content.startswith(self._content(name)):
-                os.unlink(name, dir_fd=self._root)
+        remove(beneath(path, self._root), stand_in(path), number=number, root=self._root)
 
-    def _content(self, name: str) -> bytes:
-        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root), "rb") as file:
-            return file.read(64)
+
+def remove(name: str, content: bytes | None, *, number: int = _UNKNOWN, root: int | None) -> bool:
+    """Remove what we made there; what was changed since, or is someone else's, stays."""
+    with suppress(OSError):
+        status = os.stat(name, dir_fd=root, follow_symlinks=False)
+        if not status.st_mode & _MARK or number not in (_UNKNOWN, status.st_ino):
+            return False
+        if content is None:
+            os.rmdir(name, dir_fd=root)
+            return True
+        if stat.S_ISREG(status.st_mode) and content.startswith(_content(name, root)):
+            os.unlink(name, dir_fd=root)
+            return True
+    return False
+
+
+def _content(name: str, root: int | None) -> bytes:
+    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=root), "rb") as file:
+        return file.read(64)
 
 
 def _comes_free(sign: BinaryIO) -> bool:
