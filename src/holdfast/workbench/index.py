@@ -151,4 +151,9 @@ def _add_pruned(transaction: Transaction) -> None:
     transaction.execute("CREATE TABLE pruned (name BLOB PRIMARY KEY) WITHOUT ROWID")
 
 
-SCHEMA: Schema[Upgrade] = Schema("workbench index", 2, (_create, _add_pruned))
+def _forget_sights(transaction: Transaction) -> None:
+    """Those that were written in another form; the next look sees everything anew."""
+    transaction.execute("DELETE FROM sights")
+
+
+SCHEMA: Schema[Upgrade] = Schema("workbench index", 3, (_create, _add_pruned, _forget_sights))

@@ -29,6 +29,7 @@ from holdfast.workbench.core.tree import (
     uncovered,
 )
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
+from holdfast.workbench.glancing import glance
 from holdfast.workbench.model import Lack, News, Progress, quiet
 from holdfast.workbench.objects import Objects
 from holdfast.workbench.sights import Known
@@ -97,9 +98,10 @@ class Scan:
 
     def run(self, dirty: Iterable[RelativePath] | None = None) -> Looked:
         """Look at all of it; with `dirty`, only on the way to those."""
-        if dirty is not None:
+        changed = self._glanced() if dirty is None else [path.raw for path in dirty]
+        if changed is not None:
             racy = self._sights.racy(self._origin)
-            self._ways = frozenset(_ways([*(path.raw for path in dirty), *racy]))
+            self._ways = frozenset(_ways([*changed, *racy]))
         looked = self.beneath(self._root, b"")
         self.note()
         return looked
@@ -123,6 +125,11 @@ class Scan:
         if node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED:
             return False
         return not is_racy(status.st_ctime_ns, looked_ns=self._looked_ns)
+
+    def _glanced(self) -> list[bytes] | None:
+        """The directories in which something may have changed; None if any may."""
+        sights = self._sights.sure(self._origin)
+        return glance(self._root, sights) if sights else None
 
     def _directory(self, descriptor: int, path: bytes) -> Looked:
         assert self._known is not None

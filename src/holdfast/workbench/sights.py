@@ -50,6 +50,12 @@ class Sights:
         )
         return {directory: _known(*row) for directory, *row in rows}
 
+    def sure(self, origin: str) -> list[tuple[bytes, bytes]]:
+        """Every directory of an origin of which all is known for sure, with its sight."""
+        return self._transaction.execute(
+            "SELECT directory, sight FROM sights WHERE origin = ? AND NOT is_racy", (origin,)
+        ).fetchall()
+
     def note(self, origin: str, looked: Iterable[tuple[bytes, Known]]) -> None:
         """Say what directories of an origin are."""
         self._transaction.execute_many(

@@ -18,6 +18,7 @@ from holdfast.workbench.core.stat_cache import (
     encode_sight,
     is_racy,
     line_of,
+    names_of,
 )
 
 NOW = 1_700_000_000_123_456_789
@@ -26,6 +27,7 @@ WHOLE = 1_700_000_000_000_000_000
 
 @dataclass(frozen=True)
 class Seen:
+    st_gid: int = 1
     st_mode: int = 0o100644
     st_ino: int = 2
     st_dev: int = 3
@@ -68,7 +70,10 @@ def test_racy(changed_ns: int, looked_ns: int, expected: bool) -> None:
     )
 )
 def test_a_sight_is_read_back(lines: dict[bytes, bytes]) -> None:
-    assert decode_sight(encode_sight(list(lines), list(lines.values()))) == lines
+    sight = encode_sight(list(lines), list(lines.values()))
+
+    assert decode_sight(sight) == lines
+    assert names_of(sight) == list(lines)
 
 
 def test_no_two_directories_look_the_same() -> None:
