@@ -7,16 +7,22 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast.confine import end
 from holdfast.confine.failures import PlaceLost
 from holdfast.nouns import RelativePath
 from holdfast.workbench.drafts import Drafts
 from holdfast.workbench.model import STAGE_PREFIX, Mode, Touched
+from holdfast.workbench.store import Store, Subject
 from holdfast.workbench.views import View, open_view
 from tests.workbench.drafting_table import drafting, run
+from tests.workbench.scribbling import scribble
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such drafts"),
@@ -203,3 +209,34 @@ def test_a_copy_is_seen_where_it_is_and_must_be_looked_at_whole(drafts: Drafts) 
         os.close(os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=view.root))
     assert (drafts.copy_of(made) / "new").exists()
     assert not (drafts.project / "new").exists()
+
+
+@given(seed=st.integers(0, 2**32), deeds=st.lists(st.booleans(), min_size=1, max_size=60))
+@settings(max_examples=25, deadline=None)
+def test_what_is_told_is_all_that_differs_whatever_agent_and_person_do(
+    seed: int, deeds: list[bool]
+) -> None:
+    """The project, with what a draft is told to have touched set in, is the draft as it is seen."""
+    chance = Random(seed)
+    with TemporaryDirectory() as name, drafting(Path(name)) as drafts:
+        for _ in range(chance.randrange(40)):
+            scribble(str(drafts.project), chance)
+        with (
+            Store.open(Path(name, "store")) as store,
+            open_view(drafts, drafts.make(Mode.OVERLAY)) as view,
+        ):
+            root = f"/proc/self/fd/{view.root}"
+            for is_agent in deeds:
+                scribble(root if is_agent else str(drafts.project), chance)
+                if not is_agent:
+                    view.refresh()
+            published = store.checkpoint(Subject(drafts.project))
+            told = view.touched()
+            assert told is not None
+            grafted = store.graft(published, Subject(Path(root), "grafted"), told)
+            whole = store.checkpoint(Subject(Path(root), "whole"))
+
+            assert store.changes(grafted, whole) == ()
+            assert store.uncovered(grafted) == store.uncovered(whole)
+        for each in drafts.all():
+            drafts.remove(each)

@@ -18,8 +18,8 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import TRIES_MAX, read_xattrs, refuse_shortage
 from holdfast.workbench.core.coverage import EVERYTHING, lack_of
 from holdfast.workbench.core.git_files import pointed_to
-from holdfast.workbench.core.overlay import is_passed_over
 from holdfast.workbench.core.stat_cache import line_of
+from holdfast.workbench.core.touching import is_stage
 from holdfast.workbench.failures import ReflinkUnavailable, WorktreeUncovered
 from holdfast.workbench.filling import fill, share, sync_all
 from holdfast.workbench.model import Lack, News, Progress, Uncovered
@@ -85,7 +85,7 @@ class _Copying:
             names = [os.fsencode(entry.name) for entry in entries]
         for name in names:
             way = path + b"/" + name if path else name
-            if is_passed_over(way):
+            if is_stage(way):
                 continue
             try:
                 lack = self._copy(source, target, name, way)

@@ -15,7 +15,8 @@ from holdfast.confine import is_stand_in
 from holdfast.nouns import PATH_BYTES_MAX
 from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.core.coverage import DEPTH_MAX
-from holdfast.workbench.core.overlay import Listed, is_passed_over
+from holdfast.workbench.core.overlay import Listed
+from holdfast.workbench.core.touching import is_stage
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
@@ -32,7 +33,7 @@ def _below(directory: int, path: bytes) -> Iterator[Listed]:
         names = [os.fsencode(entry.name) for entry in entries]
     for name in names:
         way = path + b"/" + name if path else name
-        if is_passed_over(way):
+        if is_stage(way):
             continue
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)

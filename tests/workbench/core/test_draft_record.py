@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -69,3 +70,10 @@ def test_one_that_lacks_something_is_refused(lack: str) -> None:
     del said[lack]
     with pytest.raises(ValueError):
         decode_draft(json.dumps(said).encode())
+
+
+def test_nothing_that_is_known_is_forgotten() -> None:
+    said = json.loads(encode_draft(FULL))
+
+    assert {field.name for field in fields(Draft)} == said.keys() - {"version", "check"}
+    assert {field.name for field in fields(Revision)} == said["revisions"][0].keys()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.coverage import DEPTH_MAX
-from holdfast.workbench.core.overlay import Listed, is_passed_over, touched
+from holdfast.workbench.core.overlay import Listed, touched
 from holdfast.workbench.model import STAGE_PREFIX, Touched
 
 FILE, DIRECTORY, LINK = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755, stat.S_IFLNK | 0o777
@@ -58,13 +58,6 @@ def paths(*raw: bytes) -> frozenset[RelativePath]:
 def test_what_a_layer_holds_is_where_to_look(listed: list[Listed], expected: Touched) -> None:
     assert touched(listed) == expected
     assert touched(reversed(listed)) == expected
-
-
-def test_only_what_is_ours_is_passed_over() -> None:
-    assert is_passed_over(STAGE)
-    assert is_passed_over(STAGE + b"/3")
-    assert not is_passed_over(b"d/" + STAGE)
-    assert not is_passed_over(b".holdfast")
 
 
 NAMES = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=4).map(b"/".join)

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench.core.coverage import DEPTH_MAX
-from holdfast.workbench.model import STAGE_PREFIX, Touched
-
-_STAGE = STAGE_PREFIX.encode()
+from holdfast.workbench.core.touching import is_stage
+from holdfast.workbench.model import Touched
 
 
 class Listed(NamedTuple):
@@ -29,17 +28,12 @@ class Listed(NamedTuple):
     stamp: tuple[int, int, int] = (0, 0, 0)  # changes whenever it is written to
 
 
-def is_passed_over(path: bytes) -> bool:
-    """Whether it is something of ours, which belongs to no draft."""
-    return path.startswith(_STAGE)
-
-
 def touched(listed: Iterable[Listed]) -> Touched:
     """Where a draft may differ, of all that its layer holds, in any order."""
     paths: set[RelativePath] = set()
     whole: set[RelativePath] = set()
     for each in listed:
-        if is_passed_over(each.path) or each.is_stand_in:
+        if is_stage(each.path) or each.is_stand_in:
             continue
         path, is_whole = _looked_at(each)
         (whole if is_whole else paths).add(path)
