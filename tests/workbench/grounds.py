@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -12,7 +15,8 @@ from zlib import crc32
 from holdfast.workbench.acting import Hand, Site
 from holdfast.workbench.core.operations import lay_out
 from holdfast.workbench.core.publication import Act, Marker, Outcome, Run, State, publish
-from holdfast.workbench.model import STAGE_PREFIX, Change, quiet
+from holdfast.workbench.model import STAGE_PREFIX, Change, News, quiet
+from holdfast.workbench.removing import remove_whole
 from holdfast.workbench.store import Store, Subject
 from holdfast.workbench.transaction import carry_out, recover
 from holdfast.world import SystemDisk
@@ -99,6 +103,22 @@ def _of_age(thing: Thing, status: os.stat_result) -> Thing:
     return thing if status.st_mtime_ns == thing.mtime_ns else thing._replace(sort="of another age")
 
 
+@contextmanager
+def quick_directory(fallback: Path) -> Iterator[Path]:
+    """A directory in memory, where a sync costs nothing, if there is one that keeps attributes."""
+    memory = Path("/dev/shm")
+    try:
+        made = Path(tempfile.mkdtemp(prefix="holdfast-ground-", dir=memory))
+        os.setxattr(made, "user.tried", b"")
+    except OSError:
+        yield fallback
+        return
+    try:
+        yield made
+    finally:
+        remove_whole(made)
+
+
 class Ground:
     """A project, its store and its marker below a directory that is empty."""
 
@@ -111,9 +131,16 @@ class Ground:
             path.mkdir()
         self.root = os.open(self.project, os.O_RDONLY | os.O_DIRECTORY)
         self.relieved = 0
+        self.disk: SystemDisk = SystemDisk()
 
     def close(self) -> None:
         os.close(self.root)
+
+    def move_to(self, project: Path) -> None:
+        """Have the project elsewhere from now on."""
+        os.close(self.root)
+        self.project = project
+        self.root = os.open(self.project, os.O_RDONLY | os.O_DIRECTORY)
 
     @property
     def site(self) -> Site:
@@ -122,7 +149,7 @@ class Ground:
             str(self.project),
             STAGE,
             self.state / "marker.json",
-            SystemDisk(),
+            self.disk,
             self._relieve,
         )
 
@@ -142,9 +169,9 @@ class Ground:
             then = store.checkpoint(Subject(draft, origin=f"then {draft.name}"))
             return store.changes(now, then)
 
-    def carry_out(self, changes: tuple[Change, ...]) -> Outcome:
+    def carry_out(self, changes: tuple[Change, ...], news: News = quiet) -> Outcome:
         with self.open_store() as store:
-            return carry_out(self.site, store, changes, key=KEY, tell=self.told.append)
+            return carry_out(self.site, store, changes, key=KEY, tell=self.told.append, news=news)
 
     def recover(self) -> Outcome | None:
         with self.open_store() as store:
@@ -175,11 +202,27 @@ class Ground:
         return not [name for name in left if name == STAGE or "marker" in name]
 
 
+_counted = count()
+
+
+@contextmanager
+def fresh_ground(base: Path) -> Iterator[Ground]:
+    """A ground of its own below a directory; it is gone afterwards."""
+    made = base / f"{next(_counted)}"
+    made.mkdir()
+    ground = Ground(made)
+    try:
+        yield ground
+    finally:
+        ground.close()
+        remove_whole(made)
+
+
 def drive(run: Run, hand: Hand, meanwhile: Callable[[int, Act], None]) -> Outcome:
     """Carry a run out, and do something before each act."""
     act = next(run)
-    for count in range(1_000_000):
-        meanwhile(count, act)
+    for moment in range(1_000_000):
+        meanwhile(moment, act)
         try:
             act = run.send(hand.carry_out(act))
         except StopIteration as end:
@@ -187,3 +230,21 @@ def drive(run: Run, hand: Hand, meanwhile: Callable[[int, Act], None]) -> Outcom
             assert isinstance(outcome, Outcome)
             return outcome
     raise AssertionError("it never ends")
+
+
+def fork(work: Callable[[], object]) -> int:
+    """Do something in a process of its own, which ends with it; answer which process."""
+    child = os.fork()
+    if child == 0:
+        status = 99
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return child
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Do something in a process of its own; answer how that ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(fork(work), 0)[1])

@@ -72,7 +72,7 @@ def recover(site: Site, store: Store, *, tell: Teller, news: News = quiet) -> Ou
         outcome = _reconciled(site, store, marker, tell, news)
     except _FULL:
         site.relieve()
-        outcome = _reconciled(site, store, _read(site), tell, news)
+        outcome = _reconciled(site, store, read_marker(site), tell, news)
     return None if outcome.way is Way.NOTHING else outcome
 
 
@@ -121,7 +121,8 @@ def _reconciled(
         return follow(publication.recover(marker), hand)
 
 
-def _read(site: Site) -> Marker | None:
+def read_marker(site: Site) -> Marker | None:
+    """What somebody began here; None if nothing. Raises MarkerDamaged, or a failure of the disk."""
     try:
         file = site.disk.open(site.marker)
     except DiskMissing:
@@ -134,7 +135,7 @@ def _read(site: Site) -> Marker | None:
 
 def _read_or_set_aside(site: Site, store: Store, stage: StageDirectory) -> Marker | None:
     try:
-        return _read(site)
+        return read_marker(site)
     except MarkerDamaged:
         try:
             for slot in stage.slots():
