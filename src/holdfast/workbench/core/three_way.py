@@ -210,10 +210,10 @@ def _placed(
         is_below = path in result and parent and not _is_directory(result.get(parent))
         is_above = path in homes and not _is_directory(result.get(path))
         is_removed = path in holding and not _is_directory(ours.get(path))
-        if is_below or is_above:
-            out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)
-        elif is_removed or is_chosen(path, lost):
+        if is_removed or is_chosen(path, lost):
             out[path] = Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
+        elif is_below or is_above:
+            out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)
     return {**decisions, **out}
 
 

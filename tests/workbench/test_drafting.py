@@ -1,0 +1,184 @@
+"""A draft can be entered, gone back with as often as one likes, and discarded; nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.workbench import (
+    NewFile,
+    apply,
+    discard,
+    entering,
+    list_drafts,
+    open_draft,
+    review,
+    revise,
+    undo,
+)
+from holdfast.workbench.failures import DraftMerged, DraftMissing, PublishedChanged, RevisionMissing
+from holdfast.workbench.model import Mode
+from holdfast.workbench.publishing import PublishOrder, publish
+from tests.workbench.benches import LINES, Bench, at
+
+
+def changed(bench: Bench, draft: str | None = None) -> list[str]:
+    """The paths that a draft changes."""
+    return [str(each.path) for each in review(bench.workbench, draft).files]
+
+
+@pytest.mark.promise("W2")
+def test_every_command_leaves_a_revision_and_one_that_does_nothing_none(bench: Bench) -> None:
+    draft = bench.draft()
+    bench.run("echo 1 > x")
+    bench.run("cat a")
+    bench.run("echo 2 > x")
+
+    (found,) = list_drafts(bench.workbench)
+    assert found.id == draft
+    assert [(each.number, each.cause) for each in found.revisions] == [
+        (1, "echo 1 > x"),
+        (2, "echo 2 > x"),
+    ]
+    assert revise(bench.workbench, draft, "nothing") is None
+
+
+@pytest.mark.promise("W2")
+def test_one_goes_back_step_by_step_and_forward_again(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo 1 > x")
+    bench.run("echo 2 > x; rm -r d")
+    bench.run("mkdir e; echo 3 > e/x; echo 3 > a")
+
+    assert undo(bench.workbench).back_to == 2
+    assert bench.run("cat x; head -1 a; ls") == "2\n1\na\nx\n"
+    assert undo(bench.workbench).back_to == 1
+    assert bench.run("cat x d/b") == "1\nb\n"
+    assert undo(bench.workbench).back_to == 0
+    assert changed(bench) == []
+    with pytest.raises(RevisionMissing):
+        undo(bench.workbench)
+    undo(bench.workbench, to=3)
+    assert bench.run("cat e/x a x") == "3\n3\n2\n"
+    assert changed(bench) == ["a", "d", "d/b", "e", "e/x", "x"]
+
+
+@pytest.mark.promise("W2")
+def test_undoing_is_a_step_like_any_other(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo 1 > x")
+    bench.run("echo 2 > x")
+    undo(bench.workbench, to=1)
+    bench.run("echo 3 > x")
+
+    assert undo(bench.workbench).back_to == 3
+    assert bench.run("cat x") == "1\n"
+    undo(bench.workbench, to=4)
+    assert bench.run("cat x") == "3\n"
+
+
+def test_what_nobody_left_a_revision_of_can_be_gone_back_to(bench: Bench) -> None:
+    draft = bench.draft()
+    with entering(bench.workbench, draft) as inside:
+        root = inside.view.root
+        with open(f"/proc/self/fd/{root}/x", "wb") as file:
+            file.write(b"1")
+    apply(bench.workbench, draft, [NewFile(at("y"), b"y")])
+
+    assert undo(bench.workbench).back_to == 1
+    assert changed(bench) == ["x"]
+
+
+@pytest.mark.promise("W5")
+def test_going_back_leaves_what_the_person_changed_meanwhile(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > x; echo ours > a")
+    bench.run("echo more > y; rm a")
+    (bench.project / "d" / "b").write_bytes(b"theirs\n")
+    (bench.project / "c").write_bytes(b"theirs\n")
+
+    undo(bench.workbench)
+
+    assert bench.run("cat a d/b c x") == "ours\ntheirs\ntheirs\nours\n"
+    assert changed(bench) == ["a", "x"]
+    undo(bench.workbench)
+    assert changed(bench) == []
+    assert bench.run("cat a d/b c") == f"{LINES.decode()}theirs\ntheirs\n"
+
+
+@pytest.mark.promise("W5")
+def test_what_comes_back_does_not_go_over_what_the_person_changed_since(bench: Bench) -> None:
+    bench.draft()
+    bench.run("printf '\\0ours' > a")
+    undo(bench.workbench)
+    (bench.project / "a").write_bytes(b"\0theirs")
+    bench.run("cat a")
+    undo(bench.workbench, to=1)
+
+    with pytest.raises(PublishedChanged):
+        publish(bench.workbench, PublishOrder(sealed=review(bench.workbench).seal))
+
+    assert (bench.project / "a").read_bytes() == b"\0theirs"
+
+
+def test_revisions_that_there_are_not(layered: Bench) -> None:
+    layered.draft()
+    with pytest.raises(RevisionMissing):
+        undo(layered.workbench)
+    layered.run("echo 1 > x")
+    for number in (-1, 2):
+        with pytest.raises(RevisionMissing) as missing:
+            undo(layered.workbench, to=number)
+        assert missing.value.number == number
+    assert layered.run("cat x") == "1\n"
+
+
+@pytest.mark.promise("W1")
+def test_only_discarding_removes_a_draft(bench: Bench) -> None:
+    before = bench.sight()
+    first, second = bench.draft(), bench.draft()
+    bench.run("echo 1 > x", first)
+    bench.run("echo 2 > x", second)
+    assert bench.run("cat x", first) == "1\n"
+
+    assert discard(bench.workbench, first).id == first
+
+    assert [each.id for each in list_drafts(bench.workbench)] == [second]
+    assert bench.run("cat x") == "2\n"
+    discard(bench.workbench)
+    assert list_drafts(bench.workbench) == ()
+    with pytest.raises(DraftMissing):
+        discard(bench.workbench)
+    assert bench.sight() == before
+
+
+def test_a_draft_that_cannot_be_read_can_be_discarded(layered: Bench) -> None:
+    draft = layered.draft()
+    record = layered.workbench.directory / "drafts" / draft / "draft.json"
+    record.write_bytes(b"{}")
+
+    assert discard(layered.workbench, draft).id == draft
+
+    assert not record.parent.exists()
+
+
+def test_several_drafts_of_one_project_are_published_one_after_the_other(bench: Bench) -> None:
+    first, second = bench.draft(), bench.draft()
+    bench.run("sed -i s/1/one/ a", first)
+    bench.run("sed -i s/9/nine/ a; echo new > c", second)
+
+    for draft in (first, second):
+        seal = review(bench.workbench, draft).seal
+        if draft == second:
+            with pytest.raises(DraftMerged):
+                publish(bench.workbench, PublishOrder(draft=draft, sealed=seal))
+            seal = review(bench.workbench, draft).seal
+        publish(bench.workbench, PublishOrder(draft=draft, sealed=seal))
+
+    text = LINES.replace(b"1", b"one").replace(b"9", b"nine")
+    assert (bench.project / "a").read_bytes() == text
+    assert changed(bench, first) == changed(bench, second) == []
+    assert bench.run("cat c", first) == "new\n"
+
+
+def test_the_mode_is_the_best_that_is_possible(layered: Bench) -> None:
+    assert open_draft(layered.workbench).mode is Mode.OVERLAY
