@@ -125,7 +125,8 @@ class Drafts:
         except DiskMissing:
             return
         self._disk.sync_directory(self.directory)
-        remove_whole(gone)
+        with suppress(Failure):  # what is left goes when the drafts are opened next
+            remove_whole(gone)
 
     def home(self, draft: Draft) -> Path:
         """The directory of a draft."""

@@ -347,3 +347,18 @@ class ReflinkUnavailable(
 
     project: str
     reason: str
+
+
+class RevisionUnwritten(
+    Failure,
+    code="REVISION_UNWRITTEN",
+    kind=Kind.NOT_DURABLE,
+    title="Done, but not written down",
+    user_message="The draft {draft} was changed as asked, all of it, but no revision of it could "
+    "be written down ({reason}). The next command on it does that; repeat nothing.",
+    actions=(Action.FREE_DISK_SPACE, Action.REVIEW_DRAFT),
+):
+    """A draft was changed, and what went wrong after that cannot take it back."""
+
+    draft: str
+    reason: str
