@@ -48,8 +48,8 @@ if TYPE_CHECKING:
         list_drafts,
         open_draft,
         revise,
-        undo,
     )
+    from holdfast.workbench.going_back import undo
     from holdfast.workbench.holding import Held
     from holdfast.workbench.model import Checkpoint, Draft, Mode, Occasion, Progress, Revision
     from holdfast.workbench.overview import DraftStatus, Status, status
@@ -202,7 +202,7 @@ _HOME = {
     "status": "overview",
     "storage_use": "checkpointing",
     "tidy": "checkpointing",
-    "undo": "drafting",
+    "undo": "going_back",
 }
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
+from holdfast.workbench.afterwards import naming_unwritten
 from holdfast.workbench.core.batch import (
     Again,
     Chmod,
@@ -26,7 +27,6 @@ from holdfast.workbench.core.publication import Way
 from holdfast.workbench.core.record import name_of
 from holdfast.workbench.core.selection import known_entry
 from holdfast.workbench.core.three_way import above_of
-from holdfast.workbench.drafting import FOUND, next_number, revised
 from holdfast.workbench.failures import BatchStale
 from holdfast.workbench.first_batch import first_batch
 from holdfast.workbench.holding import Held
@@ -35,6 +35,7 @@ from holdfast.workbench.model import Change, Checkpoint, Draft, Entry, Revision,
 from holdfast.workbench.records import Attempt
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.reports import told
+from holdfast.workbench.revising import FOUND, next_number, revised
 from holdfast.workbench.settling import Deed, Facts, Intent, facts_of, number_in, transact
 from holdfast.workbench.standing import Standing, stand
 from holdfast.workbench.views import View
@@ -134,7 +135,8 @@ def _tried(held: Held, draft: Draft, steps: Sequence[FileStep], key: str) -> App
                 held.records.note("apply_failed", facts)
             raise
     after = applied.revision.checkpoint
-    held.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
+    with suppress(Failure):  # it is done, and that it was begun is written down
+        held.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
     return applied
 
 
@@ -151,7 +153,8 @@ def _made(
     outcome, facts = transact(held, held.draft_site(draft, view), changes, intent)
     if outcome.way is not Way.FINISHED:
         raise BatchStale(paths=tuple(map(str, outcome.conflicts)))
-    return _revised(held, view, facts)
+    with naming_unwritten(draft):
+        return _revised(held, view, facts, standing.theirs)
 
 
 def _applied(held: Held, facts: Facts) -> Applied:
@@ -165,9 +168,8 @@ def _applied(held: Held, facts: Facts) -> Applied:
         return _revised(held, view, facts)
 
 
-def _revised(held: Held, view: View, facts: Facts) -> Applied:
-    draft = held.drafts.find(str(facts["draft"]))
-    standing = stand(held, view, draft)
+def _revised(held: Held, view: View, facts: Facts, theirs: Checkpoint | None = None) -> Applied:
+    standing = stand(held, view, held.drafts.find(str(facts["draft"])), theirs)
     draft = revised(held, standing, f"batch {facts['key']}", is_due=True)
     return Applied(draft=draft, revision=draft.revisions[-1])
 

@@ -47,10 +47,12 @@ def status(workbench: Workbench) -> Status:
     """How the project and every draft of it stand now."""
     with workbench.held() as (held, recovered):
         every = [each for each in held.store.checkpoints() if each.origin == PUBLISHED]
+        found = held.drafts.all()
+        theirs = held.look() if found else None
         return Status(
             id=workbench.id,
             project=workbench.project,
-            drafts=tuple(_status(held, draft) for draft in held.drafts.all()),
+            drafts=tuple(_status(held, draft, theirs) for draft in found),
             damaged=held.drafts.damaged(),
             checkpoints=len(every),
             last=every[0] if every else None,
@@ -58,9 +60,9 @@ def status(workbench: Workbench) -> Status:
         )
 
 
-def _status(held: Held, draft: Draft) -> DraftStatus:
+def _status(held: Held, draft: Draft, theirs: Checkpoint | None) -> DraftStatus:
     with opened(held, draft) as view:
-        standing = stand(held, view, draft)
+        standing = stand(held, view, draft, theirs)
         decided = standing.decided()
         merged, clashes = merges_of(held.store, standing, decided)
         stuck = {path for path, found in decided.items() if found.verdict is Verdict.CONFLICT}

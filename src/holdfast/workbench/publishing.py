@@ -7,6 +7,7 @@ and nothing without a checkpoint of the project as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from holdfast.failures import Failure
@@ -21,7 +22,6 @@ from holdfast.workbench.core.three_way import (
     forced,
     require_agreement,
 )
-from holdfast.workbench.drafting import revised
 from holdfast.workbench.failures import DraftMerged, DraftMovedOn, HunkMissing, PublishedChanged
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import text_of, woven
@@ -29,6 +29,7 @@ from holdfast.workbench.merging import merge_into_draft, merges_of
 from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.reporting import report_done, report_failed
+from holdfast.workbench.revising import revised
 from holdfast.workbench.settling import (
     Deed,
     Facts,
@@ -125,9 +126,10 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     before = kept_before(held, standing.theirs, Occasion.PUBLISH, f"before {standing.draft.id}")
     facts = _transacted(held, standing, changes, before, order)
     published = _published(facts)
-    revised(held, _afterwards(held, standing), "published")
-    if not published.remaining and standing.ours.uncovered == before.uncovered:
-        view.clear()  # the project has it all; if somebody is inside, it does no harm there
+    with suppress(Failure):  # it is published: what is missing here, the next command makes up for
+        revised(held, _afterwards(held, standing), "published")
+        if not published.remaining and standing.ours.uncovered == before.uncovered:
+            view.clear()  # the project has it all; if somebody is inside, it does no harm there
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
     return published
 
@@ -147,7 +149,8 @@ def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     require_agreement({path: found for path, found in decided.items() if path not in merged})
     if merged:
         merge_into_draft(held, view, standing, merged)
-        revised(held, stand(held, view, held.drafts.find(standing.draft.id)), "merged")
+        found = held.drafts.find(standing.draft.id)
+        revised(held, stand(held, view, found, standing.theirs), "merged")
         raise DraftMerged(draft=standing.draft.id, paths=tuple(map(str, sorted(merged))))
     return decided
 

@@ -24,7 +24,7 @@ from holdfast.workbench.transaction import carry_out
 Facts = Mapping[str, object]
 """What is written down of a deed, in values that JSON has."""
 
-PATHS_MAX: Final = 10_000  # more of them nobody reads; all are counted
+PATHS_MAX: Final = 1_000  # more of them nobody reads; all are counted
 
 
 class Deed(StrEnum):

@@ -25,18 +25,12 @@ from holdfast.workbench.views import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """A draft, the project that it began from, the project now, and where the three differ.
-
-    `uncovered` is what of the project cannot be kept, and must stay as it is.
-    """
+class Own:
+    """A draft, what it is counted from, and what it changes of that."""
 
     draft: Draft
     base: Checkpoint
-    theirs: Checkpoint
     ours: Checkpoint
-    trees: Trees
-    uncovered: frozenset[RelativePath]
     changes: tuple[Change, ...]
 
     @property
@@ -44,18 +38,33 @@ class Standing:
         """What a review of this draft approves of."""
         return seal_of(self.changes)
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing(Own):
+    """The same with the project as it is now, and where all three differ.
+
+    `uncovered` is what of the project cannot be kept, and must stay as it is.
+    """
+
+    theirs: Checkpoint
+    trees: Trees
+    uncovered: frozenset[RelativePath]
+
     def decided(self, *, with_git: bool = False) -> Decisions:
         """What a publication would do to each path."""
         return decide_all(*self.trees, uncovered=self.uncovered, publishes_repository=with_git)
 
 
-def stand(held: Held, view: View, draft: Draft) -> Standing:
-    """Bring a draft up to date with its project, and tell how they stand to each other."""
-    theirs = held.look()
+def stand(held: Held, view: View, draft: Draft, theirs: Checkpoint | None = None) -> Standing:
+    """Bring a draft up to date with its project, and tell how they stand to each other.
+
+    `theirs` is the project, if somebody has just looked at it.
+    """
+    theirs = theirs or held.look()
     draft, base = _based(held, view, draft, theirs)
     if held.store.changes(base, theirs):
         view.refresh()
-    ours = look_at_draft(held, view, draft, theirs)
+    ours = _look(held, view, draft, theirs)
     ours = _follow(held, view, draft, (base, theirs, ours))
     draft, base = _rebased(held, draft, (base, theirs, ours))
     changes = held.store.changes(base, ours)
@@ -63,27 +72,24 @@ def stand(held: Held, view: View, draft: Draft) -> Standing:
     return Standing(
         draft=draft,
         base=base,
-        theirs=theirs,
         ours=ours,
+        changes=changes,
+        theirs=theirs,
         trees=differing(held.store.changes(base, theirs), changes, hidden),
         uncovered=uncovered_in(held, theirs),
-        changes=changes,
     )
 
 
-def look_at_draft(held: Held, view: View, draft: Draft, theirs: Checkpoint) -> Checkpoint:
-    """Keep the draft as it is now, at the cost of what was written."""
-    origin = f"draft-{draft.id}"
-    subject = Subject(
-        Path(f"/proc/self/fd/{view.root}"),
-        origin,
-        news=held.bench.news,
-        like=latest(held.store, origin),
-    )
-    touched = view.touched()
-    if touched is None:
-        return held.store.checkpoint(subject, Occasion.AUTO)
-    return held.store.graft(theirs, subject, touched, Occasion.AUTO)
+def own_of(held: Held, view: View, draft: Draft) -> Own:
+    """What a draft that was brought up to date before changes now; the project is not looked at.
+
+    In a layer it costs what was written.
+    """
+    if draft.base is None:
+        return stand(held, view, draft)
+    base = held.store.find(draft.base)
+    ours = _look(held, view, draft, base)
+    return Own(draft=draft, base=base, ours=ours, changes=held.store.changes(base, ours))
 
 
 def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
@@ -91,6 +97,21 @@ def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
     if not checkpoint.uncovered:
         return frozenset()
     return frozenset(each.path for each in held.store.uncovered(checkpoint))
+
+
+def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
+    """Keep the draft as it is now: what was written in a layer, set into what is below it."""
+    origin = f"draft-{draft.id}"
+    touched = view.touched()
+    subject = Subject(
+        held.drafts.copy_of(draft) if touched is None else Path(f"/proc/self/fd/{view.root}"),
+        origin,
+        news=held.bench.news,
+        like=latest(held.store, origin),
+    )
+    if touched is None:
+        return held.store.checkpoint(subject, Occasion.AUTO)
+    return held.store.graft(over, subject, touched, Occasion.AUTO)
 
 
 _Three = tuple[Checkpoint, Checkpoint, Checkpoint]
@@ -101,7 +122,7 @@ def _based(held: Held, view: View, draft: Draft, theirs: Checkpoint) -> tuple[Dr
     if draft.base is not None:
         return draft, held.store.find(draft.base)
     is_layer = view.touched() is not None
-    base = theirs if is_layer else look_at_draft(held, view, draft, theirs)
+    base = theirs if is_layer else _look(held, view, draft, theirs)
     draft = replace(draft, base=base.id)
     held.drafts.save(draft)
     return draft, base
@@ -126,7 +147,7 @@ def _follow(held: Held, view: View, draft: Draft, three: _Three) -> Checkpoint:
     )
     if outcome.way is not Way.FINISHED:  # somebody writes there at this moment: it can wait
         return ours
-    return look_at_draft(held, view, draft, theirs)
+    return _look(held, view, draft, theirs)
 
 
 def _rebased(held: Held, draft: Draft, three: _Three) -> tuple[Draft, Checkpoint]:
