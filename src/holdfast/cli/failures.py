@@ -137,3 +137,35 @@ class StopUnconfirmed(
     """All was to be ended, and no person agreed."""
 
     count: int
+
+
+class PublishUnconfirmed(
+    Failure,
+    code="CLI_PUBLISH_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nothing was published",
+    user_message="{project} would change at {count} path(s), and nobody said that it may. Say yes "
+    "when asked, or add --yes. The draft is kept.",
+    phase="publish",
+    actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """A draft was to be published, and no person agreed."""
+
+    count: int
+    project: str
+
+
+class DiscardUnconfirmed(
+    Failure,
+    code="CLI_DISCARD_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nothing was discarded",
+    user_message="{draft} has changes at {count} path(s), and nobody said that they may go. Say "
+    "yes when asked, or add --yes.",
+    phase="discard",
+    actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """A draft with changes was to be discarded, and no person agreed."""
+
+    count: int
+    draft: str
