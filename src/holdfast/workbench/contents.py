@@ -14,7 +14,7 @@ from collections.abc import Generator
 from holdfast.workbench.core.coverage import covers_xattr
 from holdfast.workbench.core.cutting import PIECE_BYTES, WHOLE_BYTES_MAX, cut_content
 from holdfast.workbench.core.record import ObjectSort, name_of
-from holdfast.workbench.core.stat_cache import line_of
+from holdfast.workbench.core.stat_cache import is_same
 from holdfast.workbench.core.tree import Node, NodeSort, uncovered
 from holdfast.workbench.model import Lack
 from holdfast.workbench.objects import Objects
@@ -70,6 +70,8 @@ def read_xattrs(descriptor: int) -> Xattrs:
     """The extended attributes that a checkpoint covers, sorted."""
     try:
         names = os.listxattr(descriptor)
+        if not names:
+            return ()
         wanted = sorted(raw for name in names if covers_xattr(raw := os.fsencode(name)))
         return tuple((name, os.getxattr(descriptor, name)) for name in wanted)
     except OSError as error:
@@ -98,7 +100,7 @@ def _file(objects: Objects, directory: int, name: bytes, status: os.stat_result)
         else:
             content = objects.put_pieces(_pieces(descriptor, status.st_size))
         xattrs = read_xattrs(descriptor)
-        if line_of(os.fstat(descriptor)) != line_of(status):
+        if not is_same(os.fstat(descriptor), status):
             raise _Moved
     finally:
         os.close(descriptor)

@@ -43,7 +43,8 @@ class Rows:
         self._is_empty = None
         self._transaction.execute_many(
             "INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?)",
-            ((name, *location) for name, location in objects.items()),
+            # In order, so that page after page is filled instead of many at once.
+            sorted((name, *location) for name, location in objects.items()),
         )
 
     def seen(self) -> dict[int, int]:

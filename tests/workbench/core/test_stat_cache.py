@@ -17,6 +17,7 @@ from holdfast.workbench.core.stat_cache import (
     decode_sight,
     encode_sight,
     is_racy,
+    is_same,
     line_of,
     names_of,
 )
@@ -38,7 +39,11 @@ class Seen:
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Seen)])
 def test_any_difference_shows(field: str) -> None:
-    assert line_of(replace(Seen(), **{field: 99})) != line_of(Seen())
+    other = replace(Seen(), **{field: 99})
+
+    assert line_of(other) != line_of(Seen())
+    assert not is_same(other, Seen())
+    assert is_same(other, replace(other))
 
 
 def test_a_line_of_a_real_file_is_never_blank() -> None:

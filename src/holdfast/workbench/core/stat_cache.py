@@ -58,6 +58,19 @@ def line_of(status: _Status) -> bytes:
     )
 
 
+def is_same(one: _Status, other: _Status) -> bool:
+    """Whether two descriptions would make the same line; cheaper than to make them."""
+    return (
+        one.st_ctime_ns == other.st_ctime_ns
+        and one.st_mtime_ns == other.st_mtime_ns
+        and one.st_size == other.st_size
+        and one.st_ino == other.st_ino
+        and one.st_mode == other.st_mode
+        and one.st_gid == other.st_gid
+        and one.st_dev == other.st_dev
+    )
+
+
 @cache
 def _device(number: int) -> tuple[int, int]:
     return os.major(number), os.minor(number)
