@@ -12,6 +12,14 @@ from random import Random
 NAMES = ("a", "b", "c", os.fsdecode(b"\xff"))
 
 
+def furnish(root: Path) -> None:
+    """Put something at many of the paths that deeds are done to."""
+    for top in NAMES[:3]:
+        (root / top / "c").mkdir(parents=True)
+        for below in ("a", "b", "c/a", "c/b"):
+            (root / top / below).write_text(f"{top}/{below}")
+
+
 def scribble(root: str, chance: Random) -> None:
     """Do one thing below a directory; what is not possible there is not done."""
     deed = chance.choice(_DEEDS)

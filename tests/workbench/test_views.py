@@ -22,7 +22,7 @@ from holdfast.workbench.model import STAGE_PREFIX, Mode, Touched
 from holdfast.workbench.store import Store, Subject
 from holdfast.workbench.views import View, open_view
 from tests.workbench.drafting_table import drafting, run
-from tests.workbench.scribbling import scribble
+from tests.workbench.scribbling import furnish, scribble
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such drafts"),
@@ -219,8 +219,7 @@ def test_what_is_told_is_all_that_differs_whatever_agent_and_person_do(
     """The project, with what a draft is told to have touched set in, is the draft as it is seen."""
     chance = Random(seed)
     with TemporaryDirectory() as name, drafting(Path(name)) as drafts:
-        for _ in range(chance.randrange(40)):
-            scribble(str(drafts.project), chance)
+        furnish(drafts.project)
         with (
             Store.open(Path(name, "store")) as store,
             open_view(drafts, drafts.make(Mode.OVERLAY)) as view,
