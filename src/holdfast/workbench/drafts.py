@@ -6,12 +6,13 @@ kill leaves under another name is removed when the drafts are opened next.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.confine import PlaceSpec, create, end
+from holdfast.confine import PlaceSpec, end
 from holdfast.confine.failures import ForeignOwners, PlaceUnavailable
 from holdfast.failures import Failure
 from holdfast.nouns import Id, IdInvalid, check_id
@@ -24,14 +25,24 @@ from holdfast.workbench.failures import (
     WorktreeUncovered,
 )
 from holdfast.workbench.model import Draft, Mode, News, quiet
+from holdfast.workbench.placing import held_place
 from holdfast.workbench.premises import refuse_unfit_project
 from holdfast.workbench.removing import remove_whole
 from holdfast.workbench.worktrees import git_data_elsewhere
-from holdfast.world import Clock, Disk, IdMaker, disk_failure, make_private, replace_file
+from holdfast.world import (
+    Clock,
+    Disk,
+    IdMaker,
+    disk_failure,
+    make_private,
+    remove_leftovers,
+    replace_file,
+)
 from holdfast.world.failures import DiskMissing
 
 _NEW, _GONE = ".new-", ".gone-"
 _RECORD, _PLACE, _COPY = "draft.json", "place", "copy"
+_UPPER = Path(_PLACE, "upper")
 _OTHERWISE = (PlaceUnavailable, ForeignOwners, ReflinkUnavailable)  # then another mode may do
 
 
@@ -53,7 +64,7 @@ class Drafts:
         hidden: tuple[str, ...] = (),
     ) -> None:
         self.directory = directory
-        self.project = project
+        self.project = Path(os.path.realpath(project))
         self._disk = disk
         self._clock = clock
         self._ids = ids
@@ -110,6 +121,7 @@ class Drafts:
     def save(self, draft: Draft) -> None:
         """Write down what is known of a draft; durable when it returns."""
         record = self.home(draft) / _RECORD
+        remove_leftovers(self._disk, record)
         replace_file(self._disk, record, (encode_draft(draft),))
 
     def remove(self, draft: Draft) -> None:
@@ -136,6 +148,10 @@ class Drafts:
         """Where a draft that is a copy has it."""
         return self.home(draft) / _COPY
 
+    def written(self, draft: Draft) -> Path:
+        """Where all that was written in a draft lies, whether anybody holds it or not."""
+        return self.home(draft) / _UPPER if draft.mode is Mode.OVERLAY else self.copy_of(draft)
+
     def spec(self, draft: Draft) -> PlaceSpec:
         """The place of a draft that is a layer."""
         return PlaceSpec(
@@ -158,7 +174,7 @@ class Drafts:
             undo.callback(self.remove, draft)
             self._disk.sync_directory(self.directory)
             if draft.mode is Mode.OVERLAY:
-                create(self.spec(draft)).close()
+                held_place(self.spec(draft)).close()
             undo.pop_all()
         return draft
 

@@ -17,7 +17,7 @@ from holdfast.failures import Failure
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Draft
 from holdfast.workbench.settling import Deed, facts_of
-from holdfast.world import replace_file
+from holdfast.world import disk_failure, remove_leftovers, replace_file
 
 _RECORD: Final = "first-batch.json"
 
@@ -32,6 +32,7 @@ def first_batch(held: Held, key: str) -> Generator[Draft]:
     """Make a draft for a batch; if the batch fails, it is removed again."""
     known = tuple(draft.id for draft in held.drafts.all())
     begun = msgspec.json.encode(_Begun(key, known))
+    remove_leftovers(held.bench.means.disk, _path(held))
     replace_file(held.bench.means.disk, _path(held), (begun,))
     try:
         yield held.drafts.make(news=held.bench.news)
@@ -47,6 +48,8 @@ def forget_first_batch(held: Held) -> None:
         begun = msgspec.json.decode(_path(held).read_bytes(), type=_Begun)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise disk_failure(error, path=str(_path(held))) from error
     except msgspec.DecodeError:  # it was cut short, so no draft was made yet
         begun = None
     if begun is not None and facts_of(held, Deed.BATCH, begun.key) is None:

@@ -85,11 +85,20 @@ class Held:
         """Where it is written down that a transaction on a draft is not over."""
         return self.drafts.home(draft) / MARKER
 
+    def is_interrupted(self, draft: Draft) -> bool:
+        """Whether somebody began a transaction on a draft and did not live to end it."""
+        stage = self.drafts.written(draft) / self._stage
+        return self.marker_of(draft).exists() or os.path.lexists(stage)
+
+    @property
+    def _stage(self) -> str:
+        return f"{STAGE_PREFIX}{self.bench.id}"
+
     def _site(self, root: int, name: str, marker: Path) -> Site:
         return Site(
             root=root,
             name=name,
-            stage=f"{STAGE_PREFIX}{self.bench.id}",
+            stage=self._stage,
             marker=marker,
             disk=self.bench.means.disk,
             relieve=self.store.vault.reserve.release,

@@ -41,7 +41,7 @@ def recover_all(held: Held) -> tuple[Recovered, ...]:
     with held.project_site() as site:
         found += _reconciled(held, site, _PROJECT)
     for draft in held.drafts.all():
-        if not held.marker_of(draft).exists():
+        if not held.is_interrupted(draft):
             continue
         # If it cannot be done now, whoever uses this draft is told.
         with suppress(Failure), open_view(held.drafts, draft) as view:

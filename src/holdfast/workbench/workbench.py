@@ -22,7 +22,7 @@ from holdfast.workbench.model import News, quiet
 from holdfast.workbench.records import Records
 from holdfast.workbench.recovering import Recovered, recover_all
 from holdfast.workbench.store import Means, Store
-from holdfast.world import IdMaker, replace_file
+from holdfast.world import IdMaker, remove_leftovers, replace_file
 
 PATIENCE: Final = 10.0
 _ID_DIGITS: Final = 16
@@ -108,4 +108,5 @@ class Workbench:
             raw = msgspec.json.encode(
                 said | {"project": str(self.project).encode("utf-8", "backslashreplace").decode()}
             )
+            remove_leftovers(self._bench.means.disk, path)
             replace_file(self._bench.means.disk, path, (raw + b"\n",))
