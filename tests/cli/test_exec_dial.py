@@ -10,7 +10,7 @@ from holdfast.app.settings import parse
 from holdfast.cli.commands import Request
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.failures import LocalServerUnavailable, UsageWrong
-from holdfast.rpc.failures import SocketRefused
+from holdfast.rpc.failures import SocketRefused, TokenRefused
 from tests.cli.planes import plane_home, started_for
 
 pytestmark = pytest.mark.anyio
@@ -51,6 +51,16 @@ async def test_a_local_server_is_started_once_and_found_again() -> None:
             await (await server.dial_or_start()).aclose()
 
         assert len(started_for(home, word="exec-server")) == 1
+
+
+async def test_the_local_server_lets_nobody_in_who_cannot_read_its_token() -> None:
+    with plane_home() as home:
+        url = f"unix://{home}/x.sock"
+        await (await Server(url, state=home / "exec").dial_or_start()).aclose()
+        with pytest.raises(TokenRefused):
+            await Server(url).dial()
+
+        assert (home / "exec/token").stat().st_mode & 0o777 == 0o600
 
 
 async def test_a_local_server_that_does_not_start_says_why() -> None:

@@ -42,6 +42,28 @@ from holdfast.cli.parser import parse
                 words=("make", "--net"),
             ),
         ),
+        (
+            ["draft", "diff", "a", "--stat", "b"],
+            Request("draft diff", given=(("--stat", "True"),), words=("a", "b")),
+        ),
+        (["draft", "diff"], Request("draft diff")),
+        (
+            ["-C", "/p", "publish", "--only", "a", "b", "--force", "c", "--only", "d"],
+            Request(
+                "publish",
+                given=(
+                    ("--only", "a"),
+                    ("--only", "b"),
+                    ("--only", "d"),
+                    ("--force", "c"),
+                    ("--project", "/p"),
+                ),
+            ),
+        ),
+        (
+            ["restore", "cp_1", "--only", "a"],
+            Request("restore", argument="cp_1", given=(("--only", "a"),)),
+        ),
     ],
 )
 def test_meaning(words: list[str], expected: Request) -> None:
@@ -143,3 +165,10 @@ WORDS = ["doctor", "codex", "ask", "--json", "--cwd", "-v", "--color", "x", "", 
 @given(st.lists(st.sampled_from(WORDS)))
 def test_any_words_are_understood_or_refused(words: list[str]) -> None:
     assert isinstance(parse(words), (Request, Misuse))
+
+
+def test_a_group_names_its_commands() -> None:
+    request = parse(["draft"])
+
+    assert isinstance(request, Request)
+    assert "\n  draft discard  forget a draft\n" in (request.page or "")

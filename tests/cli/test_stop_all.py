@@ -119,18 +119,46 @@ def test_a_keeper_without_a_server_and_who_is_deaf_end_too(home: Path) -> None:
     assert belongings(home / "state") == []
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+def test_who_waited_does_not_start_it_again(
+    home: Path, process: subprocess.Popen[bytes], is_told: bool
+) -> None:
+    """A client that sleeps through the end, with or without word of it in its socket."""
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        if not is_told:
+            server = next(each for each in belongings(home / "state") if each.sort == "exec-server")
+            os.kill(server.pid, signal.SIGKILL)
+            eventually(lambda: len(belongings(home / "state")) == 1)
+        done = ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home)
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    status, said = process.wait(timeout=60), process.communicate()[1].decode()
+
+    assert done.returncode == 0
+    assert (status, "CLI_LOCAL_SERVER_STOPPED" in said) == (
+        (143, False) if is_told else (130, True)
+    )
+    assert "It runs on" not in said
+    assert belongings(home / "state") == []
+    assert ran("exec", "--", "sh", "-c", "exit 7", home=home).returncode == 7
+    assert ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home).returncode == 0
+
+
 # Run where no other process is seen, or everything of ours on this machine would end.
 EVERYWHERE = """
 cd "$1"; shift
+wait_long() { "$@" exec -- sh -c 'echo ready; exec sleep 100'; echo $?; }
 for home in one two; do
     mkdir $home
-    HOLDFAST_HOME=$PWD/$home "$@" exec -- sh -c 'echo ready; exec sleep 100' >$home/said &
+    HOLDFAST_HOME=$PWD/$home wait_long "$@" >$home/said &
     until grep -q ready $home/said; do sleep 0.05; done
 done
 HOLDFAST_HOME=$PWD/three "$@" stop --all --json
 HOLDFAST_HOME=$PWD/three "$@" stop --all --yes --json
 wait
 HOLDFAST_HOME=$PWD/three "$@" stop --all
+tail -qn 1 one/said two/said
 """
 
 
@@ -147,7 +175,9 @@ def test_all_means_all_of_this_user_wherever_it_is_kept(home: Path) -> None:
         check=False,
     )
 
-    shown, ended = (json.loads(line) for line in done.stdout.splitlines())
+    *told, one, two = done.stdout.splitlines()
+    shown, ended = map(json.loads, told)
+    assert (one, two) == (b"143", b"143")
     assert [(each["kind"], each["kept"], each["processes"]) for each in shown["found"]] == [
         ("exec-server", f"{home}/one/state/exec", 0),
         ("exec-server", f"{home}/two/state/exec", 0),

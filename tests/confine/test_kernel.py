@@ -104,3 +104,11 @@ def test_a_sibling_is_waited_for_by_our_parent() -> None:
 
     pid = int(in_child(bear))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+def test_a_bare_fork_is_a_child_of_ours() -> None:
+    ours = os.getpid()
+    pid = kernel.fork_bare()
+    if pid == 0:
+        os._exit(7 if os.getppid() == ours else 8)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

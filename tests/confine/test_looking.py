@@ -57,5 +57,7 @@ def test_the_ground_is_what_this_machine_has() -> None:
     assert "/usr" in found.paths
     assert all(os.path.exists(path) for path in found.paths)
     assert "/etc/shadow" not in found.paths
+    assert all(os.path.realpath(path).startswith("/usr/") for path in found.links)
+    assert all(os.readlink(path) == target for path, target in found.links.items())
     assert beneath("/a/b", None) == "/a/b"
     assert beneath("/", 3) == "."

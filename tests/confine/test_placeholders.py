@@ -32,7 +32,7 @@ def _names(workspace: Path) -> set[str]:
 
 
 def test_they_stand_while_they_are_needed(workspace: Path, placeholders: Placeholders) -> None:
-    alive, kept = placeholders.hold([str(workspace)], NAMES)
+    alive, kept = placeholders.hold({str(workspace): NAMES})
     assert kept == [
         Guard(f"{workspace}/.codex", Guarding.ABSENT),
         Guard(f"{workspace}/.git", Guarding.PINNED),
@@ -46,8 +46,8 @@ def test_they_stand_while_they_are_needed(workspace: Path, placeholders: Placeho
 
 
 def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) -> None:
-    first, _ = placeholders.hold([str(workspace)], NAMES)
-    second, kept = placeholders.hold([str(workspace)], NAMES)
+    first, _ = placeholders.hold({str(workspace): NAMES})
+    second, kept = placeholders.hold({str(workspace): NAMES})
     assert Guard(f"{workspace}/.codex", Guarding.READ_ONLY) in kept
     placeholders.release(first)
     placeholders.clean()
@@ -61,8 +61,8 @@ def test_what_stands_inside_of_another_is_removed_first(
 ) -> None:
     """A second sandbox finds what stands in for a directory, and guards names in it."""
     (workspace / ".git").rmdir()
-    first, _ = placeholders.hold([str(workspace)], NAMES)
-    second, kept = placeholders.hold([str(workspace)], NAMES)
+    first, _ = placeholders.hold({str(workspace): NAMES})
+    second, kept = placeholders.hold({str(workspace): NAMES})
     assert Guard(f"{workspace}/.git/config", Guarding.ABSENT) in kept
     placeholders.release(first)
     placeholders.release(second)
@@ -70,7 +70,7 @@ def test_what_stands_inside_of_another_is_removed_first(
 
 
 def test_a_process_that_still_runs_needs_them(workspace: Path, placeholders: Placeholders) -> None:
-    alive, _ = placeholders.hold([str(workspace)], NAMES)
+    alive, _ = placeholders.hold({str(workspace): NAMES})
     of_the_process = os.dup(alive)
     placeholders.release(alive)
     assert ".codex" in _names(workspace)
@@ -80,7 +80,7 @@ def test_a_process_that_still_runs_needs_them(workspace: Path, placeholders: Pla
 
 
 def test_what_somebody_uses_stays(workspace: Path, placeholders: Placeholders) -> None:
-    alive, _ = placeholders.hold([str(workspace)], NAMES)
+    alive, _ = placeholders.hold({str(workspace): NAMES})
     (workspace / ".codex" / "mine").touch()
     (workspace / ".git" / "config").write_text("mine")
     placeholders.release(alive)
@@ -88,7 +88,7 @@ def test_what_somebody_uses_stays(workspace: Path, placeholders: Placeholders) -
 
 
 def test_what_took_their_place_stays(workspace: Path, placeholders: Placeholders) -> None:
-    alive, _ = placeholders.hold([str(workspace)], NAMES)
+    alive, _ = placeholders.hold({str(workspace): NAMES})
     (workspace / ".codex").rmdir()
     (workspace / ".codex").mkdir()
     placeholders.release(alive)
@@ -102,7 +102,7 @@ def test_a_kill_at_any_moment_leaves_nothing_after_the_next_cleaning(
     pid = os.fork()
     if pid == 0:
         _die_after(steps)
-        placeholders.hold([str(workspace)], NAMES)
+        placeholders.hold({str(workspace): NAMES})
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
     placeholders.clean()
@@ -124,7 +124,7 @@ def _die_after(steps: int) -> None:
 
 def test_a_directory_that_cannot_be_written_needs_none(tmp_path: Path) -> None:
     placeholders = Placeholders(tmp_path / "state", root=None)
-    alive, kept = placeholders.hold(["/sys/kernel"], (".codex",))
+    alive, kept = placeholders.hold({"/sys/kernel": (".codex",)})
     placeholders.release(alive)
     assert kept == []
 
@@ -134,16 +134,16 @@ def test_what_appears_meanwhile_or_is_a_link_is_refused(
 ) -> None:
     (workspace / ".codex").symlink_to("/nowhere")
     with pytest.raises(SandboxRequestUnfit):
-        placeholders.hold([str(workspace)], NAMES)
+        placeholders.hold({str(workspace): NAMES})
     with pytest.raises(SandboxFailed):
-        placeholders.hold([f"{workspace}/absent"], (".codex",))
+        placeholders.hold({f"{workspace}/absent": (".codex",)})
 
 
 def test_seen_from_another_root(workspace: Path, tmp_path: Path) -> None:
     root = os.open(workspace, os.O_PATH | os.O_DIRECTORY)
     try:
         placeholders = Placeholders(tmp_path / "state", root=root)
-        alive, kept = placeholders.hold(["/.git"], ("inner",))
+        alive, kept = placeholders.hold({"/.git": ("inner",)})
         assert kept == [Guard("/.git/inner", Guarding.ABSENT)]
         assert _names(workspace) == {".git", ".git/inner"}
         placeholders.release(alive)

@@ -40,6 +40,9 @@ def test_every_operation(rooted: tuple[Rooted, bytes], tmp_path: Path) -> None:
 
     assert files.names(at) == [b"link", b"made"]
     assert files.names(at + b"made") == [b"below", b"file"]
+    assert files.directories(at) == [b"made"]
+    assert files.directories(at, but=(b"made",)) == []
+    assert files.directories(at + b"made") == []  # what is below is empty
     assert files.read_link(at + b"link") == b"made/file"
     assert files.look(at + b"link").st_mode & 0o777 == 0o600
     assert os.path.samestat(files.look(at + b"made"), (tmp_path / "made").stat())

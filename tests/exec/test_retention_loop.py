@@ -148,7 +148,7 @@ async def test_a_process_waits_while_somebody_has_still_to_be_told(tmp_path: Pat
 async def test_a_process_is_slowed_down_and_not_stopped_by_one_who_is_far_behind(
     tmp_path: Path,
 ) -> None:
-    size, ahead, step, wait = 24 * 2**20, 2 * 2**20, 2**20, 0.005
+    size, ahead, step, wait = 12 * 2**20, 2 * 2**20, 2**20, 0.05
     async with keeping_in(tmp_path) as keeping:
         kept = await keeping.start(shell("k", f"head -c {size} /dev/zero; exit 3"))
         retention = retained(tmp_path, kept)
@@ -176,6 +176,18 @@ async def test_one_who_is_not_far_behind_slows_nobody_down(
             await news(retention)
             retention.keep_from(retention.next_seq)
         assert len(output(retention)) == size
+
+
+async def test_one_who_is_gone_slows_nobody_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention_loop, "_AHEAD_WAIT", 3600.0)
+    size = 24 * 2**20
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", f"head -c {size} /dev/zero"))
+        retention = retained(tmp_path, kept)
+        retention.keep_from(1, is_followed=False)
+        assert len(output(await closed(retention))) == size
 
 
 async def test_a_stream_that_says_nothing_gets_no_file(tmp_path: Path) -> None:

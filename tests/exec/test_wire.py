@@ -14,6 +14,11 @@ from holdfast.exec import wire
         (wire.InitializeParams("me"), b'{"clientName":"me"}'),
         (wire.InitializeParams("me", "s"), b'{"clientName":"me","resumeSessionId":"s"}'),
         (wire.StartResult("p", "none"), b'{"processId":"p","sandboxType":"none"}'),
+        (
+            wire.StartResult("p", "linuxSeccomp", "reduced", ("less",)),
+            b'{"processId":"p","sandboxType":"linuxSeccomp","sandboxStrength":"reduced",'
+            b'"sandboxLacks":["less"]}',
+        ),
         (wire.WriteParams("p", "aGk=", "w"), b'{"processId":"p","chunk":"aGk=","writeId":"w"}'),
         (
             wire.ReadResult((), 1, False, None, False),

@@ -25,6 +25,18 @@ class Final(
     """It is over."""
 
 
+class Several(
+    Failure,
+    code="SPECIMEN_SEVERAL",
+    kind=Kind.BROKEN,
+    title="Gone",
+    user_message="Gone: {names}.",
+):
+    """Some are gone."""
+
+    names: tuple[str, ...]
+
+
 each_code = pytest.mark.parametrize("known", all_failures(), ids=lambda known: known.code)
 
 
@@ -54,6 +66,19 @@ def test_a_failure_has_every_field_of_the_contract() -> None:
 def test_a_failure_without_facts_is_its_sentence() -> None:
     assert str(Final()) == "SPECIMEN_FINAL: It is over"
     assert Final().user_message == "It is over; begin again."
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ((), "Gone: ."),
+        (("a",), "Gone: a."),
+        (("a", "b"), "Gone: a, b."),
+        (tuple("abcdefghijkl"), "Gone: a, b, c, d, e, f, g, h, i, j and 2 more."),
+    ],
+)
+def test_several_facts_are_read_as_a_list(names: tuple[str, ...], said: str) -> None:
+    assert Several(names=names).user_message == said
 
 
 def test_a_failure_is_raised_and_caught_as_any_exception() -> None:

@@ -8,7 +8,9 @@ from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["tests.faults.keeper", "tests.faults.stand_in"])
+FORKS.set_forkserver_preload(
+    ["tests.faults.keeper", "tests.faults.stand_in", "tests.faults.workbench_worker"]
+)
 
 # Starting any child looks whether any other has ended, and only the first to look is told how.
 _REAPING = threading.Lock()

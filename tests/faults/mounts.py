@@ -40,9 +40,18 @@ def mounted(where: Path, *words: str) -> Iterator[Path]:
 
 def make_ext4(image: Path, *, size_bytes: int) -> None:
     """Make an empty file system in a file."""
+    _make(image, size_bytes, "mkfs.ext4", "-q", "-F")
+
+
+def make_xfs(image: Path, *, size_bytes: int) -> None:
+    """Make an empty file system of the other sort in a file; it takes 300 MiB at least."""
+    _make(image, size_bytes, "mkfs.xfs", "-q", "-f")
+
+
+def _make(image: Path, size_bytes: int, *words: str) -> None:
     with image.open("wb") as file:
         file.truncate(size_bytes)
-    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True, capture_output=True)
+    subprocess.run([*words, str(image)], check=True, capture_output=True)
 
 
 def copied(image: Path, name: str) -> Path:

@@ -149,3 +149,34 @@ def test_git_works_beside_what_stands_in(tmp_path: Path) -> None:
     assert done.said.splitlines() == ["first", "file", "refused"], done.complained
     left = {path.name for path in (here.workspace / ".git").iterdir()}
     assert left & {"commondir", "config.worktree", "modules", "worktrees"} == set()
+
+
+NESTED_HARM = """
+mkdir lib/other && touch lib/own/works && cd lib/own && git add works && git -c user.name=u \\
+    -c user.email=u@u commit -q -m works && git log --format=%s; cd ../..
+for name in .git/hooks/pre-commit .git/config .git/commondir .git/config.worktree .envrc; do
+    echo harmed > lib/own/$name || rm -rf lib/own/$name || mv lib/own/$name x
+done
+rm lib/sub/.git || mv lib/sub/.git moved || echo harmed > lib/sub/.git
+mv -T lib/own moved; mv -T lib moved; mv -T lib/own/.git moved; rm -rf lib/own/.git lib/own lib
+mkdir -p lib/own/.git && echo harmed > lib/own/.git/config
+true
+"""
+
+
+def test_repositories_further_down_are_kept_too(tmp_path: Path) -> None:
+    here = stage(tmp_path)
+    own = here.workspace / "lib/own"
+    subprocess.run(["git", "init", "-q", own], check=True)
+    (own / ".git/hooks").mkdir(exist_ok=True)
+    (own / ".git/hooks/pre-commit").write_text("#!/bin/sh\n")
+    (own / ".envrc").write_text("mine")
+    (here.workspace / "lib/sub").mkdir()
+    (here.workspace / "lib/sub/.git").write_text("gitdir: ../../.git/modules/sub\n")
+    kept = [own / ".git/config", own / ".git/hooks/pre-commit", own / ".envrc"]
+    before = [path.read_text() for path in (*kept, here.workspace / "lib/sub/.git")]
+    done = here.shell(NESTED_HARM)
+
+    assert (done.status, done.said) == (0, "works\n"), done.complained
+    assert [path.read_text() for path in (*kept, here.workspace / "lib/sub/.git")] == before
+    assert not (own / ".git/commondir").exists()

@@ -84,5 +84,5 @@ async def test_read_only_reads_and_writes_nothing(base: Path) -> None:
 
     assert status == 0
     assert said.startswith("as it was")
-    assert said.endswith("refused\n")
+    assert "refused\n" in said  # before or after the complaint: those are two streams
     assert list((base / "work").iterdir()) == []

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+import anyio
 import pytest
 
 from holdfast.codex.wire.generated import CommandExecutionThreadItem
-from holdfast.confine import PlaceSpec, create, end
-from holdfast.confine.failures import PlaceUnavailable
+from holdfast.confine import end, strength_within
 from holdfast.exec import operating
 from holdfast.rpc import connect_websocket
-from tests.confine.workshop import fingerprint
+from tests.cli.running import COMMAND, environment
+from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.talking import Served, served, talking
+from tests.exec.server.test_launching import workspace_write
 from tests.journeys.stage import linux_only, staged
 from tests.parts.codex_binary import codex_binary
 from tests.parts.model_acts import Say, add_file, run
@@ -24,55 +26,21 @@ from tests.parts.model_acts import Say, add_file, run
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A project, a draft of it whose place is held, and the state of the server."""
-
-    base: Path
-
-    @property
-    def project(self) -> Path:
-        return self.base / "project"
-
-    @property
-    def upper(self) -> Path:
-        return self.base / "draft" / "upper"
-
-    @property
-    def state(self) -> Path:
-        return self.base / "state"
-
-
 @pytest.fixture
 def draft() -> Iterator[Draft]:
     """Not below /tmp: what Codex shuts in may write there, wherever it runs."""
-    with tempfile.TemporaryDirectory(dir="/var/lib", prefix="holdfast-test-") as made:
-        drafted = Draft(Path(made).resolve())
-        drafted.project.mkdir()
-        drafted.state.mkdir(mode=0o700)
-        (drafted.project / "old").write_text("published")
-        before = fingerprint(drafted.project)
-        spec = PlaceSpec(
-            directory=str(drafted.base / "draft"),
-            project=str(drafted.project),
-            hidden=(str(drafted.state),),
-        )
-        try:
-            create(spec).close()
-        except PlaceUnavailable as unavailable:
-            pytest.skip(f"no place can be made here: {unavailable}")
-        try:
-            yield drafted
-            assert fingerprint(drafted.project) == before
-        finally:
-            end(spec.directory)
+    with (
+        tempfile.TemporaryDirectory(dir="/var/lib", prefix="holdfast-test-") as made,
+        drafted(Path(made)) as draft,
+    ):
+        yield draft
 
 
 async def bound(server: Served, draft: Draft) -> str:
     """A token for the place, which only an operator can make."""
     token = (draft.state / "token").read_text().strip()
     async with operating(lambda: connect_websocket(server.url, token=token)) as operator:
-        return await operator.bind_place(str(draft.base / "draft"))
+        return await operator.bind_place(draft.name)
 
 
 def guarded(draft: Draft) -> tuple[Path, str, str]:
@@ -133,3 +101,37 @@ async def test_a_token_of_a_place_outlives_the_server_and_not_its_end(draft: Dra
             await talk.introduce()
             status, said = await talk.run("p", "cat", "old", cwd=draft.project.as_uri())
     assert (status, said) == (0, b"published")
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+async def test_nothing_stands_in_a_draft_that_nobody_holds_any_more(
+    draft: Draft, is_stopped: bool
+) -> None:
+    """Server and holder are killed in one moment; the next sign of life cleans up."""
+    if strength_within(()) != "full":
+        pytest.skip("there is no full sandbox on this machine")
+
+    def stand_ins() -> list[Path]:
+        return [path for path in draft.upper.rglob(".*") if path.lstat().st_mode & stat.S_ISVTX]
+
+    how = {"sandbox": workspace_write(draft.project), "cwd": draft.project.as_uri()}
+    async with served(*guarded(draft), leave=True) as server:
+        token = await bound(server, draft)
+        async with talking(server.url, token=token) as talk:
+            await talk.introduce()
+            await talk.start("p", "sleep", "100", **how)
+            assert stand_ins()
+            await server.kill()
+            end(draft.name)
+    assert stand_ins()
+    if is_stopped:
+        words = ["stop", "--all", "--state", str(draft.state), "--yes"]
+        (draft.state.parent / "home").mkdir()
+        done = await anyio.run_process(
+            [*COMMAND, *words], env=environment(draft.state.parent / "home")
+        )
+        assert done.returncode == 0
+    else:
+        async with served(*guarded(draft)):
+            pass
+    assert not stand_ins()

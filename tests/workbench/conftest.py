@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.index import Index
+from holdfast.workbench.model import Mode
 from holdfast.workbench.segments import Segments
 from holdfast.world import SystemDisk
 from holdfast.world.testing import SeededChance
+from tests.workbench.benches import Bench, bench_at
 
 
 @pytest.fixture
@@ -36,3 +38,17 @@ def project(tmp_path: Path) -> Path:
     made = tmp_path / "project"
     made.mkdir()
     return made
+
+
+@pytest.fixture(params=[Mode.OVERLAY, Mode.COPY])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """A workbench whose drafts are layers, and one whose drafts are copies."""
+    with bench_at(tmp_path / "bench", request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def layered(tmp_path: Path) -> Iterator[Bench]:
+    """A workbench whose drafts are layers, for what does not depend on it."""
+    with bench_at(tmp_path / "bench", Mode.OVERLAY) as made:
+        yield made

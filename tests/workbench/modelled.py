@@ -12,7 +12,9 @@ from holdfast.workbench.core.publication import (
     Answer,
     Do,
     DropStage,
-    Look,
+    LookAtPath,
+    LookInSlot,
+    MakeStage,
     Mark,
     Marker,
     Outcome,
@@ -24,9 +26,10 @@ from holdfast.workbench.core.publication import (
     Tell,
     recover,
 )
-from holdfast.workbench.core.undoing import Deed, Sight
+from holdfast.workbench.core.undoing import Deed
 from holdfast.workbench.model import Change, Entry, Sort
 
+KEY = "key"
 Tree = Mapping[RelativePath, Entry]
 
 
@@ -112,19 +115,30 @@ class ModelDisk:
 
     def _carry_out(self, act: Act, torn: bool) -> Answer:
         match act:
+            case LookAtPath(operation):
+                return self.look(operation.path)
+            case LookInSlot(operation):
+                return _entry(self.slots.get(operation.slot))
+            case Do(deed, operation):
+                return self._do(deed, operation, torn)
+            case _:
+                self._prepare_or_settle(act, torn)
+                return None
+
+    def _prepare_or_settle(self, act: Act, torn: bool) -> None:
+        match act:
+            case MakeStage():
+                assert self.marker is None, "dropped under a marker"
+                self.slots.clear()
             case Stage(operation):
                 assert operation.after is not None
                 assert self.marker is None, "staged under a marker"
                 entry = replace(operation.after, content=b"torn") if torn else operation.after
                 self.slots[operation.slot] = Inode(entry, is_durable=False)
-            case Look(operation):
-                return Sight(self.look(operation.path), _entry(self.slots.get(operation.slot)))
-            case Do(deed, operation):
-                return self._do(deed, operation, torn)
             case Sync():
                 self._sync()
             case Mark(state):
-                self.marker = Marker("key", state, self.operations) if state else None
+                self.marker = Marker(KEY, state, self.operations) if state else None
             case Rescue(operation):
                 self.store.add(self.slots[operation.slot].entry)
             case Tell(outcome):
@@ -133,7 +147,12 @@ class ModelDisk:
                 assert self.marker is None or self.marker.state is not State.PREPARED
                 for slot in list(self.slots)[: len(self.slots) // 2 if torn else None]:
                     del self.slots[slot]
-        return None
+            case _:
+                raise AssertionError(f"{act} has an answer")
+
+    def _without(self, slot: int, torn: bool) -> dict[int, Inode]:
+        """Torn, what a second name was given to still has the first one, too."""
+        return {each: inode for each, inode in self.slots.items() if torn or each != slot}
 
     def _sync(self) -> None:
         self.synced = []
@@ -155,11 +174,15 @@ class ModelDisk:
     def _do(self, deed: Deed, operation: Operation, torn: bool) -> bool:
         path, slot = operation.path, operation.slot
         there, staged = self.names.get(path), self.slots.get(slot)
+        if deed is Deed.TAKE and there and there is staged:
+            del self.names[path]
+            return True
         match deed:
             case Deed.EXCHANGE if there and staged and not there.entry.is_directory:
                 self.names[path], self.slots[slot] = staged, there
             case Deed.PUT if staged and self.has_room(path):
-                self.names[path] = self.slots.pop(slot)
+                self.names[path] = staged
+                self.slots = self._without(slot, torn)
             case Deed.TAKE if there and not staged and not there.entry.is_directory:
                 self.slots[slot] = self.names.pop(path)
             case Deed.REMOVE_DIRECTORY if there and there.entry.is_directory:

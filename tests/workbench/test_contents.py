@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.contents import TRIES_MAX, read_node, read_xattrs
+from holdfast.workbench.contents import TRIES_MAX, content_id_of, read_node, read_xattrs
+from holdfast.workbench.core.cutting import PIECE_BYTES, WHOLE_BYTES_MAX
 from holdfast.workbench.core.record import ObjectSort, name_of
 from holdfast.workbench.core.tree import Node, NodeSort, uncovered
 from holdfast.workbench.index import Index
 from holdfast.workbench.model import Lack
-from holdfast.workbench.objects import PIECE_BYTES, WHOLE_BYTES_MAX, Objects
+from holdfast.workbench.objects import Objects, content
 from holdfast.workbench.segments import Segments
 from tests.workbench.unprivileged import held_back
 
@@ -21,7 +22,7 @@ from tests.workbench.unprivileged import held_back
 class Disturbed(Objects):
     """Objects of a store while somebody writes to what is being read."""
 
-    disturb: Callable[[], None]
+    disturb: Callable[[], object]
 
     def put(self, sort: ObjectSort, data: bytes) -> bytes:
         self.disturb()
@@ -89,7 +90,7 @@ def test_a_large_file_costs_what_has_changed_of_it(
 
     assert first is not None
     assert second is not None
-    assert b"".join(objects.content(second.object)) == data
+    assert b"".join(content(second.object, objects.get)) == data
     assert objects.sort_of(first.object) is ObjectSort.PIECES
     assert segments.size(1) - size < PIECE_BYTES + 2000
 
@@ -193,3 +194,17 @@ def test_what_may_not_be_read_is_listed(objects: Disturbed, directory: int, proj
         node, _ = read_node(objects, directory, b"secret", status)
 
     assert node == uncovered(b"secret", Lack.UNREADABLE)
+
+
+@pytest.mark.parametrize("size", [0, 5, WHOLE_BYTES_MAX, WHOLE_BYTES_MAX + 1])
+def test_a_content_has_the_same_name_whether_it_is_kept_or_only_hashed(
+    objects: Disturbed, directory: int, project: Path, size: int
+) -> None:
+    path = project / "f"
+    path.write_bytes(bytes(size))
+    node, _ = read_node(objects, directory, b"f", path.lstat())
+    with path.open("rb") as file:
+        file.read(3)  # wherever it is read from
+
+        assert node is not None
+        assert content_id_of(file.fileno()) == node.object

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.core.tree import Totals
-from holdfast.workbench.index import Index, Known
-from holdfast.workbench.segments import Location
+from holdfast.workbench.index import Index
+from holdfast.workbench.segment_files import Location
+from holdfast.workbench.sights import Known
 from holdfast.world import SystemDisk
 
 NAME, OTHER = b"n" * 32, b"o" * 32
@@ -26,43 +27,17 @@ def test_objects_are_found_where_they_were_first(index: Index) -> None:
         assert rows.find(b"x" * 32) is None
 
 
-def test_checkpoints_come_the_newest_first(index: Index) -> None:
-    with index.writing() as rows:
-        rows.add_checkpoint("cp_1", NAME)
-        rows.add_checkpoint("cp_3", NAME)
-        rows.add_checkpoint("cp_2", OTHER)
-        assert rows.checkpoints() == [("cp_3", NAME), ("cp_2", OTHER), ("cp_1", NAME)]
-
-
 def test_a_lost_segment_takes_its_objects_and_every_sight_along(index: Index) -> None:
     with index.writing() as rows:
         rows.add_objects({NAME: Location(1, 16, 5), OTHER: Location(2, 16, 7)})
         rows.note_seen({1: 80, 2: 90})
-        rows.note_known("origin", [(b"", KNOWN)])
+        rows.sights.note("origin", [(b"", KNOWN)])
         rows.forget_segment(1)
 
         assert rows.find(NAME) is None
         assert rows.find(OTHER) == Location(2, 16, 7)
         assert rows.seen() == {2: 90}
-        assert rows.known("origin", b"") is None
-
-
-def test_what_is_known_of_a_place_is_its_own(index: Index) -> None:
-    racy = KNOWN._replace(is_racy=True)
-    with index.writing() as rows:
-        rows.note_known("one", [(b"", KNOWN), (b"a", racy), (b"a/b", KNOWN), (b"a-", racy)])
-        rows.note_known("two", [(b"a", racy)])
-        rows.forget_known("one", b"a")
-
-        assert [rows.known("one", way) for way in (b"", b"a", b"a/b", b"a-")] == [
-            KNOWN,
-            None,
-            None,
-            racy,
-        ]
-        assert rows.all_known("one") == {b"": KNOWN, b"a-": racy}
-        assert rows.racy("one") == [b"a-"]
-        assert rows.racy("two") == [b"a"]
+        assert rows.sights.known("origin", b"") is None
 
 
 @pytest.mark.promise("W8")

@@ -8,7 +8,7 @@ from holdfast.workbench.core.record import ObjectSort
 from holdfast.workbench.core.tree import Node, NodeSort
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Index
-from holdfast.workbench.objects import Objects
+from holdfast.workbench.objects import Objects, content
 from holdfast.workbench.segments import Segments
 
 NODE = Node(b"a", NodeSort.LINK, 0o777, 0, 1, b"target")
@@ -38,8 +38,8 @@ def test_pieces_make_one_content(segments: Segments, index: Index) -> None:
         objects.commit()
     with index.reading() as rows:
         objects = Objects(segments, rows)
-        assert list(objects.content(large)) == [b"one", b"two", b"one"]
-        assert list(objects.content(small)) == [b"all at once"]
+        assert list(content(large, objects.get)) == [b"one", b"two", b"one"]
+        assert list(content(small, objects.get)) == [b"all at once"]
         assert objects.sort_of(large) is ObjectSort.PIECES
 
 
@@ -52,8 +52,8 @@ def test_a_crafted_file_does_not_pass_for_a_list_of_pieces(
         crafted = objects.get(large)[1]
         name = objects.put(ObjectSort.BLOB, crafted)
 
-        assert list(objects.content(name)) == [crafted]
-        assert list(objects.content(large)) == [b"one", b"two"]
+        assert list(content(name, objects.get)) == [crafted]
+        assert list(content(large, objects.get)) == [b"one", b"two"]
 
 
 def test_directories_come_back_or_say_what_is_wrong(segments: Segments, index: Index) -> None:

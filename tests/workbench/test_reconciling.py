@@ -13,7 +13,7 @@ from holdfast.workbench.core.record import ObjectSort, name_of
 from holdfast.workbench.core.tree import Node, NodeSort
 from holdfast.workbench.index import Index
 from holdfast.workbench.model import Checkpoint, Occasion
-from holdfast.workbench.objects import Objects
+from holdfast.workbench.objects import Objects, content
 from holdfast.workbench.reconciling import is_whole, reconcile
 from holdfast.workbench.segments import Segments
 from holdfast.world.testing import CrashingDisk, SeededChance
@@ -47,7 +47,7 @@ def checkpoint(objects: Objects, number: int) -> bytes:
 
 def known(index: Index) -> list[bytes]:
     with index.reading() as rows:
-        return [name for _, name in rows.checkpoints()]
+        return [name for _, name in rows.roster.all()]
 
 
 def opened(disk: CrashingDisk) -> Segments:
@@ -98,7 +98,7 @@ def test_a_checkpoint_counts_only_if_it_is_whole(index: Index, seed: int) -> Non
         first = checkpoint(objects, 1)
         objects.commit()
         reconcile(segments, rows)
-        rows.add_checkpoint(make_id(PREFIX, 1, bytes(10)), first)
+        rows.roster.add(make_id(PREFIX, 1, bytes(10)), first)
     with index.writing() as rows:
         unfinished = Objects(segments, rows)
         second = checkpoint(unfinished, 2)
@@ -110,8 +110,8 @@ def test_a_checkpoint_counts_only_if_it_is_whole(index: Index, seed: int) -> Non
     assert known(index) in ([first], [second, first])
     with index.reading() as rows:
         objects = Objects(after, rows)
-        for name in known_trees(objects, known_names=[name for _, name in rows.checkpoints()]):
-            assert b"".join(objects.content(name))
+        for name in known_trees(objects, known_names=[name for _, name in rows.roster.all()]):
+            assert b"".join(content(name, objects.get))
 
 
 def test_what_was_cut_off_or_removed_is_forgotten(index: Index) -> None:

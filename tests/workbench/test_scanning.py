@@ -20,7 +20,7 @@ from holdfast.workbench.core.tree import Node, NodeSort, Totals
 from holdfast.workbench.index import Index
 from holdfast.workbench.model import Lack, Uncovered
 from holdfast.workbench.objects import Objects
-from holdfast.workbench.scanning import Looked, Scan
+from holdfast.workbench.scanning import Aim, Looked, Scan
 from holdfast.workbench.segments import Segments
 from tests.workbench.unprivileged import held_back
 
@@ -53,11 +53,9 @@ class Watch:
         late_ns: int = LATER_NS,
     ) -> Looked:
         looked_ns = time.time_ns() + late_ns
-        scan = Scan(
-            self.objects, self.objects.rows, origin=origin, coverage=coverage, looked_ns=looked_ns
-        )
+        scan = Scan(self.objects, Aim(self._root, origin, coverage, looked_ns))
         self.objects.read = 0
-        return scan.run(self._root, dirty)
+        return scan.run(dirty)
 
     def node(self, looked: Looked, path: str) -> Node | None:
         return node_at(looked.tree, RelativePath.of(path), self.objects.tree)

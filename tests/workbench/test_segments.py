@@ -15,7 +15,8 @@ from holdfast.failures import Failure
 from holdfast.workbench import segments as module
 from holdfast.workbench.core.record import ObjectSort, name_of
 from holdfast.workbench.failures import ObjectDamaged
-from holdfast.workbench.segments import Found, Location, Segments
+from holdfast.workbench.segment_files import Found, Location
+from holdfast.workbench.segments import Segments
 from holdfast.world import Disk, SystemDisk
 from holdfast.world.failures import DiskFull, DiskIo, StoreReadOnly
 from holdfast.world.testing import CrashingDisk, PowerLost, SeededChance, Trouble
@@ -204,7 +205,7 @@ def test_no_crash_loses_what_was_committed(
     there = {found.name: found for found in everything(after)}
     assert [there.get(found.name) for found in promised] == promised
     for found in promised:
-        assert after.read(found.name, found.location)
+        assert after.read(found.name, found.location)[0] is found.sort
     more = put(after, b"life goes on")
     after.commit()
     assert more in everything(after)
@@ -235,3 +236,32 @@ def _is_readable(segments: Segments, found: Found) -> bool:
     except ObjectDamaged:
         return False
     return True
+
+
+def test_a_copy_is_read_like_the_first_and_its_segment_can_go(tmp_path: Path) -> None:
+    segments = opened(SystemDisk(), tmp_path)
+    objects = [put(segments, data) for data in (TEXT, NOISE)]
+    segments.commit()
+    segments.renew()
+    copies = [one._replace(location=segments.copy(one.name, one.location)) for one in objects]
+    segments.commit()
+
+    assert segments.numbers() == [1, 2]
+    segments.drop(1)
+    assert everything(segments) == copies
+    assert [segments.read(one.name, one.location)[1] for one in copies] == [TEXT, NOISE]
+    assert segments.committed.keys() == {2}
+    segments.close()
+
+
+def test_what_is_spoiled_is_not_copied(tmp_path: Path) -> None:
+    segments = opened(SystemDisk(), tmp_path)
+    one = put(segments, NOISE)
+    segments.commit()
+    data = bytearray(segments.path(1).read_bytes())
+    data[-1] ^= 1
+    segments.path(1).write_bytes(data)
+
+    with pytest.raises(ObjectDamaged):
+        segments.copy(one.name, one.location)
+    segments.close()

@@ -12,15 +12,18 @@ from random import Random
 import pytest
 
 from holdfast.nouns import RelativePath
+from holdfast.workbench.core.record import ObjectSort, name_of
+from holdfast.workbench.core.tree import NodeSort, Totals
 from holdfast.workbench.failures import (
+    CheckpointCreateFailed,
     CheckpointMissing,
     ObjectDamaged,
     ObjectMissing,
     WorkbenchHeld,
 )
-from holdfast.workbench.model import Checkpoint, Occasion
-from holdfast.workbench.store import Means, Store, Subject
-from holdfast.world import SystemDisk
+from holdfast.workbench.model import Checkpoint, Occasion, Progress, Touched
+from holdfast.workbench.store import RESCUED, Means, Store, Subject
+from holdfast.world import SystemClock, SystemDisk
 from holdfast.world.failures import DiskMissing
 
 
@@ -89,6 +92,122 @@ def test_one_at_a_time(home: Path) -> None:
             Store.open(home)
         assert held.value == WorkbenchHeld(path=str(home))
     Store.open(home).close()
+
+
+def test_one_who_is_patient_waits_for_the_other(home: Path) -> None:
+    first = Store.open(home)
+    seen: list[float] = []
+
+    class Watching(SystemClock):
+        def monotonic(self) -> float:
+            seen.append(super().monotonic())
+            if len(seen) == 3:  # it has asked and waited
+                first.close()
+            return seen[-1]
+
+    Store.open(home, Means(clock=Watching()), patience=60).close()
+
+    assert len(seen) == 3
+
+
+def test_patience_has_an_end(home: Path) -> None:
+    moments = iter(range(100))
+
+    class Jumping(SystemClock):
+        def monotonic(self) -> float:
+            return next(moments)
+
+    with Store.open(home), pytest.raises(WorkbenchHeld):
+        Store.open(home, Means(clock=Jumping()), patience=1.5)
+    assert next(moments) == 3
+
+
+def test_a_content_is_kept_however_it_comes(home: Path) -> None:
+    large = Random(1).randbytes(9 * 2**20 + 5)
+    parts = [large[at : at + 70_000] for at in range(0, len(large), 70_000)]
+    with Store.open(home) as store:
+        small = store.put_content(iter([b"sm", b"", b"all"]))
+        big = store.put_content(parts)
+    with Store.open(home) as store:
+        assert small == (name_of(ObjectSort.BLOB, b"small"), 5)
+        assert b"".join(store.content(small[0])) == b"small"
+        assert b"".join(store.content(big[0])) == large
+        # what is read may be put back at the same time
+        assert store.put_content(store.content(big[0])) == big == (big[0], len(large))
+
+
+def test_what_stands_at_a_name_is_kept_by_itself(home: Path, project: Path) -> None:
+    (project / "d" / "e").mkdir(parents=True)
+    (project / "d" / "e" / "f").write_bytes(b"deep")
+    (project / "g").write_bytes(b"file")
+    root = os.open(project, os.O_RDONLY)
+    with Store.open(home) as store:
+        nodes = [store.keep(root, name) for name in (b"d", b"g", b"nothing")]
+        os.close(root)
+
+        assert [node and (node.name, node.sort, node.totals) for node in nodes] == [
+            (b"d", NodeSort.DIRECTORY, Totals(1, 4)),
+            (b"g", NodeSort.FILE, Totals(1, 4)),
+            None,
+        ]
+        kept = store.checkpoints()
+        assert [(made.origin, made.message) for made in kept] == [(RESCUED, "g"), (RESCUED, "d")]
+        assert contents(store, kept[1], "d/e/f") == {"d/e/f": b"deep"}
+
+
+def test_what_is_like_another_checkpoint_needs_none_of_its_own(home: Path, project: Path) -> None:
+    (project / "f").write_bytes(b"f")
+    with Store.open(home) as store:
+        first = store.checkpoint(Subject(project))
+
+        assert store.checkpoint(Subject(project, like=first)) == first
+        assert store.graft(first, Subject(project, like=first), Touched()) == first
+        (project / "f").write_bytes(b"g")
+        second = store.checkpoint(Subject(project, like=first))
+
+        assert store.checkpoints() == (second, first)
+
+
+def test_two_checkpoints_are_combined(home: Path, project: Path) -> None:
+    for name in ("a", "b"):
+        (project / name).write_bytes(b"old")
+    with Store.open(home) as store:
+        kept = store.checkpoint(Subject(project))
+        for name in ("a", "b"):
+            (project / name).write_bytes(b"newer")
+        now = store.checkpoint(Subject(project, "elsewhere"))
+        touched = Touched(frozenset({RelativePath.of("a")}))
+        both = store.combine(now, kept, touched, Occasion.MANUAL, "a base")
+
+        assert contents(store, both, "a", "b") == {"a": b"old", "b": b"newer"}
+        assert (both.origin, both.message, both.files, both.size) == ("elsewhere", "a base", 2, 8)
+        assert store.find(both.id) == both
+
+
+@pytest.mark.promise("W3")
+def test_what_must_be_kept_first_says_that_it_could_not_be(home: Path, project: Path) -> None:
+    nowhere = project / "nowhere"
+    with Store.open(home) as store:
+        over = store.checkpoint(Subject(project))
+        for occasion in (Occasion.PUBLISH, Occasion.PRE_RESTORE):
+            with pytest.raises(CheckpointCreateFailed) as failed:
+                store.checkpoint(Subject(nowhere), occasion)
+            assert failed.value.path == str(nowhere)
+            assert isinstance(failed.value.__cause__, DiskMissing)
+            with pytest.raises(CheckpointCreateFailed):
+                store.graft(over, Subject(nowhere), Touched(), occasion)
+
+
+def test_a_long_look_tells_how_far_it_has_come(home: Path, project: Path) -> None:
+    for number in range(2500):
+        path = project / str(number % 50) / f"f{number}"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    news: list[Progress] = []
+    with Store.open(home) as store:
+        store.checkpoint(Subject(project, news=news.append))
+
+    assert [told.done // 1000 for told in news] == [1, 2]
 
 
 def test_what_is_not_there_is_named(home: Path, project: Path) -> None:
@@ -194,7 +313,7 @@ def test_no_acknowledged_checkpoint_is_lost_when_the_process_is_killed(
             rest = child.stdout.read().decode()
             acknowledged += [line for line in rest.split("\n")[:-1] if line]
         with Store.open(home) as store:
-            there = {made.id: made for made in store.checkpoints()}
+            there: dict[str, Checkpoint] = {made.id: made for made in store.checkpoints()}
             assert set(acknowledged) <= there.keys()
             for id in acknowledged[-3:]:
                 made = there[id]

@@ -23,6 +23,7 @@ _SORTS = {SERVER_LOCK_NAME: Sort.SERVER, LOCK_NAME: Sort.KEEPER}
 _OF_SANDBOXES = "placeholders", ".needed"
 _GONE = " (deleted)"  # what the kernel says of a file without a name
 _US = "holdfast"
+_LISTENS = "00010000"  # among the flags of a socket in /proc
 
 
 def belongings(state: Path | None = None) -> list[Belonging]:
@@ -51,6 +52,17 @@ def belongings(state: Path | None = None) -> list[Belonging]:
         found.update(orphan(each) for each in orphans() if _is_ours(each.process.pid))
     order = list(Sort)
     return sorted(_outermost(found), key=lambda each: (order.index(each.sort), each.pid))
+
+
+def address(server: int) -> str | None:
+    """Where a server of this machine listens, if that is a socket with a path."""
+    own = set(_opened(server))
+    with suppress(OSError), open(f"/proc/{server}/net/unix", errors="surrogateescape") as sockets:
+        for line in sockets:
+            words = line.rstrip("\n").split(maxsplit=7)
+            if words[3] == _LISTENS and f"socket:[{words[6]}]" in own and len(words) > 7:
+                return f"unix://{words[7]}"
+    return None
 
 
 def orphan(found: Marked) -> Belonging:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from holdfast.cli.checkpoint_commands import CHECKPOINT
 from holdfast.cli.codex_commands import CODEX
 from holdfast.cli.commands import Command, Option
+from holdfast.cli.draft_commands import DRAFT
 from holdfast.cli.exec_commands import EXEC
+from holdfast.cli.publish_commands import PUBLISH
 from holdfast.cli.sandbox_commands import SANDBOX
 
 GUIDE = """\
@@ -17,6 +20,26 @@ first steps:
   holdfast codex ask "..."   let Codex take a turn, and watch it
   holdfast codex threads     the conversations that can be continued
   holdfast exec -- make      run a command that outlives this terminal
+
+your project, which no agent writes to:
+  holdfast draft run -- CMD  run a command in a draft; the project stays as it is
+  holdfast draft diff        what the draft would change
+  holdfast draft undo        as it was before the last command
+  holdfast publish           let the project have it
+  holdfast draft discard     or forget it
+  holdfast draft open        begin another draft
+  holdfast draft list        which there are
+  holdfast draft path        where to look at one from outside
+
+what was there before:
+  holdfast status            where the project stands
+  holdfast checkpoint create keep the project as it is
+  holdfast checkpoint list   what there is to go back to
+  holdfast checkpoint show   what is in it, and what is not
+  holdfast checkpoint diff   what changed since
+  holdfast restore ID        go back
+  holdfast recover           finish or undo what was interrupted
+  holdfast storage           how much room it takes
 
 processes:
   holdfast ps                what runs, and what has ended lately
@@ -68,6 +91,9 @@ here; a warning is not a failure.""",
         ),
         options=(Option(("--json",), "print one JSON object instead of a page"),),
     ),
+    *DRAFT,
+    *PUBLISH,
+    *CHECKPOINT,
     *CODEX,
     *EXEC,
     *SANDBOX,

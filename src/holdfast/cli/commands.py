@@ -10,7 +10,10 @@ VERSION_LINE = f"holdfast {__version__}\n"
 
 
 class Option(NamedTuple):
-    """A flag and what it does; it takes one of some values, a value of some form, or none."""
+    """A flag and what it does; it takes one of some values, a value of some form, or none.
+
+    One that is repeated is given with each of its values, one that takes many before all of them.
+    """
 
     flags: tuple[str, ...]
     meaning: str
@@ -18,6 +21,12 @@ class Option(NamedTuple):
     default: str | None = None
     form: str = ""
     is_repeated: bool = False
+    is_many: bool = False
+
+
+PROJECT = Option(
+    ("-C", "--project"), "the project is there (otherwise: here, or above)", form="DIR"
+)
 
 
 class Command(NamedTuple):
@@ -34,6 +43,7 @@ class Command(NamedTuple):
     options: tuple[Option, ...] = ()
     argument: tuple[str, str] | None = None  # its form, and what it means
     rest: tuple[str, str] | None = None  # all words after --, likewise
+    is_many: bool = False  # the argument may be given any number of times: those are the words
 
 
 class Request(NamedTuple):

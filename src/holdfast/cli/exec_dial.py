@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -14,12 +15,14 @@ import anyio
 
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.commands import Request
-from holdfast.cli.failures import LocalServerUnavailable, UsageWrong
+from holdfast.cli.failures import LocalServerStopped, LocalServerUnavailable, UsageWrong
+from holdfast.cli.stop_note import StopNote, last_note
 from holdfast.exec.server.token import token_in
 from holdfast.rpc import Transport, connect_websocket
 from holdfast.rpc.failures import SocketRefused
 from holdfast.world import disk_failure, make_private
 
+TOKEN = "token"
 DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is kept
 IDLE_EXIT = 600  # seconds after which a local server with nothing to keep ends
 _START_LONGEST = 20.0
@@ -30,15 +33,21 @@ _STARTED: list[subprocess.Popen[bytes]] = []  # held: nobody is to wait for them
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server by its address; the local one has a directory for its state, too."""
+    """A server by its address; the local one has a directory for its state, too.
+
+    Its token is kept there as well, where only you can read it, and nobody in a draft. `note` is
+    the last word there, as we came, about an end on purpose: after a later one, nobody who was
+    there before starts it again.
+    """
 
     url: str
     token: str | None = None
     state: Path | None = None
+    note: StopNote | None = None
 
     async def dial(self) -> Transport:
         """A new connection, or the failure that says why there is none."""
-        return await connect_websocket(self.url, token=self.token)
+        return await connect_websocket(self.url, token=self.token or self._own_token())
 
     async def dial_kept(self) -> Transport:
         """A new connection; the local server is started only if the last one left processes."""
@@ -47,7 +56,10 @@ class Server:
         return await self.dial()
 
     async def dial_or_start(self) -> Transport:
-        """A new connection; the local server is started if it does not run."""
+        """A new connection; the local server is started if it does not run.
+
+        Raises LocalServerStopped if it was ended on purpose since we came.
+        """
         try:
             return await self.dial()
         except SocketRefused:
@@ -61,11 +73,18 @@ class Server:
         except OSError as error:
             raise disk_failure(error, path=str(self.state)) from error
 
+    def _own_token(self) -> str | None:
+        path = None if self.state is None else self.state / TOKEN
+        return token_in(path) if path is not None and path.exists() else None
+
     async def _started(self, state: Path) -> Transport:
         """One at a time: whoever came before us may have started it."""
         try:
             return await self.dial()
-        except SocketRefused:
+        except SocketRefused as refused:
+            note = last_note(state)
+            if note is not None and note != self.note:
+                raise LocalServerStopped(user=note.user, at=_time(note)) from refused
             await _start(self.url, state)
         return await self.dial()
 
@@ -77,13 +96,19 @@ def server_of(request: Request, settings: Settings) -> Server:
         if token_file is not None:
             problem = "--token-file goes with --server; the local server needs none"
             raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
-        return Server(f"unix://{settings.runtime / 'exec.sock'}", state=settings.state / "exec")
+        state = settings.state / "exec"
+        url = f"unix://{settings.runtime / 'exec.sock'}"
+        return Server(url, state=state, note=last_note(state))
     if token_file is None:
         return Server(url)
     if not Path(token_file).exists():  # else one would be made, which no server knows
         problem = f"--token-file: there is no {token_file}"
         raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
     return Server(url, token=token_in(Path(token_file)))
+
+
+def _time(note: StopNote) -> str:
+    return datetime.fromtimestamp(note.at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _has_processes(state: Path) -> bool:
@@ -124,7 +149,7 @@ async def _start(url: str, state: Path) -> None:
 
 def _spawned(url: str, state: Path, log: Path) -> IO[bytes]:
     """What a new server says: its address, once it listens."""
-    words = ["--listen", url, "--no-token", "--state", str(state)]
+    words = ["--listen", url, "--token-file", str(state / TOKEN), "--state", str(state)]
     words += ["--detached-ttl", str(DETACHED_TTL), "--idle-exit", str(IDLE_EXIT)]
     with open(log, "wb") as complaints:
         # -P: what lies in the current directory is none of its modules.

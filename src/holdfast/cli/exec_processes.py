@@ -38,6 +38,7 @@ from holdfast.rpc.failures import SocketRefused
 _OUT, _ERR = 1, 2
 _POLL = 20.0  # seconds that one question for more output stays open
 _GRACE = 5.0
+_TOLD_LONGEST, _LOOK_AGAIN = 2.0, 0.02
 
 
 def ps(request: Request, settings: Settings) -> Outcome:
@@ -83,6 +84,13 @@ def stop(request: Request, settings: Settings) -> Outcome:
     return Outcome(hint="\n".join(notes) or ("" if ended else "Nothing runs."), failure=failure)
 
 
+async def end_all(server: Server) -> None:
+    """End all processes of a server, and let those who wait for them hear of it."""
+    overseen = _Overseen(server)
+    ended = await overseen.stop(Request("stop", given=(("--all", "True"),)))
+    await overseen.told({session for _, session, _ in ended})
+
+
 class _Overseen:
     """A server as an operator sees it; where nobody is, that is said at once."""
 
@@ -110,7 +118,10 @@ class _Overseen:
             ended.append((each.process.process_id, each.session_id, status))
 
         self._first = await reached(request, self._server)
-        async with operating(self._dial) as operator, anyio.create_task_group() as tasks:
+        async with (
+            operating(self._dial, answer_longest=2 * _GRACE) as operator,
+            anyio.create_task_group() as tasks,
+        ):
             if not request.has("--all"):
                 await end(await looked_up(request, operator))
                 return ended
@@ -118,6 +129,16 @@ class _Overseen:
                 if not each.process.exited:
                     tasks.start_soon(end, each)
         return ended
+
+    async def told(self, sessions: set[str]) -> None:
+        """Wait, but not for long, until nobody is left at these sessions."""
+        with anyio.move_on_after(_TOLD_LONGEST):
+            async with operating(self._dial) as operator:
+                while True:
+                    found = await operator.processes()
+                    if sessions.isdisjoint(each.session_id for each in found if each.attached):
+                        return
+                    await anyio.sleep(_LOOK_AGAIN)
 
     async def _dial(self) -> Transport:
         first, self._first = self._first, None

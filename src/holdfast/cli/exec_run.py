@@ -20,7 +20,12 @@ from holdfast.cli.core.start_status import start_status
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up, reached, unnamed
 from holdfast.cli.exec_visit import Visit, has_input, window_size
-from holdfast.cli.failures import OutputLost, ProcessAttached, UsageWrong
+from holdfast.cli.failures import (
+    LocalServerStopped,
+    OutputLost,
+    ProcessAttached,
+    UsageWrong,
+)
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
 from holdfast.exec import Client, Process, operating
@@ -36,8 +41,10 @@ _ABROAD = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "TERM", "TZ")
 def run_there(request: Request, settings: Settings) -> Outcome:
     """Run a command, and end as it ends."""
     stay = Stay(request, server_of(request, settings))
-    command = _command(request, is_local=stay.server.state is not None)
-    return anyio.run(stay.run, command)
+    is_local, cwd = stay.server.state is not None, request.value("--cwd")
+    if is_local or cwd is None:
+        cwd = directory(request) or os.getcwd()
+    return anyio.run(stay.run, command_in(cwd, request, is_local=is_local))
 
 
 def attach(request: Request, settings: Settings) -> Outcome:
@@ -79,7 +86,7 @@ class Stay:
             return await self._visit(await client.follow(found.process, after=after), client)
 
     async def _visit(self, process: Process, client: Client) -> Outcome:
-        visit = Visit(process, client)
+        visit = Visit(process, client, as_records=self._request.is_json)
         failure: Failure | None = None
         try:
             with boundary("exec.visit"):
@@ -90,16 +97,17 @@ class Stay:
             # The terminal has shown ^C, or what the command wrote: it is in the middle of a line.
             is_shown = visit.left_by == signal.SIGINT or process.command.tty
             is_amid = is_shown and is_terminal(sys.stderr)
-            hint = f"\n{self._hint(process)}" if is_amid else self._hint(process)
+            hint = f"\n{self.hint(process)}" if is_amid else self.hint(process)
             return Outcome(status=128 + visit.left_by, hint=hint)
         if isinstance(failure, OutputLost) and isinstance(failure.__cause__, BrokenPipeError):
             return Outcome(failure=failure)
         if failure is not None:
-            return Outcome(failure=failure.stamped(time.time()), hint=self._hint(process))
+            hint = "" if isinstance(failure, LocalServerStopped) else self.hint(process)
+            return Outcome(failure=failure.stamped(time.time()), hint=hint)
         assert visit.status is not None, "what is closed has exited"
         return Outcome(status=visit.status)
 
-    def _hint(self, process: Process) -> str:
+    def hint(self, process: Process) -> str:
         """How to come back to a process that was left running."""
         words = ["holdfast", "attach"]
         for flag in ("--server", "--token-file"):
@@ -113,10 +121,11 @@ class Stay:
         return first or await self.server.dial_or_start()
 
 
-def _command(request: Request, *, is_local: bool) -> Command:
-    read_on = "holdfast exec --help"
+def command_in(cwd: str, request: Request, *, is_local: bool) -> Command:
+    """What is to be run there, with our environment and a terminal like ours."""
+    read_on = f"holdfast {request.command} --help"
     if not request.words:
-        problem = "say what to run, as in: holdfast exec -- make"
+        problem = f"say what to run, as in: holdfast {request.command} -- make"
         raise UsageWrong(problem=problem, read_on=read_on)
     for word in request.words:
         if not _is_text(word):
@@ -125,9 +134,6 @@ def _command(request: Request, *, is_local: bool) -> Command:
     env = {name: value for name, value in environment().items() if _is_text(name + value)}
     if not is_local:
         env = {name: env[name] for name in _ABROAD if name in env}
-    cwd = request.value("--cwd")
-    if is_local or cwd is None:
-        cwd = directory(request) or os.getcwd()
     rows, cols = window_size() or (24, 80)
     return Command(
         request.words,

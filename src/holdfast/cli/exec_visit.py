@@ -15,7 +15,9 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
+from holdfast.cli.codex_views import json_line
 from holdfast.cli.core.escape import Escape
+from holdfast.cli.core.processes_page import output_line
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.output import abandon, complain, is_terminal
 from holdfast.cli.terminal import pour
@@ -35,10 +37,12 @@ _SIGNALS = (*_ENDING, *_TELLING, signal.SIGHUP, signal.SIGWINCH)
 class Visit:
     """One stay at a process, until that ends or we leave; what is not ours to decide is raised."""
 
-    def __init__(self, process: Process, client: Client) -> None:
+    def __init__(self, process: Process, client: Client, *, as_records: bool = False) -> None:
+        """Be at a process; `as_records` writes both streams to ours as objects for a program."""
         self.status: int | None = None
         self.left_by: int | None = None  # the signal that made us leave it running
         self._process, self._client = process, client
+        self._as_records = as_records
         self._is_warned = self._is_raw = False
         self._tasks: TaskGroup
 
@@ -64,6 +68,8 @@ class Visit:
         """Write all that it writes, each stream where it belongs."""
         async for event in self._process.events():
             match event:
+                case Output() if self._as_records:
+                    await self._put(_OUT, json_line(output_line(event)).encode())
                 case Output(stream=stream, data=data):
                     await self._put(_ERR if stream == Stream.STDERR else _OUT, data)
                 case Exited(status=status):

@@ -78,6 +78,22 @@ class LocalServerUnavailable(
     reason: str
 
 
+class LocalServerStopped(
+    Failure,
+    code="CLI_LOCAL_SERVER_STOPPED",
+    kind=Kind.CANCELLED,
+    title="Everything was ended",
+    user_message="The local exec-server was ended with all that ran there, by holdfast stop --all "
+    "({user}, at {at}). What was written until then is kept: holdfast ps lists it.",
+    phase="exec.connect",
+    actions=(Action.RETRY,),
+):
+    """The server that we worked with was ended on purpose, so it is not started again for us."""
+
+    user: str
+    at: str
+
+
 class ProcessAttached(
     Failure,
     code="CLI_PROCESS_ATTACHED",
@@ -121,3 +137,35 @@ class StopUnconfirmed(
     """All was to be ended, and no person agreed."""
 
     count: int
+
+
+class PublishUnconfirmed(
+    Failure,
+    code="CLI_PUBLISH_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nothing was published",
+    user_message="{project} would change at {count} path(s), and nobody said that it may. Say yes "
+    "when asked, or add --yes. The draft is kept.",
+    phase="publish",
+    actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """A draft was to be published, and no person agreed."""
+
+    count: int
+    project: str
+
+
+class DiscardUnconfirmed(
+    Failure,
+    code="CLI_DISCARD_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nothing was discarded",
+    user_message="{draft} has changes at {count} path(s), and nobody said that they may go. Say "
+    "yes when asked, or add --yes.",
+    phase="discard",
+    actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """A draft with changes was to be discarded, and no person agreed."""
+
+    count: int
+    draft: str

@@ -13,6 +13,14 @@ def write(text: str) -> None:
     _write(text, sys.stdout)
 
 
+def write_bytes(data: bytes) -> None:
+    """Write to standard output as it is and flush; an OSError says that some did not arrive."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # closed before we began
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
 def complain(text: str) -> None:
     """Write to standard error, if anyone is left to read it."""
     try:

@@ -9,11 +9,16 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
-from holdfast.cli.commands import VERSION_LINE, Command, Misuse, Option, Request
+from holdfast.cli.commands import PROJECT, VERSION_LINE, Command, Misuse, Option, Request
 
 _WIDTH_MOST = 88
 _BY_NAME = {command.name: command for command in COMMANDS}
-_TAKING = {flag for option in (*TOP, *COMMON) if option.values for flag in option.flags}
+_TAKING = {
+    flag
+    for option in (*TOP, *COMMON, PROJECT)
+    if option.values or option.form
+    for flag in option.flags
+}
 
 
 def parse(words: Sequence[str]) -> Request | Misuse:
@@ -28,12 +33,22 @@ def parse(words: Sequence[str]) -> Request | Misuse:
 def command_guide(command: Command) -> str:
     """What a command is for, with examples, as its page of help begins."""
     examples = "\n".join(f"  {line}\n      {meaning}" for line, meaning in command.examples)
-    return f"{command.description}\n\nexamples:\n{examples}"
+    return f"{command.description}\n\n{_members(command)}examples:\n{examples}"
 
 
 def is_group(command: Command) -> bool:
     """Whether it is but the common name of others."""
     return not command.rest and any(name.startswith(f"{command.name} ") for name in _BY_NAME)
+
+
+def _members(command: Command) -> str:
+    """The commands of a group, each with a word about it."""
+    members = [each for each in COMMANDS if each.name.startswith(f"{command.name} ")]
+    if not members or not is_group(command):
+        return ""
+    widest = max(len(each.name) for each in members)
+    lines = [f"  {each.name:<{widest}}  {each.summary}" for each in members]
+    return "\n".join(["commands:", *lines, "", ""])
 
 
 def command_form(command: Command) -> str:
@@ -72,8 +87,12 @@ def _parse(name: str, words: list[str]) -> Request:
     else:
         parser = _command_parser(command)
     own = () if command is None else command.options
+    is_many = command is not None and command.is_many
     words, kept = _cut(words, command)
     found, rest = parser.parse_known_args(words)
+    if is_many:  # also those between options
+        found.argument += [word for word in rest if not word.startswith("-")]
+        rest = [word for word in rest if word.startswith("-")]
     if rest:
         _refuse_rest(rest[0], command, (*own, *TOP, *COMMON), parser)
     page = None
@@ -87,9 +106,9 @@ def _parse(name: str, words: list[str]) -> Request:
         is_json=getattr(found, "json", False),
         is_verbose=found.verbose,
         colour=found.color,
-        argument=getattr(found, "argument", None),
+        argument=None if is_many else getattr(found, "argument", None),
         given=tuple(_given(own, found)),
-        words=tuple(kept),
+        words=tuple(found.argument if is_many else kept),
     )
 
 
@@ -97,7 +116,7 @@ def _given(options: Iterable[Option], found: argparse.Namespace) -> Iterator[tup
     for option in options:
         value = getattr(found, _key(option))
         if value and option.flags[-1] != "--json":  # that one has a place of its own
-            for each in value if option.is_repeated else (value,):
+            for each in value if option.is_repeated or option.is_many else (value,):
                 yield option.flags[-1], str(each)
 
 
@@ -117,7 +136,8 @@ def _command_parser(command: Command) -> _Parser:
         parser.add_argument(*option.flags, action="store_true", help=argparse.SUPPRESS)
     if command.argument:
         metavar, meaning = command.argument
-        parser.add_argument("argument", nargs="?", metavar=metavar, help=meaning)
+        count = "*" if command.is_many else "?"
+        parser.add_argument("argument", nargs=count, metavar=metavar, help=meaning)
     if command.rest:
         parser.epilog = f"{command.rest[0]}: {command.rest[1]}"
     return parser
@@ -159,7 +179,8 @@ def _parser(name: str, form: str, options: Iterable[Option], guide: str) -> _Par
         else:
             parser.add_argument(
                 *option.flags,
-                action="append" if option.is_repeated else "store",
+                action="append" if option.is_repeated else "extend" if option.is_many else "store",
+                nargs="+" if option.is_many else None,
                 metavar=option.form,
                 type=_FORMS.get(option.form, _filled),
                 help=option.meaning,

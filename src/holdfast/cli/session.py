@@ -25,16 +25,32 @@ from holdfast.failures import Failure, boundary
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
 HOMES = {  # the module and the function that carry a command out
     "attach": ("exec_run", "attach"),
+    "checkpoint create": ("checkpoint_keep", "create"),
+    "checkpoint diff": ("checkpoint_keep", "comparing"),
+    "checkpoint list": ("checkpoint_keep", "listing"),
+    "checkpoint show": ("checkpoint_keep", "showing"),
     "codex ask": ("codex_ask", "ask"),
     "codex threads": ("codex_threads", "threads"),
     "doctor": ("doctor", "doctor"),
+    "draft diff": ("draft_diff", "diff"),
+    "draft discard": ("draft_keep", "forget"),
+    "draft list": ("draft_keep", "listing"),
+    "draft open": ("draft_keep", "begin"),
+    "draft path": ("draft_keep", "path"),
+    "draft run": ("draft_run", "run"),
+    "draft undo": ("draft_keep", "back"),
     "exec": ("exec_run", "run_there"),
     "exec-server": ("exec_server", "exec_server"),
     "logs": ("exec_processes", "logs"),
     "ps": ("exec_processes", "ps"),
+    "publish": ("publish", "publish"),
+    "recover": ("workbench_status", "recover"),
+    "restore": ("workbench_restore", "restore"),
     "sandbox": ("sandbox", "sandbox"),
     "sandbox probe": ("sandbox_probe", "sandbox_probe"),
+    "status": ("workbench_status", "status"),
     "stop": ("stop_all", "stop"),
+    "storage": ("storage", "storage"),
 }
 
 

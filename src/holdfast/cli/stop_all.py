@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,16 +27,20 @@ from holdfast.cli.exec_processes import stop as stop_processes
 from holdfast.cli.failures import StopUnconfirmed, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain
+from holdfast.cli.stop_asking import ask_to_end, has_ended
+from holdfast.cli.stop_note import leave_note
 from holdfast.cli.terminal import Terminal
 from holdfast.confine.place import end, places
 from holdfast.confine.sandbox import clean
+from holdfast.confine.unheld import clean_all
 from holdfast.exec import end_orphans
 from holdfast.exec.model import Orphan
 from holdfast.exec.orphans import kill_held, name_of, orphans
-from holdfast.failures import Failure
-from holdfast.world import SystemProcess, signal_exactly, system_process, system_processes
+from holdfast.exec.server.places import SANDBOXES
+from holdfast.world import signal_exactly, system_process
 
 _GRACE: Final = 10.0  # seconds to end in good order
+_KEEPING: Final = (Sort.SERVER, Sort.KEEPER)
 
 
 def stop(request: Request, settings: Settings) -> Outcome:
@@ -51,12 +52,14 @@ def stop(request: Request, settings: Settings) -> Outcome:
     if found and not _is_confirmed(request, found):
         answer = json.dumps(stop_record(found, is_ended=False)) + "\n" if request.is_json else ""
         return Outcome(answer=answer, failure=StopUnconfirmed(count=len(found)))
-    if found:
-        _end_kindly(settings, found)
+    state = Path(request.value("--state") or settings.state)
+    if request.has("--all"):
+        leave_note({state / "exec", *(Path(each.kept) for each in found if each.sort in _KEEPING)})
+    ask_to_end(found)
     for each in same(found, _found(request)):
         _end(each)
     if request.has("--all"):
-        _tidy(Path(request.value("--state") or settings.state), found)
+        _tidy(state, found)
     if request.is_json:
         return Outcome(answer=json.dumps(stop_record(found, is_ended=True)) + "\n")
     return Outcome(hint=f"All of it has ended ({len(found)})." if found else "Nothing runs.")
@@ -104,25 +107,6 @@ async def _asked(page: str) -> bool:
     return bool(await terminal.ask(page, PROMPT, consent, again=AGAIN))
 
 
-def _end_kindly(settings: Settings, found: list[Belonging]) -> None:
-    """Let the processes of servers end as they like, for as long as that is not long.
-
-    Those of the local one by itself: it tells whoever waits for them.
-    """
-    local = str((settings.state / "exec").resolve())
-    if any(each.sort is Sort.SERVER and each.where == local for each in found):
-        with suppress(Failure):  # whoever is left is ended with the keeper
-            stop_processes(Request("stop", given=(("--all", "True"),)), settings)
-    keepers = {each.pid for each in found if each.sort is Sort.KEEPER}
-    groups = {each.group for each in system_processes() if each.parent in keepers}
-    asked = [each for each in system_processes() if each.group in groups and not each.is_dead]
-    deadline = time.monotonic() + _GRACE / 2
-    for each in asked:
-        signal_exactly(each, signal.SIGTERM)
-    for each in asked:
-        _has_ended(each, deadline - time.monotonic())
-
-
 def _end(each: Belonging) -> None:
     """End one, in good order if it can, and see it gone."""
     match each.sort:
@@ -148,26 +132,14 @@ def _kill(pid: int, number: signal.Signals) -> bool:
     if process is None or process.is_dead:
         return True
     signal_exactly(process, number)
-    return _has_ended(process, _GRACE)
-
-
-def _has_ended(process: SystemProcess, patience: float) -> bool:
-    """Whether this very process is gone, now or within a time."""
-    try:
-        life = os.pidfd_open(process.pid)
-    except ProcessLookupError:
-        return True
-    try:
-        now = system_process(process.pid)
-        if now is None or now.is_dead or now.started != process.started:
-            return True
-        return bool(select.select([life], [], [], max(0.0, patience))[0])
-    finally:
-        os.close(life)
+    return has_ended(process, _GRACE)
 
 
 def _tidy(state: Path, found: list[Belonging]) -> None:
     """Remove what stood in for names that sandboxes protect."""
+    servers = {Path(each.kept) for each in found if each.sort in _KEEPING}
+    for server in {state / "exec", *servers}:
+        clean_all(server / SANDBOXES)
     kept = {Path(each.kept).parent for each in found if each.sort is Sort.SANDBOX}
     for directory in {state / "sandbox", *kept}:
         if directory.is_dir():

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.confine.core.allowlist import AllowList, allow_list
     from holdfast.confine.core.fence import Fence
     from holdfast.confine.core.ground import SYSTEM
+    from holdfast.confine.core.leftovers import is_stand_in
     from holdfast.confine.core.policy import (
         PROTECTED,
         Limits,
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from holdfast.confine.place import Place, end, find, places
     from holdfast.confine.preflight import strength_within
     from holdfast.confine.proxy_loop import Proxy
+    from holdfast.confine.remounting import remount
     from holdfast.confine.rooted import Rooted
     from holdfast.confine.sandbox import Shut, clean, shut_in
     from holdfast.confine.threshold import PROXY_PORT, Threshold, command_of
+    from holdfast.confine.unheld import clean_all, remember_layers
 
 __all__ = [
     "PROTECTED",
@@ -55,15 +58,19 @@ __all__ = [
     "Threshold",
     "allow_list",
     "clean",
+    "clean_all",
     "command_of",
     "create",
     "end",
     "enter",
     "find",
     "foreign_owner",
+    "is_stand_in",
     "is_within",
     "places",
     "refuse_foreign_owners",
+    "remember_layers",
+    "remount",
     "shut_in",
     "strength_within",
 ]
@@ -90,15 +97,19 @@ _HOME = {
     "Threshold": "threshold",
     "allow_list": "core.allowlist",
     "clean": "sandbox",
+    "clean_all": "unheld",
     "command_of": "threshold",
     "create": "creating",
     "end": "place",
     "enter": "entry",
     "find": "place",
     "foreign_owner": "ownership",
+    "is_stand_in": "core.leftovers",
     "is_within": "core.policy",
     "places": "place",
     "refuse_foreign_owners": "ownership",
+    "remember_layers": "unheld",
+    "remount": "remounting",
     "shut_in": "sandbox",
     "strength_within": "preflight",
 }

@@ -71,7 +71,7 @@ def enter(entry: Entry) -> int:
         }
         last = fcntl.fcntl(tells, fcntl.F_DUPFD_CLOEXEC, above)
         try:
-            between = os.fork()
+            between = kernel.fork_bare()
             if between == 0:
                 _go(entry, sources, last)
         finally:

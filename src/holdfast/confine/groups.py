@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -118,6 +119,7 @@ def _delegated(ours: Path) -> tuple[Path, Path]:
     return ours, ours.parent
 
 
+@cache
 def _mounted() -> tuple[Path | None, dict[str, Path]]:
     unified, single = None, dict[str, Path]()
     for line in _read(_MOUNTS).splitlines():

@@ -7,8 +7,11 @@ import stat
 from functools import cache
 
 from holdfast.confine.core.ground import OF_NETWORKS, SETTINGS, SYSTEM, Ground
+from holdfast.confine.core.policy import is_within
 from holdfast.confine.core.protected import ABSENT, Found, Sort
 from holdfast.confine.failures import SandboxRequestUnfit
+
+_SEEN = ("/usr",)
 
 
 def look(path: str, *, root: int | None) -> Found:
@@ -55,8 +58,10 @@ def beneath(path: str, root: int | None) -> str:
 def ground() -> Ground:
     """What this machine has of what everyone sees."""
     there = [path for path in (*SYSTEM, *SETTINGS, *OF_NETWORKS) if os.path.exists(path)]
-    links = {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
-    return Ground(paths=tuple(there), links=links)
+    # What leads to something that is seen anyway need not be mounted.
+    links = [path for path in there if os.path.islink(path)]
+    inside = [path for path in links if is_within(os.path.realpath(path), _SEEN)]
+    return Ground(paths=tuple(there), links={path: os.readlink(path) for path in inside})
 
 
 def _sort(mode: int) -> Sort:

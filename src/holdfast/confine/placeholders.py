@@ -14,7 +14,7 @@ import os
 import secrets
 import select
 import stat
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -50,7 +50,7 @@ class Placeholders:
         self._home = state / _HOME
         self._root = root
 
-    def hold(self, directories: Iterable[str], names: Sequence[str]) -> tuple[int, list[Guard]]:
+    def hold(self, wanted: Mapping[str, Sequence[str]]) -> tuple[int, list[Guard]]:
         """Guard names below directories, making what is missing; return the sign of life first.
 
         It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
@@ -58,7 +58,7 @@ class Placeholders:
         with self._alone(), ExitStack() as undo:
             self._remove_unneeded()
             kept: list[Guard] = []
-            for directory in directories:
+            for directory, names in wanted.items():
                 found = {path: look(path, root=self._root) for path in candidates(directory, names)}
                 kept += guards(directory, names, found)
             alive = self._need(kept)
@@ -84,6 +84,11 @@ class Placeholders:
                 _comes_free(sign)
         with self._alone():
             self._remove_unneeded()
+
+    @property
+    def are_left(self) -> bool:
+        """Whether anything stands in, for the living or left by the dead."""
+        return bool(self._made())
 
     def clean(self) -> None:
         """Remove what the dead have left behind."""
@@ -161,20 +166,27 @@ class Placeholders:
             os.close(opened)
 
     def _remove(self, path: str, number: int) -> None:
-        """Remove what we made; what was changed since, or is someone else's, stays."""
-        name, content = beneath(path, self._root), stand_in(path)
-        with suppress(OSError):
-            status = os.stat(name, dir_fd=self._root, follow_symlinks=False)
-            if not status.st_mode & _MARK or number not in (_UNKNOWN, status.st_ino):
-                return
-            if content is None:
-                os.rmdir(name, dir_fd=self._root)
-            elif stat.S_ISREG(status.st_mode) and content.startswith(self._content(name)):
-                os.unlink(name, dir_fd=self._root)
+        remove(beneath(path, self._root), stand_in(path), number=number, root=self._root)
 
-    def _content(self, name: str) -> bytes:
-        with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root), "rb") as file:
-            return file.read(64)
+
+def remove(name: str, content: bytes | None, *, number: int = _UNKNOWN, root: int | None) -> bool:
+    """Remove what we made there; what was changed since, or is someone else's, stays."""
+    with suppress(OSError):
+        status = os.stat(name, dir_fd=root, follow_symlinks=False)
+        if not status.st_mode & _MARK or number not in (_UNKNOWN, status.st_ino):
+            return False
+        if content is None:
+            os.rmdir(name, dir_fd=root)
+            return True
+        if stat.S_ISREG(status.st_mode) and content.startswith(_content(name, root)):
+            os.unlink(name, dir_fd=root)
+            return True
+    return False
+
+
+def _content(name: str, root: int | None) -> bytes:
+    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=root), "rb") as file:
+        return file.read(64)
 
 
 def _comes_free(sign: BinaryIO) -> bool:

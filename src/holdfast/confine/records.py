@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.confine.holding import MARK
 from holdfast.confine.model import Holder, PlaceSpec
-from holdfast.world import environment_of, system_process, system_processes
+from holdfast.world import disk_failure, environment_of, system_process, system_processes
 
 _NAME = "holder.json"
 _MARK = MARK.encode() + b"="
@@ -39,6 +39,13 @@ def recorded_holder(directory: str) -> Holder | None:
 
 def marked_holders() -> Iterator[Holder]:
     """Every living holder of our own user on this machine, by its mark."""
+    try:
+        yield from _marked()
+    except OSError as error:
+        raise disk_failure(error, path="/proc") from error
+
+
+def _marked() -> Iterator[Holder]:
     for process in system_processes():
         if process.is_dead:
             continue
@@ -69,7 +76,10 @@ def record(mark: str, pid: int) -> Holder | None:
 def forget(directory: str) -> None:
     """Remove the record of a holder that is gone; for those who have the lock."""
     for name in (_NAME, "holder.new"):
-        Path(directory, name).unlink(missing_ok=True)
+        try:
+            Path(directory, name).unlink(missing_ok=True)
+        except OSError as error:
+            raise disk_failure(error, path=directory) from error
 
 
 def _lives(holder: Holder) -> bool:

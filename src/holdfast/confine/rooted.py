@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from contextlib import AbstractContextManager, contextmanager
 from errno import ELOOP
 from typing import Self
@@ -53,6 +53,17 @@ class Reached(ABC):
             return sorted(os.fsencode(name) for name in os.listdir(directory))
         finally:
             os.close(directory)
+
+    def directories(self, path: bytes, *, but: Container[bytes] = ()) -> list[bytes]:
+        """The names of those in a directory that are directories and not empty, sorted."""
+        top = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(top) as entries:
+                inside = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+            names = sorted(name for each in inside if (name := os.fsencode(each)) not in but)
+            return [name for name in names if _has_entries(name, top)]
+        finally:
+            os.close(top)
 
     def make_directory(self, path: bytes) -> None:
         """Make one new directory."""
@@ -137,6 +148,19 @@ class Rooted(Reached):
             yield parent, name
         finally:
             os.close(parent)
+
+
+def _has_entries(name: bytes, parent: int) -> bool:
+    """Whether anything is in a directory, as far as we may look."""
+    try:
+        opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    except OSError:
+        return False
+    try:
+        with os.scandir(opened) as entries:
+            return any(True for _ in entries)
+    finally:
+        os.close(opened)
 
 
 def _below(path: bytes) -> bytes:

@@ -23,6 +23,7 @@ from holdfast.confine.failures import SandboxRequestUnfit, SandboxUnavailable
 from holdfast.confine.fencing import LACKS, fenced
 from holdfast.confine.groups import Group, make_group
 from holdfast.confine.looking import look, resolved
+from holdfast.confine.nested import wanted_names
 from holdfast.confine.placeholders import Placeholders
 from holdfast.confine.preflight import preflight
 from holdfast.confine.wrapping import Wrapping, wrapped
@@ -75,7 +76,8 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
     entry = replace(entry, cwd=resolved(entry.cwd, root=root))
     with ExitStack() as undo:
         placeholders = Placeholders(state, root=root)
-        alive, kept = placeholders.hold(policy.guarded, policy.protected)
+        wanted, unkept = wanted_names(policy, state=state, root=root)
+        alive, kept = placeholders.hold(wanted)
         undo.callback(placeholders.release, alive)
         group = make_group(policy.limits)
         undo.callback(group.close)
@@ -87,7 +89,7 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
         else:
             entry, undoing = fenced(entry, policy, variables, kept, state)
             undo.push(undoing)
-        lacks = _lacks(means.strength, group)
+        lacks = (*_lacks(means.strength, group), *unkept)
         return Shut(entry, means.strength, lacks, search.unseen, undo.pop_all())
 
 

@@ -24,11 +24,13 @@ from holdfast.exec.core.index import (
     Kind,
     Position,
     Record,
+    Run,
     covering,
     first_within,
     read_cost,
     read_header,
     read_record,
+    read_runs,
     recover,
 )
 from holdfast.exec.model import Closed, Event, Exited, Output
@@ -79,6 +81,8 @@ class Retained:
     def __init__(self, directory: Path, streams: tuple[Stream, ...]) -> None:
         self.directory, self.streams = directory, streams
         self._files = [_found(f"{directory}/{stream}") for stream in streams]
+        self.unheard = {stream for stream, file in enumerate(self._files) if file is None}
+        """The streams that have said nothing yet and have no file."""
         try:
             self._index = _opened(f"{directory}/index")
         except FileNotFoundError:
@@ -115,15 +119,12 @@ class Retained:
         """How many bytes are kept from a number on, which is kept, those of the index included."""
         return self.position.cost - self._cost_before(max(seq, self.first))
 
-    def has_file(self, stream: int) -> bool:
-        """Whether a stream has said anything yet."""
-        return self._files[stream] is not None
-
     def place(self, stream: int) -> tuple[int, int]:
         """The file of a stream, which is made if it is missing, and where its next output goes."""
         file = self._files[stream]
         if file is None:
             file = self._files[stream] = _opened(f"{self.directory}/{self.streams[stream]}")
+            self.unheard.discard(stream)
         return file, self._sizes[stream]
 
     def grew(self, stream: int, count: int) -> None:
@@ -153,21 +154,29 @@ class Retained:
 
         The first piece of output is always there, then those that `bytes_max` has room for.
         """
-        room = bytes_max
+        for run, data in self.runs(after_seq, bytes_max, count_max):
+            end = 0
+            for seq, length in enumerate(run.lengths, start=run.first_seq):
+                begin, end = end, end + length
+                yield self._event(run, seq, data[begin:end])
+
+    def runs(
+        self, after_seq: int, bytes_max: int | None, count_max: int
+    ) -> Iterator[tuple[Run, bytes]]:
+        """The same in larger pieces, each read when it is asked for, which must be at once."""
         seq = max(after_seq + 1, self.first)
         end = min(self.position.next_seq, seq + count_max)
+        room, is_begun = sys.maxsize if bytes_max is None else bytes_max, False
         while seq < end:
-            batch = min(_RECORDS_AT_ONCE, end - seq)
-            data = os.pread(self._index, batch * RECORD_BYTES, seq * RECORD_BYTES)
-            for place in range(0, len(data), RECORD_BYTES):
-                record = read_record(data[place : place + RECORD_BYTES], seq)
-                assert record is not None, f"record {seq} was whole when it was written"
-                if record.kind is Kind.OUTPUT and room is not None and bytes_max is not None:
-                    if record.length > room and room < bytes_max:
-                        return
-                    room -= record.length
-                yield self._event(record)
-                seq += 1
+            count = min(_RECORDS_AT_ONCE, end - seq)
+            data = os.pread(self._index, count * RECORD_BYTES, seq * RECORD_BYTES)
+            for run in read_runs(data, seq, bytes_max=room, is_begun=is_begun):
+                size = run.size
+                yield run, os.pread(self.place(run.stream)[0], size, run.offset) if size else b""
+                seq, room, is_begun = run.last_seq + 1, room - size, is_begun or size > 0
+                count -= len(run.lengths)
+            if count:  # there was no room for all of them
+                return
 
     def drop(self, bytes_max: int, before: int | None) -> None:
         """Drop the oldest until the rest fits, but nothing from `before` on."""
@@ -227,15 +236,14 @@ class Retained:
             return self.position.cost
         return read_cost(os.pread(self._index, RECORD_BYTES, seq * RECORD_BYTES), seq)
 
-    def _event(self, record: Record) -> Event:
-        match record.kind:
+    def _event(self, run: Run, seq: int, data: bytes) -> Event:
+        match run.kind:
             case Kind.OUTPUT:
-                data = os.pread(self.place(record.stream)[0], record.length, record.offset)
-                return Output(record.seq, self.streams[record.stream], data)
+                return Output(seq, self.streams[run.stream], data)
             case Kind.EXITED:
-                return Exited(record.seq, record.status)
+                return Exited(seq, run.status)
             case Kind.CLOSED:
-                return Closed(record.seq)
+                return Closed(seq)
 
 
 def _opened(path: str) -> int:

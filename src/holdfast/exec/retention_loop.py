@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from holdfast.exec.core.index import CHUNK_BYTES_MAX
+from holdfast.exec.core.index import CHUNK_BYTES_MAX, Run
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import AWAITS_READER, Event, Output
 from holdfast.exec.retention import STEPS, Retained
 from holdfast.exec.source import Source, sources_of
+from holdfast.exec.wire import Stream
 from holdfast.failures import Failure
 from holdfast.world import disk_failure
 
@@ -20,7 +21,7 @@ BYTES_MAX = 64 * 2**20
 _EVENTS_MAX = 4096
 _TRY_AGAIN = 1.0
 _AHEAD_BYTES = 2 * 2**20  # of whoever is told: so much stays in the caches of the processor
-_AHEAD_WAIT = 0.005
+_AHEAD_WAIT = 0.05
 
 
 class Retention:
@@ -36,6 +37,7 @@ class Retention:
         self._retained, self._sources = retained, sources
         self._bytes_max = bytes_max
         self._needed: int | None = None
+        self._is_followed = False
         self._exit: int | None = None
         self._listeners: list[Callable[[], None]] = []
         self._is_drawing = False
@@ -65,6 +67,11 @@ class Retention:
         retention._begun()
         kept.on_exit(retention._exited)
         return retention
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Where its output comes from, in the order in which the index numbers them."""
+        return self._retained.streams
 
     @property
     def next_seq(self) -> int:
@@ -120,20 +127,25 @@ class Retention:
 
         The first piece of output is always there, then those that `bytes_max` has room for.
         """
-        return list(self.each(after_seq, bytes_max, count_max=count_max))
+        return list(self._retained.events(after_seq, bytes_max, count_max))
 
-    def each(self, after_seq: int, bytes_max: int | None, *, count_max: int) -> Iterator[Event]:
-        """The same, each read when it is asked for, which must be at once."""
-        return self._retained.events(after_seq, bytes_max, count_max)
+    def runs(
+        self, after_seq: int, bytes_max: int | None, *, count_max: int
+    ) -> Iterator[tuple[Run, bytes]]:
+        """The same in larger pieces, each read when it is asked for, which must be at once."""
+        return self._retained.runs(after_seq, bytes_max, count_max)
 
     def chunks(self, after_seq: int, bytes_max: int | None) -> list[Output]:
         """The same without exit and close, and as many as there are."""
         every = self._retained.events(after_seq, bytes_max, self.next_seq)
         return [event for event in every if isinstance(event, Output)]
 
-    def keep_from(self, seq: int | None) -> None:
-        """Drop nothing from this number on, for somebody has not been told; None: nobody asks."""
-        self._needed = seq
+    def keep_from(self, seq: int | None, *, is_followed: bool = True) -> None:
+        """Drop nothing from this number on, for somebody has not been told; None: nobody asks.
+
+        While it `is_followed` somebody is there to be told.
+        """
+        self._needed, self._is_followed = seq, is_followed
         if not self._is_drawing and self._timer is None:
             self._work(self._make_room)
 
@@ -221,7 +233,7 @@ class Retention:
 
     def _moved(self, source: Source) -> int | None:
         """Move what a source holds; its file is made once there is something for it."""
-        if not self._retained.has_file(source.stream) and not (held := source.held()):
+        if source.stream in self._retained.unheard and not (held := source.held()):
             return held
         return source.move(*self._retained.place(source.stream))
 
@@ -254,7 +266,9 @@ class Retention:
 
     def _is_far_ahead(self) -> bool:
         seq = self._needed
-        if seq is None or (self.next_seq - seq) * CHUNK_BYTES_MAX < _AHEAD_BYTES:
+        if seq is None or not self._is_followed:
+            return False
+        if (self.next_seq - seq) * CHUNK_BYTES_MAX < _AHEAD_BYTES:
             return False
         return self._retained.cost_from(seq) > _AHEAD_BYTES
 

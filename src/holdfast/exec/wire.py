@@ -121,10 +121,16 @@ class StartParams(Wire, frozen=True):
 
 
 class StartResult(Wire, frozen=True):
-    """The process runs."""
+    """The process runs.
+
+    Ours: of one that is shut in, whether that is a full sandbox or a reduced one, and what that one
+    does not do that it should, in sentences.
+    """
 
     process_id: str
     sandbox_type: str
+    sandbox_strength: str = ""
+    sandbox_lacks: tuple[str, ...] = ()
 
 
 class ProcessParams(Wire, frozen=True):

@@ -29,6 +29,7 @@ from holdfast.failures.kinds import Action, Kind, Recovery
 
 type_of: dict[str, type[Failure]] = {}
 
+_LISTED_MAX = 10
 _BRIEF = Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 500
 _BRIEF.maxlist = _BRIEF.maxtuple = _BRIEF.maxdict = 20
@@ -136,7 +137,9 @@ class Failure(Exception):
     @property
     def user_message(self) -> str:
         """For people: what happened and what it means, in one or two sentences."""
-        return self.user_template.format_map(self.facts)
+        return self.user_template.format_map(
+            {name: _listed(value) for name, value in self.facts.items()}
+        )
 
     @property
     def circumstances(self) -> Circumstances:
@@ -276,6 +279,16 @@ def revive(
     else:
         failure = known(**facts)
     return failure.restored(circumstances, timestamp)
+
+
+def _listed(fact: object) -> object:
+    """A fact as a person reads it: several as a list, of many only the first."""
+    if not isinstance(fact, tuple):
+        return fact
+    several = cast("tuple[object, ...]", fact)  # a tuple is one of objects
+    shown, left_out = several[:_LISTED_MAX], len(several) - _LISTED_MAX
+    words = ", ".join(map(str, shown))
+    return f"{words} and {left_out:,} more" if left_out > 0 else words
 
 
 def _fields(cls: type[Failure]) -> tuple[dataclasses.Field[object], ...]:

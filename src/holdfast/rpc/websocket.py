@@ -16,6 +16,7 @@ from holdfast.failures import Failure
 from holdfast.rpc.core.tail import excerpt
 from holdfast.rpc.core.websocket_address import TcpAddress, UnixAddress, read_address
 from holdfast.rpc.core.websocket_admission import PATH
+from holdfast.rpc.core.websocket_frames import Text
 from holdfast.rpc.failures import (
     ConnectionLost,
     NameRefused,
@@ -55,11 +56,11 @@ class WebSocketTransport:
         """Wait for the messages that one read yields; raise what ended it."""
         return await self._stream.inbox.receive()
 
-    async def send(self, messages: Sequence[bytes]) -> None:
+    async def send(self, messages: Sequence[Text]) -> None:
         """Hand messages over, in order, waiting while the other side is slow to read."""
         await self._outbox.send(messages)
 
-    def offer(self, messages: Sequence[bytes]) -> bool:
+    def offer(self, messages: Sequence[Text]) -> bool:
         """Hand messages over if that needs no waiting, and say whether it was done."""
         return self._outbox.offer(messages)
 

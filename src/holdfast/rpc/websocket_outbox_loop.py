@@ -14,9 +14,11 @@ from holdfast.rpc.core.websocket_frames import (
     CLOSE,
     PING,
     PONG,
+    Text,
     close_payload,
     control_frame,
     text_parts,
+    whole,
 )
 from holdfast.rpc.websocket_mouth_loop import Mouth
 from holdfast.rpc.websocket_wire_loop import UNSENT_BYTES_MAX, Wire
@@ -40,7 +42,7 @@ class Outbox:
         self._owed_pong: bytes | None = None
         self._failure: Failure | None = None
 
-    async def send(self, messages: Sequence[bytes]) -> None:
+    async def send(self, messages: Sequence[Text]) -> None:
         """Hand messages over whole, or, when cancelled or ended while waiting, not at all."""
         while not self.offer(messages):
             turn = self._loop.create_future()
@@ -51,7 +53,7 @@ class Outbox:
             self._unyielded_bytes = 0
             await asyncio.sleep(0)
 
-    def offer(self, messages: Sequence[bytes]) -> bool:
+    def offer(self, messages: Sequence[Text]) -> bool:
         """Hand messages over whole if there is room for them, and say whether there was."""
         if self._failure is not None:
             raise copy(self._failure)
@@ -93,14 +95,14 @@ class Outbox:
             mask = os.urandom(4) if self._is_client else b""
             self._wire.push(control_frame(opcode, payload, mask=mask))
 
-    def _say(self, messages: Sequence[bytes]) -> None:
+    def _say(self, messages: Sequence[Text]) -> None:
         """Write them in as few calls as there can be; what is large is not copied."""
-        size = sum(map(len, messages))
-        self._unyielded_bytes += size
         if self._is_client:
-            self._say_masked(messages)
+            self._say_masked([whole(message) for message in messages])
             return
         parts = text_parts(messages, frame_bytes_max=FRAGMENT_BYTES)
+        size = sum(map(len, parts))
+        self._unyielded_bytes += size
         if size <= _COPIED_BYTES_MAX * len(messages):
             self._wire.push(b"".join(parts))
         else:
@@ -108,6 +110,7 @@ class Outbox:
 
     def _say_masked(self, messages: Sequence[bytes]) -> None:
         """Have picows write them: only a client masks what it says, which needs a copy anyway."""
+        self._unyielded_bytes += sum(map(len, messages))
         self._mouth.is_free = len(messages) == 1
         for message in messages:
             if len(message) <= FRAGMENT_BYTES:

@@ -12,11 +12,12 @@ import stat
 from collections.abc import Generator
 
 from holdfast.workbench.core.coverage import covers_xattr
-from holdfast.workbench.core.record import ObjectSort
-from holdfast.workbench.core.stat_cache import line_of
+from holdfast.workbench.core.cutting import PIECE_BYTES, WHOLE_BYTES_MAX, cut_content
+from holdfast.workbench.core.record import ObjectSort, name_of
+from holdfast.workbench.core.stat_cache import is_same
 from holdfast.workbench.core.tree import Node, NodeSort, uncovered
 from holdfast.workbench.model import Lack
-from holdfast.workbench.objects import PIECE_BYTES, WHOLE_BYTES_MAX, Objects
+from holdfast.workbench.objects import Objects
 from holdfast.world import disk_failure
 
 TRIES_MAX = 3
@@ -60,10 +61,17 @@ def read_node(
     return uncovered(name, Lack.CHANGING), status
 
 
+def content_id_of(descriptor: int) -> bytes:
+    """The name that the store has for the content of an open file; nothing is kept."""
+    return cut_content(_read_all(descriptor), name_of)[0]
+
+
 def read_xattrs(descriptor: int) -> Xattrs:
     """The extended attributes that a checkpoint covers, sorted."""
     try:
         names = os.listxattr(descriptor)
+        if not names:
+            return ()
         wanted = sorted(raw for name in names if covers_xattr(raw := os.fsencode(name)))
         return tuple((name, os.getxattr(descriptor, name)) for name in wanted)
     except OSError as error:
@@ -92,7 +100,7 @@ def _file(objects: Objects, directory: int, name: bytes, status: os.stat_result)
         else:
             content = objects.put_pieces(_pieces(descriptor, status.st_size))
         xattrs = read_xattrs(descriptor)
-        if line_of(os.fstat(descriptor)) != line_of(status):
+        if not is_same(os.fstat(descriptor), status):
             raise _Moved
     finally:
         os.close(descriptor)
@@ -108,6 +116,13 @@ def _whole(objects: Objects, descriptor: int, status: os.stat_result) -> bytes:
             raise _Moved
         data += more
     return objects.put(ObjectSort.BLOB, data)
+
+
+def _read_all(descriptor: int) -> Generator[bytes]:
+    at = 0
+    while piece := os.pread(descriptor, PIECE_BYTES, at):
+        yield piece
+        at += len(piece)
 
 
 def _pieces(descriptor: int, size: int) -> Generator[bytes]:

@@ -51,6 +51,21 @@ class ObjectMissing(
     object: str
 
 
+class CheckpointCreateFailed(
+    Failure,
+    code="CHECKPOINT_CREATE_FAILED",
+    kind=Kind.NOT_DURABLE,
+    title="No checkpoint could be made",
+    user_message="Nothing was changed, because {path} could not be kept as it is first: {reason}",
+    retryable=True,
+    actions=(Action.FREE_DISK_SPACE, Action.RETRY, Action.CANCEL),
+):
+    """The checkpoint failed without which nothing is published or restored."""
+
+    path: str
+    reason: str
+
+
 class CheckpointMissing(
     Failure,
     code="CHECKPOINT_MISSING",
@@ -131,10 +146,219 @@ class MarkerDamaged(
     kind=Kind.BROKEN,
     title="An unfinished publication cannot be read",
     user_message="What was written down about an unfinished publication is damaged ({reason}), "
-    "so it is neither finished nor undone. Restore the checkpoint that was made before it.",
+    "so it is neither finished nor undone; it is set aside now. Restore the checkpoint that was "
+    "made before it.",
     recovery=Recovery.USE_ALTERNATIVE,
     actions=(Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
 ):
     """The marker of a transaction is not what was written."""
 
+    reason: str
+
+
+class MarkerForeign(
+    Failure,
+    code="WORKBENCH_MARKER_FOREIGN",
+    kind=Kind.MISCONFIGURED,
+    title="Another version began a publication",
+    user_message="Another version of this program began a publication and did not end it, and "
+    "what it wrote down is not understood here: {reason}. Nothing was changed; use that version.",
+    actions=(Action.CANCEL,),
+):
+    """The marker of a transaction is whole, and in a form of another version."""
+
+    reason: str
+
+
+class TransactionUnsettled(
+    Failure,
+    code="WORKBENCH_UNSETTLED",
+    kind=Kind.UNCERTAIN,
+    title="Not finished, and not undone yet",
+    user_message="What was begun in {path} could be neither finished nor undone now ({reason}). "
+    "The next command here tries again before anything else; `holdfast recover` does only that.",
+    actions=(Action.RETRY, Action.VIEW_REPORT),
+):
+    """A transaction failed, and so did the attempt to undo it; its marker is still there."""
+
+    path: str
+    reason: str
+
+
+class ProjectRefused(
+    Failure,
+    code="PROJECT_REFUSED",
+    kind=Kind.INVALID,
+    title="No project",
+    user_message="{path} cannot be worked on: {reason}.",
+):
+    """What was named as a project is none."""
+
+    path: str
+    reason: str
+
+
+class DraftMovedOn(
+    Failure,
+    code="DRAFT_MOVED_ON",
+    kind=Kind.STALE,
+    title="The draft is not what was reviewed",
+    user_message="Nothing was published: draft {draft} changed since it was reviewed. "
+    "Review it again, then publish.",
+    actions=(Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """A draft was written to after it was reviewed, so that nobody approved of what it is now."""
+
+    draft: str
+    sealed: str
+    seal: str
+
+
+class DraftMerged(
+    Failure,
+    code="DRAFT_MERGED",
+    kind=Kind.STALE,
+    title="The draft was merged with the project",
+    user_message="Nothing was published yet: what changed in the project meanwhile was merged into "
+    "draft {draft} ({paths}). Review it again, then publish.",
+    actions=(Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """Changes of the person went into the draft, and nobody has reviewed the result."""
+
+    draft: str
+    paths: tuple[str, ...]
+
+
+class FileReadFailed(
+    Failure,
+    code="FILE_READ_FAILED",
+    kind=Kind.CONFLICT,
+    title="Something cannot be kept, so it is not changed",
+    user_message="Nothing was changed: {paths} cannot be read or kept, so a change of it could not "
+    "be undone. Make it readable or move it away, or leave it out.",
+    actions=(Action.PUBLISH_PARTIAL, Action.RETRY, Action.CANCEL),
+):
+    """A publication or restore would change what no checkpoint covers."""
+
+    paths: tuple[str, ...]
+
+
+class RestoreConflict(
+    Failure,
+    code="CHECKPOINT_RESTORE_FAILED",
+    kind=Kind.CONFLICT,
+    title="The project changed meanwhile",
+    user_message="Nothing was restored: {paths} changed in the project at the same moment. Save "
+    "what is open in other programs, and restore again.",
+    actions=(Action.RETRY, Action.CANCEL),
+):
+    """Somebody changed what a restore was about to replace."""
+
+    paths: tuple[str, ...]
+
+
+class RevisionMissing(
+    Failure,
+    code="REVISION_MISSING",
+    kind=Kind.MISSING,
+    title="No such revision",
+    user_message="Draft {draft} has no revision {number} to go back to; "
+    "`holdfast draft list` shows all.",
+):
+    """A draft was to go back to where it never was."""
+
+    draft: str
+    number: int
+
+
+class HunkMissing(
+    Failure,
+    code="HUNK_MISSING",
+    kind=Kind.INVALID,
+    title="No such change in the file",
+    user_message="{path} has no change {number}: it has {count} that can be chosen from; "
+    "`holdfast draft diff` shows them.",
+):
+    """A change of a file was chosen by a number that it does not have."""
+
+    path: str
+    number: int
+    count: int
+
+
+class DraftMissing(
+    Failure,
+    code="DRAFT_MISSING",
+    kind=Kind.MISSING,
+    title="No such draft",
+    user_message="There is no draft {draft} of {project}, or more than one whose name begins like "
+    "that; `holdfast draft list` shows all, `holdfast draft open` makes one.",
+):
+    """No draft, or not just one, is meant by what was given."""
+
+    draft: str
+    project: str
+
+
+class DraftDamaged(
+    Failure,
+    code="DRAFT_DAMAGED",
+    kind=Kind.BROKEN,
+    title="A draft cannot be read",
+    user_message="What is known about draft {draft} cannot be read ({reason}). Its files are kept "
+    "in {path}: take from there what you need, then discard it.",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.DISCARD_DRAFT, Action.RESTORE_CHECKPOINT, Action.VIEW_REPORT),
+):
+    """What was written down about a draft is not what was written."""
+
+    draft: str
+    path: str
+    reason: str
+
+
+class WorktreeUncovered(
+    Failure,
+    code="WORKTREE_UNCOVERED",
+    kind=Kind.CONFLICT,
+    title="Some git data lies elsewhere",
+    user_message="No draft of {project} was made: its git data at {outside} cannot be kept apart "
+    "as well ({reason}), so that a commit in the draft would be one in the project. Open a draft "
+    "of the repository that this belongs to.",
+    recovery=Recovery.USE_ALTERNATIVE,
+):
+    """A draft would share git data with its project."""
+
+    project: str
+    outside: str
+    reason: str
+
+
+class ReflinkUnavailable(
+    Failure,
+    code="REFLINK_UNAVAILABLE",
+    kind=Kind.INVALID,
+    title="No copy that shares its data",
+    user_message="{project} cannot be copied without taking space for all of it ({reason}). "
+    "Choose another mode.",
+    recovery=Recovery.USE_ALTERNATIVE,
+):
+    """The file systems of the project and of its drafts share no data."""
+
+    project: str
+    reason: str
+
+
+class RevisionUnwritten(
+    Failure,
+    code="REVISION_UNWRITTEN",
+    kind=Kind.NOT_DURABLE,
+    title="Done, but not written down",
+    user_message="The draft {draft} was changed as asked, all of it, but no revision of it could "
+    "be written down ({reason}). The next command on it does that; repeat nothing.",
+    actions=(Action.FREE_DISK_SPACE, Action.REVIEW_DRAFT),
+):
+    """A draft was changed, and what went wrong after that cannot take it back."""
+
+    draft: str
     reason: str

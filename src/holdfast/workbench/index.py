@@ -9,30 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
-from holdfast.workbench.core.tree import Totals
-from holdfast.workbench.segments import Location
+from holdfast.workbench.roster import Roster
+from holdfast.workbench.segment_files import Location
+from holdfast.workbench.sights import Sights
 from holdfast.world import Database, Disk, Schema, Transaction, Upgrade
 from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
-
-
-class Known(NamedTuple):
-    """What a directory was when it was last looked at."""
-
-    tree: bytes
-    totals: Totals
-    sight: bytes
-    is_racy: bool
-
-
-_KNOWN = "tree, files, size, uncovered, sight, is_racy"
-
-
-def _known(  # the columns, as they come
-    tree: bytes, files: int, size: int, uncovered: int, sight: bytes, is_racy: int
-) -> Known:
-    return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
 
 
 class Rows:
@@ -41,6 +23,8 @@ class Rows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._is_empty: bool | None = None
+        self.sights = Sights(transaction)
+        self.roster = Roster(transaction)
 
     def find(self, name: bytes) -> Location | None:
         """Where an object is; None if there is none of this name."""
@@ -59,7 +43,8 @@ class Rows:
         self._is_empty = None
         self._transaction.execute_many(
             "INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?)",
-            ((name, *location) for name, location in objects.items()),
+            # In order, so that page after page is filled instead of many at once.
+            sorted((name, *location) for name, location in objects.items()),
         )
 
     def seen(self) -> dict[int, int]:
@@ -76,56 +61,28 @@ class Rows:
         """Drop all that is known of a segment, and every sight, as it may rest on what is lost."""
         self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
         self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
-        self._transaction.execute("DELETE FROM sights")
+        self.sights.forget_all()
 
-    def add_checkpoint(self, id: str, name: bytes) -> None:
-        """Take note of which object a checkpoint is."""
-        self._transaction.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", (id, name))
-
-    def checkpoints(self) -> list[tuple[str, bytes]]:
-        """The id and the object of every checkpoint, the newest first."""
-        return self._transaction.execute(
-            "SELECT id, name FROM checkpoints ORDER BY id DESC"
-        ).fetchall()
-
-    def known(self, origin: str, directory: bytes) -> Known | None:
-        """What a directory of an origin was; None if it was never looked at."""
-        row = self._transaction.execute(
-            f"SELECT {_KNOWN} FROM sights WHERE origin = ? AND directory = ?", (origin, directory)
-        ).fetchone()
-        return None if row is None else _known(*row)
-
-    def all_known(self, origin: str) -> dict[bytes, Known]:
-        """What every directory of an origin was: cheaper than to ask for each of them."""
-        rows = self._transaction.execute(
-            f"SELECT directory, {_KNOWN} FROM sights WHERE origin = ?", (origin,)
-        )
-        return {directory: _known(*row) for directory, *row in rows}
-
-    def note_known(self, origin: str, looked: Iterable[tuple[bytes, Known]]) -> None:
-        """Say what directories of an origin are."""
+    def forget_objects(self, names: Iterable[bytes]) -> None:
+        """Drop what is known of objects that turned out to be spoiled."""
         self._transaction.execute_many(
-            "INSERT OR REPLACE INTO sights VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (origin, directory, known.tree, *known.totals, known.sight, known.is_racy)
-                for directory, known in looked
-            ),
+            "DELETE FROM objects WHERE name = ?", ((name,) for name in names)
         )
 
-    def forget_known(self, origin: str, directory: bytes) -> None:
-        """Drop what is known of a directory of an origin and of all below it."""
-        self._transaction.execute(
-            "DELETE FROM sights WHERE origin = ? AND"
-            " (directory = ? OR (directory >= ? AND directory < ?))",
-            (origin, directory, directory + b"/", directory + b"0"),  # 0 is what follows a slash
-        )
-
-    def racy(self, origin: str) -> list[bytes]:
-        """The directories of an origin that must be looked at again in any case."""
+    def objects_in(self, number: int) -> list[tuple[bytes, Location]]:
+        """Every object of which the copy in this segment counts, in the order of their places."""
         rows = self._transaction.execute(
-            "SELECT directory FROM sights WHERE origin = ? AND is_racy", (origin,)
+            "SELECT name, segment, offset, stored_bytes FROM objects WHERE segment = ?"
+            " ORDER BY offset",
+            (number,),
         )
-        return [row[0] for row in rows]
+        return [(name, Location(*location)) for name, *location in rows]
+
+    def move_objects(self, number: int, objects: Mapping[bytes, Location]) -> None:
+        """Take note of where objects of a segment are now; all others that it held are gone."""
+        self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
+        self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
+        self.add_objects(objects)
 
 
 class Index:
@@ -140,8 +97,13 @@ class Index:
         try:
             return cls(Database.open(path, SCHEMA, is_derived=True))
         except (DatabaseDamaged, StoreForeign):
-            _set_aside(path, disk)
-            return cls(Database.open(path, SCHEMA, is_derived=True))
+            return cls.anew(path, disk)
+
+    @classmethod
+    def anew(cls, path: Path, disk: Disk) -> Index:
+        """Set an index aside that is not fit for use, and make an empty one."""
+        _set_aside(path, disk)
+        return cls(Database.open(path, SCHEMA, is_derived=True))
 
     @contextmanager
     def reading(self) -> Generator[Rows]:
@@ -186,4 +148,13 @@ def _create(transaction: Transaction) -> None:
     transaction.execute("CREATE INDEX racy ON sights (origin) WHERE is_racy")
 
 
-SCHEMA: Schema[Upgrade] = Schema("workbench index", 1, (_create,))
+def _add_pruned(transaction: Transaction) -> None:
+    transaction.execute("CREATE TABLE pruned (name BLOB PRIMARY KEY) WITHOUT ROWID")
+
+
+def _forget_sights(transaction: Transaction) -> None:
+    """Those that were written in another form; the next look sees everything anew."""
+    transaction.execute("DELETE FROM sights")
+
+
+SCHEMA: Schema[Upgrade] = Schema("workbench index", 3, (_create, _add_pruned, _forget_sights))

@@ -68,6 +68,14 @@ class Change:
         assert self.before != self.after, f"nothing changes at {self.path}"
 
 
+def deed_of(before: Entry | None, after: Entry | None) -> str:
+    """What became of one path, in a word: added, deleted, changed, or only its mode."""
+    if before is None or after is None:
+        return "added" if before is None else "deleted"
+    was, now = ((each.sort, each.content, each.target) for each in (before, after))
+    return "mode" if was == now else "changed"
+
+
 class Lack(StrEnum):
     """Why a path is not covered by a checkpoint; nothing of ours ever touches such a path."""
 
@@ -132,12 +140,18 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A state of a draft that one can go back to."""
+    """A state of a draft that one can go back to.
+
+    `base` is the checkpoint of the project that its changes were counted from, then; `back_to` is
+    the number of the revision that it went back to, if that is how it came to be.
+    """
 
     number: int
     checkpoint: Id
     at_ms: int
     cause: str
+    base: Id | None = None
+    back_to: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +160,8 @@ class Draft:
 
     `base` is the checkpoint of the project that the draft's changes are counted from; there is none
     until something is let into the draft. `also` are directories outside of the project that the
-    draft covers, too.
+    draft covers, too. `reason` says why it is not kept apart in a better way, if it is not;
+    `left_out` are the paths that a copy does not have, and why.
     """
 
     id: Id
@@ -156,3 +171,5 @@ class Draft:
     base: Id | None = None
     revisions: tuple[Revision, ...] = ()
     also: tuple[str, ...] = ()
+    reason: str = ""
+    left_out: tuple[Uncovered, ...] = ()

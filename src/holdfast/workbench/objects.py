@@ -6,31 +6,33 @@ object is the list of their names.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 
-from holdfast.workbench.core.record import ObjectSort, name_of
+from holdfast.workbench.core.record import ObjectSort, name_of, names_in
 from holdfast.workbench.core.tree import Node, decode_tree, encode_tree
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Rows
-from holdfast.workbench.model import CONTENT_ID_BYTES
-from holdfast.workbench.segments import Location, Segments
-
-PIECE_BYTES = 2**20
-WHOLE_BYTES_MAX = 8 * 2**20  # what is larger is cut
+from holdfast.workbench.segment_files import Location
+from holdfast.workbench.segments import Segments
 
 
 class Objects:
-    """The objects of a store within one transaction of its index."""
+    """The objects of a store within one transaction of its index.
 
-    def __init__(self, segments: Segments, rows: Rows) -> None:
+    What is `spoiled` counts as not there: it is met by reading, and put anew by whoever has it.
+    """
+
+    def __init__(self, segments: Segments, rows: Rows, spoiled: set[bytes] | None = None) -> None:
         self._segments = segments
         self.rows = rows
+        self.spoiled = set[bytes]() if spoiled is None else spoiled
         self._fresh: dict[bytes, Location] = {}
+        self._moved: dict[int, Mapping[bytes, Location]] = {}
 
     def put(self, sort: ObjectSort, data: bytes) -> bytes:
         """Keep an object, unless it is there already; return its name."""
         name = name_of(sort, data)
-        if self._find(name) is None:
+        if self.location(name) is None:
             self._fresh[name] = self._segments.append(sort, name, data)
         return name
 
@@ -45,26 +47,21 @@ class Objects:
 
     def get(self, name: bytes) -> tuple[ObjectSort, bytes]:
         """An object, checked; raise ObjectMissing or ObjectDamaged."""
-        location = self._find(name)
+        location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
-        return self._segments.read(name, location)
+        try:
+            return self._segments.read(name, location)
+        except ObjectDamaged:
+            self.spoiled.add(name)
+            raise
 
     def sort_of(self, name: bytes) -> ObjectSort:
         """What an object is, without reading it all; raise ObjectMissing or ObjectDamaged."""
-        location = self._find(name)
+        location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
         return self._segments.head(name, location).sort
-
-    def content(self, name: bytes) -> Generator[bytes]:
-        """The content of a file, piece by piece."""
-        sort, data = self.get(name)
-        if sort is not ObjectSort.PIECES:
-            yield data
-            return
-        for at in range(0, len(data), CONTENT_ID_BYTES):
-            yield self.get(data[at : at + CONTENT_ID_BYTES])[1]
 
     def tree(self, name: bytes) -> tuple[Node, ...]:
         """The names in a kept directory."""
@@ -72,8 +69,9 @@ class Objects:
         try:
             return decode_tree(data)
         except ValueError as error:
-            location = self._find(name)
+            location = self.location(name)
             assert location is not None
+            self.spoiled.add(name)
             path = str(self._segments.path(location.segment))
             raise ObjectDamaged(
                 object=name.hex(), path=path, offset=location.offset, reason=str(error)
@@ -82,8 +80,37 @@ class Objects:
     def commit(self) -> None:
         """Make all that was put durable, then take note of where it is."""
         self._segments.commit()
+        if self.spoiled:
+            self.forget_spoiled()
+        for number, copies in self._moved.items():
+            self.rows.move_objects(number, copies)
         self.rows.add_objects(self._fresh)
-        self.rows.note_seen(self._segments.committed)
+        committed = self._segments.committed.items()
+        self.rows.note_seen({one: end for one, end in committed if one not in self._moved})
 
-    def _find(self, name: bytes) -> Location | None:
-        return self._fresh.get(name) or self.rows.find(name)
+    def forget_spoiled(self) -> None:
+        """Let what turned out to be spoiled be put anew by the next who has it."""
+        self.rows.forget_objects(self.spoiled)
+        if self.spoiled - self._fresh.keys():
+            self.rows.sights.forget_all()
+
+    def move(self, number: int, copies: Mapping[bytes, Location]) -> None:
+        """Let the copies of what a segment holds count from the commit on, and the rest no more."""
+        self._moved[number] = copies
+
+    def location(self, name: bytes) -> Location | None:
+        """Where an object is; None if it is not there, or spoiled."""
+        fresh = self._fresh.get(name)
+        if fresh is not None or name in self.spoiled:
+            return fresh
+        return self.rows.find(name)
+
+
+def content(name: bytes, get: Callable[[bytes], tuple[ObjectSort, bytes]]) -> Generator[bytes]:
+    """The content of a file, piece by piece, as `get` gives them."""
+    sort, data = get(name)
+    if sort is not ObjectSort.PIECES:
+        yield data
+        return
+    for piece in names_in(data):
+        yield get(piece)[1]

@@ -9,13 +9,15 @@ from __future__ import annotations
 from contextlib import suppress
 
 from holdfast.workbench.core.keeping import decode_checkpoint
-from holdfast.workbench.core.record import ObjectSort
+from holdfast.workbench.core.record import ObjectSort, names_in
 from holdfast.workbench.core.tree import NodeSort
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Rows
-from holdfast.workbench.model import CONTENT_ID_BYTES
 from holdfast.workbench.objects import Objects
+from holdfast.workbench.segment_files import Found
 from holdfast.workbench.segments import Segments
+
+_NAMING = {ObjectSort.CHECKPOINT, ObjectSort.PRUNED}
 
 
 def reconcile(segments: Segments, rows: Rows) -> None:
@@ -25,7 +27,7 @@ def reconcile(segments: Segments, rows: Rows) -> None:
     numbers = segments.numbers()
     for number in seen.keys() - set(numbers):
         rows.forget_segment(number)
-    checkpoints: list[bytes] = []
+    found: list[Found] = []
     for number in numbers:
         size, start = segments.size(number), seen.get(number, 0)
         if size < start:  # something was cut off that had been there
@@ -33,11 +35,14 @@ def reconcile(segments: Segments, rows: Rows) -> None:
             start = 0
         if size > start:
             segments.sync(number)
-            checkpoints += _take_note(segments, rows, number, start)
+            found += _take_note(segments, rows, number, start)
             rows.note_seen({number: size})
     objects = Objects(segments, rows)
-    for name in checkpoints:
-        if is_anew or is_whole(objects, name):
+    for name in (one.name for one in found if one.sort is ObjectSort.PRUNED):
+        _take_note_of_pruned(objects, rows, name)
+    pruned = set(rows.roster.pruned())
+    for name in (one.name for one in found if one.sort is ObjectSort.CHECKPOINT):
+        if name not in pruned and (is_anew or is_whole(objects, name)):
             _take_note_of_checkpoint(objects, rows, name)
 
 
@@ -50,16 +55,21 @@ def is_whole(objects: Objects, checkpoint: bytes) -> bool:
     return True
 
 
-def _take_note(segments: Segments, rows: Rows, number: int, start: int) -> list[bytes]:
-    """Add the objects of a segment from `start` on; return those that are checkpoints."""
+def _take_note(segments: Segments, rows: Rows, number: int, start: int) -> list[Found]:
+    """Add the objects of a segment from `start` on; return those that name others."""
     found = list(segments.scan(number, start))
     rows.add_objects({name: location for name, _, location in found})
-    return [name for name, sort, _ in found if sort is ObjectSort.CHECKPOINT]
+    return [one for one in found if one.sort in _NAMING]
+
+
+def _take_note_of_pruned(objects: Objects, rows: Rows, name: bytes) -> None:
+    with suppress(ObjectDamaged):
+        rows.roster.prune(names_in(objects.get(name)[1]))
 
 
 def _take_note_of_checkpoint(objects: Objects, rows: Rows, name: bytes) -> None:
     with suppress(ObjectDamaged, ValueError):
-        rows.add_checkpoint(decode_checkpoint(objects.get(name)[1]).id, name)
+        rows.roster.add(decode_checkpoint(objects.get(name)[1]).id, name)
 
 
 def _visit(objects: Objects, tree: bytes, visited: set[bytes]) -> None:
@@ -70,6 +80,5 @@ def _visit(objects: Objects, tree: bytes, visited: set[bytes]) -> None:
         if node.sort is NodeSort.DIRECTORY:
             _visit(objects, node.object, visited)
         elif objects.sort_of(node.object) is ObjectSort.PIECES:
-            data = objects.get(node.object)[1]
-            for at in range(0, len(data), CONTENT_ID_BYTES):
-                objects.sort_of(data[at : at + CONTENT_ID_BYTES])
+            for piece in names_in(objects.get(node.object)[1]):
+                objects.sort_of(piece)

@@ -19,6 +19,7 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import Xattrs, read_node, read_xattrs, refuse_shortage
 from holdfast.workbench.core.coverage import Coverage, lack_of
 from holdfast.workbench.core.stat_cache import BLANK, decode_sight, encode_sight, is_racy, line_of
+from holdfast.workbench.core.touching import is_stage
 from holdfast.workbench.core.tree import (
     Node,
     NodeSort,
@@ -28,14 +29,16 @@ from holdfast.workbench.core.tree import (
     uncovered,
 )
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
-from holdfast.workbench.index import Known, Rows
-from holdfast.workbench.model import Lack
+from holdfast.workbench.glancing import glance
+from holdfast.workbench.model import Lack, News, Progress, quiet
 from holdfast.workbench.objects import Objects
+from holdfast.workbench.sights import Known
 
-_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RETRIED = {Lack.UNREADABLE, Lack.CHANGING}  # no sight shows that they have been mended
 _BY_NAME = itemgetter(0)
-_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+_NEWS_NAMES = 1000
+GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
 class Looked(NamedTuple):
@@ -66,39 +69,77 @@ class _Here:
         return self.nodes.get(name) if self.was.get(name) == line else None
 
 
-class Scan:
-    """One look at one origin; `looked_ns` is when it began."""
+class Aim(NamedTuple):
+    """What a look is at; `looked_ns` is when it began, and `news` is told how far it has come."""
 
-    def __init__(
-        self, objects: Objects, rows: Rows, *, origin: str, coverage: Coverage, looked_ns: int
-    ) -> None:
+    root: int
+    origin: str
+    coverage: Coverage
+    looked_ns: int
+    news: News = quiet
+
+
+class Scan:
+    """One look at one origin, below the directory that is open as its root."""
+
+    def __init__(self, objects: Objects, aim: Aim) -> None:
         self._objects = objects
-        self._rows = rows
-        self._origin = f"{origin} {coverage.mark}"
-        self._coverage = coverage
-        self._looked_ns = looked_ns
+        self._sights = objects.rows.sights
+        self._root = aim.root
+        self._origin = f"{aim.origin} {aim.coverage.mark}"
+        self._coverage = aim.coverage
+        self._looked_ns = aim.looked_ns
+        self._news = aim.news
+        self._looked_at = 0
         self._fresh: list[tuple[bytes, Known]] = []
         self._ways: frozenset[bytes] | None = None
-        self._device = 0
-        self._known: dict[bytes, Known] = {}
+        self._device = os.fstat(aim.root).st_dev
+        self._known: dict[bytes, Known] | None = None
 
-    def run(self, root: int, dirty: Iterable[RelativePath] | None = None) -> Looked:
-        """Look at the directory that is open as `root`; with `dirty`, only on the way to those."""
-        self._device = os.fstat(root).st_dev
-        if dirty is None:
-            self._known = self._rows.all_known(self._origin)
-        else:
-            racy = self._rows.racy(self._origin)
-            self._ways = frozenset(_ways([*(path.raw for path in dirty), *racy]))
-        looked = self._directory(root, b"")
-        self._rows.note_known(self._origin, self._fresh)
+    def run(self, dirty: Iterable[RelativePath] | None = None) -> Looked:
+        """Look at all of it; with `dirty`, only on the way to those."""
+        changed = self._glanced() if dirty is None else [path.raw for path in dirty]
+        if changed is not None:
+            racy = self._sights.racy(self._origin)
+            self._ways = frozenset(_ways([*changed, *racy]))
+        looked = self.beneath(self._root, b"")
+        self.note()
         return looked
 
+    def beneath(self, descriptor: int, path: bytes) -> Looked:
+        """Look at one directory below the root, with all that is in it."""
+        if self._known is None:
+            self._known = self._sights.all(self._origin) if self._ways is None else {}
+        return self._directory(descriptor, path)
+
+    def note(self) -> None:
+        """Take note of what was seen, so that next time only what has changed is read."""
+        self._sights.note(self._origin, self._fresh)
+
+    def is_elsewhere(self, status: os.stat_result) -> bool:
+        """Whether this lies on another file system than the root."""
+        return status.st_dev != self._device
+
+    def is_sure(self, node: Node, status: os.stat_result) -> bool:
+        """Whether the next look may conclude from the same line that nothing has changed."""
+        if node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED:
+            return False
+        return not is_racy(status.st_ctime_ns, looked_ns=self._looked_ns)
+
+    def _glanced(self) -> list[bytes] | None:
+        """The directories in which something may have changed; None if any may."""
+        sights = self._sights.sure(self._origin)
+        return glance(self._root, sights) if sights else None
+
     def _directory(self, descriptor: int, path: bytes) -> Looked:
+        assert self._known is not None
         seen = _listed(descriptor)
+        if not path:
+            seen = [one for one in seen if not is_stage(one[0])]
+        self._tell(len(seen))
         known = self._known.get(path)
         if self._ways is not None:
-            known = self._rows.known(self._origin, path)
+            known = self._sights.known(self._origin, path)
         is_same = known is not None and known.sight == encode_sight(
             [name for name, _, _ in seen], [line for _, line, _ in seen]
         )
@@ -129,7 +170,7 @@ class Scan:
             old = here.old(name, line)
             if self._ways is not None and old is not None and way not in self._ways:
                 continue
-            is_elsewhere = status.st_dev != self._device
+            is_elsewhere = self.is_elsewhere(status)
             lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
             is_same_itself = is_same or old is not None
             yield name, lack or self._entered(here, name, way, is_same=is_same_itself)
@@ -138,7 +179,7 @@ class Scan:
         self, here: _Here, name: bytes, way: bytes, *, is_same: bool
     ) -> Looked | Lack | None:
         try:
-            descriptor = os.open(name, _OPEN, dir_fd=here.descriptor)
+            descriptor = os.open(name, OPEN_DIRECTORY, dir_fd=here.descriptor)
             try:
                 looked = self._directory(descriptor, way)
                 if is_same and not looked.is_changed:
@@ -148,7 +189,7 @@ class Scan:
                 os.close(descriptor)
         except OSError as error:
             refuse_shortage(error, way)
-            return None if error.errno in _GONE else Lack.UNREADABLE
+            return None if error.errno in GONE else Lack.UNREADABLE
 
     def _renewed(
         self, here: _Here, below: dict[bytes, Looked | Lack | None], known: Known | None
@@ -166,7 +207,7 @@ class Scan:
                 node, found = self._read(here, name, status)
             if node is not None:
                 nodes.append(node)
-                is_sure = self._is_sure(node, found)
+                is_sure = self.is_sure(node, found)
                 lines.append((line if found is status else line_of(found)) if is_sure else BLANK)
         self._forget_removed(here, nodes)
         tree, totals = self._objects.put_tree(nodes), totals_of(nodes)
@@ -183,18 +224,17 @@ class Scan:
             return uncovered(name, lack), status
         return read_node(self._objects, here.descriptor, name, status)
 
-    def _is_sure(self, node: Node, status: os.stat_result) -> bool:
-        """Whether the next look may conclude from the same line that nothing has changed."""
-        if node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED:
-            return False
-        return not is_racy(status.st_ctime_ns, looked_ns=self._looked_ns)
+    def _tell(self, names: int) -> None:
+        before, self._looked_at = self._looked_at, self._looked_at + names
+        if before // _NEWS_NAMES != self._looked_at // _NEWS_NAMES:
+            self._news(Progress("names looked at", self._looked_at))
 
     def _forget_removed(self, here: _Here, nodes: list[Node]) -> None:
         left = {node.name for node in nodes if node.sort is NodeSort.DIRECTORY}
         for name, node in here.nodes.items():
             if node.sort is NodeSort.DIRECTORY and name not in left:
                 way = here.path + b"/" + name if here.path else name
-                self._rows.forget_known(self._origin, way)
+                self._sights.forget(self._origin, way)
 
 
 def _directory_node(

@@ -7,153 +7,164 @@ power fails between the two, the next opening takes note of what the segments ho
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.changes import changes, node_at, uncovered_paths
+from holdfast.workbench.core.combining import combine
 from holdfast.workbench.core.coverage import EVERYTHING, Coverage
-from holdfast.workbench.core.keeping import PREFIX, decode_checkpoint, encode_checkpoint
+from holdfast.workbench.core.cutting import cut_content
+from holdfast.workbench.core.keeping import PREFIX, encode_checkpoint
 from holdfast.workbench.core.record import ObjectSort
-from holdfast.workbench.core.tree import Node
-from holdfast.workbench.failures import CheckpointMissing, WorkbenchHeld
-from holdfast.workbench.index import Index
-from holdfast.workbench.model import Change, Checkpoint, Occasion, Uncovered
+from holdfast.workbench.core.touching import Way, ways_to
+from holdfast.workbench.core.tree import Node, Totals
+from holdfast.workbench.failures import CheckpointCreateFailed
+from holdfast.workbench.grafting import Graft
+from holdfast.workbench.kept import Kept
+from holdfast.workbench.model import Checkpoint, News, Occasion, Touched, quiet
 from holdfast.workbench.objects import Objects
-from holdfast.workbench.reconciling import reconcile
-from holdfast.workbench.scanning import Looked, Scan
-from holdfast.workbench.segments import Segments
-from holdfast.world import (
-    Chance,
-    Clock,
-    Disk,
-    IdMaker,
-    OpenFile,
-    SystemChance,
-    SystemClock,
-    SystemDisk,
-    disk_failure,
-)
-from holdfast.world.failures import DiskMissing, DiskOccupied
+from holdfast.workbench.scanning import Aim, Scan
+from holdfast.workbench.vault import Means, Vault
+from holdfast.world import IdMaker, disk_failure
+
+__all__ = ["RESCUED", "Means", "Store", "Subject"]
+
+RESCUED = "rescued"
+"""The origin of what was kept by itself, and is no state of a whole project."""
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-
-class Means(NamedTuple):
-    """What a store needs of the world."""
-
-    disk: Disk = SystemDisk()
-    clock: Clock = SystemClock()
-    chance: Chance = SystemChance()
+_PRECONDITIONS = {Occasion.PUBLISH, Occasion.PRE_RESTORE}
 
 
 class Subject(NamedTuple):
     """What a checkpoint is made of: a directory, and how much of it must be looked at.
 
     Origins have names, because what was seen of one says nothing about another. `dirty` is what may
-    have changed since the last checkpoint of this origin; None is anything.
+    have changed since the last checkpoint of this origin; None is anything. If all is as it is in
+    `like`, that is the answer, and no checkpoint is made.
     """
 
     directory: Path
     origin: str = "published"
     coverage: Coverage = EVERYTHING
     dirty: Iterable[RelativePath] | None = None
+    news: News = quiet
+    like: Checkpoint | None = None
 
 
-class Store:
+class Store(Kept):
     """The store of one project; whoever opened it has it alone until it is closed."""
 
-    def __init__(self, lock: OpenFile, segments: Segments, index: Index, means: Means) -> None:
-        self._lock = lock
-        self._segments = segments
-        self._index = index
-        self._clock = means.clock
-        self._ids = IdMaker(means.clock, means.chance)
+    def __init__(self, vault: Vault) -> None:
+        super().__init__(vault)
+        self._clock = vault.means.clock
+        self._ids = IdMaker(vault.means.clock, vault.means.chance)
 
     @classmethod
-    def open(cls, directory: Path, means: Means | None = None) -> Self:
-        """Open or make a store, and take note of what a crash left; or raise WorkbenchHeld."""
-        means = means or Means()
-        _make_directory(means.disk, directory / "seg")
-        with ExitStack() as undo:
-            lock = _locked(means.disk, directory / "lock")
-            undo.callback(lock.close)
-            segments = Segments(means.disk, directory / "seg", means.chance)
-            undo.callback(segments.close)
-            index = Index.open(directory / "wb.db", means.disk)
-            undo.callback(index.close)
-            with index.writing() as rows:
-                reconcile(segments, rows)
-            undo.pop_all()
-        return cls(lock, segments, index, means)
+    def open(cls, directory: Path, means: Means | None = None, *, patience: float = 0.0) -> Self:
+        """Open or make a store, and take note of what a crash left.
+
+        Raises WorkbenchHeld if another process has it, and does not let go for `patience` seconds.
+        """
+        return cls(Vault.open(directory, means or Means(), patience=patience))
 
     def checkpoint(
         self, subject: Subject, occasion: Occasion = Occasion.MANUAL, message: str = ""
     ) -> Checkpoint:
         """Keep a whole directory as it is; durable when it returns, nothing when it raises.
 
-        Only if the index alone could not be written, the next opening finds it after all.
+        Only if the index alone could not be written, the next opening finds it after all. Where
+        something must not be done without it, what goes wrong is a CheckpointCreateFailed.
         """
-        with self._changing() as objects:
-            looked = self._look(objects, subject)
-            made = Checkpoint(
-                id=self._ids.make(PREFIX),
-                at_ms=int(self._clock.now() * 1000),
-                occasion=occasion,
-                message=message,
-                origin=subject.origin,
-                tree=looked.tree,
-                files=looked.totals.files,
-                size=looked.totals.size,
-                uncovered=looked.totals.uncovered,
+
+        def work(objects: Objects, root: int) -> Checkpoint:
+            looked = Scan(objects, self._aim(subject, root)).run(subject.dirty)
+            if subject.like is not None and subject.like.tree == looked.tree:
+                return subject.like
+            made = self._made(subject.origin, occasion, message, looked.tree, looked.totals)
+            return _put(objects, made)
+
+        return self._beneath(subject, occasion, work)
+
+    def graft(
+        self,
+        over: Checkpoint,
+        subject: Subject,
+        touched: Touched,
+        occasion: Occasion = Occasion.AUTO,
+        message: str = "",
+    ) -> Checkpoint:
+        """Keep the tree of `over` with what is now at the touched paths below a directory.
+
+        It is what `checkpoint` would keep, if nothing differs anywhere else; costs what was
+        touched. The mode of every directory on the way is looked at, too.
+        """
+        ways = ways_to(touched)
+
+        def work(objects: Objects, root: int) -> Checkpoint:
+            graft = self._graft(objects, subject, root)
+            tree, totals = graft.run(root, over.tree, ways)
+            graft.note()
+            if subject.like is not None and subject.like.tree == tree:
+                return subject.like
+            return _put(objects, self._made(subject.origin, occasion, message, tree, totals))
+
+        return self._beneath(subject, occasion, work)
+
+    def combine(
+        self,
+        now: Checkpoint,
+        kept: Checkpoint,
+        touched: Touched,
+        occasion: Occasion = Occasion.AUTO,
+        message: str = "",
+    ) -> Checkpoint:
+        """Keep the tree `now`, except at touched paths, where it is as in `kept`."""
+        ways = ways_to(touched)
+
+        def work(objects: Objects) -> Checkpoint:
+            tree, totals = combine(
+                now.tree, kept.tree, ways, load=objects.tree, save=objects.put_tree
             )
-            name = objects.put(ObjectSort.CHECKPOINT, encode_checkpoint(made))
-            objects.rows.add_checkpoint(made.id, name)
-        return made
+            return _put(objects, self._made(now.origin, occasion, message, tree, totals))
 
-    def checkpoints(self) -> tuple[Checkpoint, ...]:
-        """All checkpoints, the newest first."""
-        with self._reading() as objects:
-            kept = objects.rows.checkpoints()
-            return tuple(decode_checkpoint(objects.get(name)[1]) for _, name in kept)
+        return self.vault.change(work)
 
-    def find(self, id: str) -> Checkpoint:
-        """The checkpoint of an id; raise CheckpointMissing if there is none."""
-        with self._reading() as objects:
-            name = dict(objects.rows.checkpoints()).get(id)
-            if name is None:
-                raise CheckpointMissing(checkpoint=id)
-            return decode_checkpoint(objects.get(name)[1])
+    def put_content(self, data: Iterable[bytes]) -> tuple[bytes, int]:
+        """Keep what comes in parts of any length as one content; return its name and size.
 
-    def uncovered(self, checkpoint: Checkpoint) -> tuple[Uncovered, ...]:
-        """Every path that a checkpoint does not cover, with the reason."""
-        with self._reading() as objects:
-            return tuple(uncovered_paths(checkpoint.tree, objects.tree))
+        It is durable when this returns, and goes with the next pruning unless a checkpoint has it.
+        """
+        return cut_content(
+            data, lambda sort, piece: self.vault.change(lambda objects: objects.put(sort, piece))
+        )
 
-    def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
-        """Every path at which two checkpoints differ; costs what has changed."""
-        with self._reading() as objects:
-            if before.tree == after.tree:
-                return ()
-            return tuple(changes(before.tree, after.tree, objects.tree))
+    def keep(self, root: int, name: bytes) -> Node | None:
+        """Keep what stands at a name below an open directory, with all below it; None if nothing.
 
-    def node(self, checkpoint: Checkpoint, path: RelativePath) -> Node | None:
-        """What a checkpoint has at a path."""
-        with self._reading() as objects:
-            return node_at(checkpoint.tree, path, objects.tree)
+        It becomes a checkpoint of its own, of the origin `RESCUED`. What cannot be read is not
+        kept: its node says that it is not covered.
+        """
+        ways = Way(below={name: Way(is_touched=True, is_whole=True)})
+        subject = Subject(Path(), origin=RESCUED)
 
-    def content(self, name: bytes) -> Generator[bytes]:
-        """The content of a file, piece by piece, each checked before it is given out."""
-        with self._reading() as objects:
-            yield from objects.content(name)
+        def work(objects: Objects) -> Node | None:
+            tree, totals = self._graft(objects, subject, root).run(root, None, ways)
+            nodes = objects.tree(tree)
+            if nodes:
+                made = self._made(
+                    RESCUED, Occasion.MANUAL, str(RelativePath((name,))), tree, totals
+                )
+                _put(objects, made)
+            return nodes[0] if nodes else None
+
+        return self.vault.change(work)
 
     def close(self) -> None:
         """Let others have it."""
-        self._index.close()
-        self._segments.close()
-        self._lock.close()
+        self.vault.close()
 
     def __enter__(self) -> Self:
         return self
@@ -161,61 +172,51 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _look(self, objects: Objects, subject: Subject) -> Looked:
-        looked_ns = int(self._clock.now() * 1e9)
-        scan = Scan(
-            objects,
-            objects.rows,
-            origin=subject.origin,
-            coverage=subject.coverage,
-            looked_ns=looked_ns,
-        )
+    def _beneath(
+        self, subject: Subject, occasion: Occasion, work: Callable[[Objects, int], Checkpoint]
+    ) -> Checkpoint:
+        """Do something to a directory that is opened for it."""
         try:
-            root = os.open(subject.directory, _OPEN)
             try:
-                return scan.run(root, subject.dirty)
-            finally:
-                os.close(root)
-        except OSError as error:
-            raise disk_failure(error, path=str(subject.directory)) from error
+                root = os.open(subject.directory, _OPEN)
+                try:
+                    return self.vault.change(lambda objects: work(objects, root))
+                finally:
+                    os.close(root)
+            except OSError as error:
+                raise disk_failure(error, path=str(subject.directory)) from error
+        except Failure as failure:
+            if occasion not in _PRECONDITIONS:
+                raise
+            path = str(subject.directory)
+            raise CheckpointCreateFailed(path=path, reason=failure.user_message) from failure
 
-    @contextmanager
-    def _changing(self) -> Generator[Objects]:
-        """Put objects: all of them become durable, then known, or none does."""
-        with ExitStack() as undo, self._index.writing() as rows:
-            undo.callback(self._segments.abandon)
-            objects = Objects(self._segments, rows)
-            yield objects
-            objects.commit()
-            undo.pop_all()
+    def _aim(self, subject: Subject, root: int) -> Aim:
+        looked_ns = int(self._clock.now() * 1e9)
+        return Aim(root, subject.origin, subject.coverage, looked_ns, subject.news)
 
-    @contextmanager
-    def _reading(self) -> Generator[Objects]:
-        with self._index.reading() as rows:
-            yield Objects(self._segments, rows)
+    def _graft(self, objects: Objects, subject: Subject, root: int) -> Graft:
+        aim = self._aim(subject, root)
+        whole = Scan(objects, aim._replace(origin=f"whole {subject.origin}"))
+        return Graft(objects, whole, origin=subject.origin, coverage=subject.coverage)
 
-
-def _make_directory(disk: Disk, path: Path) -> None:
-    """Make a directory and those above it; what was made survives a power loss."""
-    if path.is_dir():
-        return
-    _make_directory(disk, path.parent)
-    try:
-        path.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise disk_failure(error, path=str(path)) from error
-    disk.sync_directory(path.parent)
+    def _made(  # in the order in which it is written
+        self, origin: str, occasion: Occasion, message: str, tree: bytes, totals: Totals
+    ) -> Checkpoint:
+        return Checkpoint(
+            id=self._ids.make(PREFIX),
+            at_ms=int(self._clock.now() * 1000),
+            occasion=occasion,
+            message=message,
+            origin=origin,
+            tree=tree,
+            files=totals.files,
+            size=totals.size,
+            uncovered=totals.uncovered,
+        )
 
 
-def _locked(disk: Disk, path: Path) -> OpenFile:
-    try:
-        file = disk.open_to_write(path)
-    except DiskMissing:
-        try:
-            file = disk.create(path, mode=0o600)
-        except DiskOccupied:  # somebody was faster
-            file = disk.open_to_write(path)
-    if not file.lock():
-        file.close()
-        raise WorkbenchHeld(path=str(path.parent))
-    return file
+def _put(objects: Objects, made: Checkpoint) -> Checkpoint:
+    name = objects.put(ObjectSort.CHECKPOINT, encode_checkpoint(made))
+    objects.rows.roster.add(made.id, name)
+    return made

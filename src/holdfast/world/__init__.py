@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.world.database import Database, Transaction, Upgrade
     from holdfast.world.disk import SystemDisk
     from holdfast.world.journal import Journal
+    from holdfast.world.linkless import open_linkless
     from holdfast.world.openat2 import open_in_root
     from holdfast.world.ports import Disk, FileStatus, OpenFile
     from holdfast.world.private import make_private
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         system_processes,
     )
     from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
-    from holdfast.world.replace import replace_file, write_all
+    from holdfast.world.replace import remove_leftovers, replace_file, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.writer_loop import WriterThread
 
@@ -77,7 +78,9 @@ __all__ = [
     "environment_of",
     "make_private",
     "open_in_root",
+    "open_linkless",
     "read_journal",
+    "remove_leftovers",
     "replace_file",
     "retrying",
     "signal_exactly",
@@ -122,7 +125,9 @@ _HOME = {
     "environment_of": "processes",
     "make_private": "private",
     "open_in_root": "openat2",
+    "open_linkless": "linkless",
     "read_journal": "reading",
+    "remove_leftovers": "replace",
     "replace_file": "replace",
     "signal_exactly": "processes",
     "system_process": "processes",

@@ -15,6 +15,7 @@ from functools import cache
 
 _NUMBER = 437  # the same on every architecture that Python runs on here
 _PLAIN_LINKS = 0x02  # none of those in /proc that lead to any place at all
+_NO_LINKS = 0x04
 _RESOLVE_BENEATH = 0x08
 _RESOLVE_IN_ROOT = 0x10
 _TRIES_MAX = 32
@@ -42,6 +43,11 @@ def open_in_root(root: int, path: bytes, flags: int, mode: int) -> int:
     Absolute links lead from that root, and `..` in it leads nowhere else.
     """
     return _opened(root, path, _How(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _PLAIN_LINKS))
+
+
+def open_past_no_link(root: int, path: bytes, flags: int) -> int:
+    """Open what exists at `path` below the directory `root`; raise OSError, ELOOP at any link."""
+    return _opened(root, path, _How(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _NO_LINKS))
 
 
 def _opened(root: int, path: bytes, how: _How) -> int:

@@ -42,6 +42,12 @@ def test_without_a_wish_it_is_the_system_read_only_and_nothing_else() -> None:
     )
 
 
+def test_what_is_shared_is_not_made_anew_beneath() -> None:
+    told = _told(Policy(readable=("/var/tmp/x",), writable=("/tmp",)))
+    assert ("--tmpfs /tmp " in told, "--tmpfs /var/tmp " in told) == (False, True)
+    assert "--bind /tmp /tmp" in told
+
+
 def test_parents_are_mounted_before_what_is_in_them_and_guards_after_what_they_guard() -> None:
     policy = Policy(readable=("/r", "/w/sub/r", "/usr/x"), writable=("/w",), hidden=("/w/.git/s",))
     told = _told(

@@ -12,6 +12,7 @@ from holdfast.confine.core.protected import (
     Sort,
     candidates,
     guards,
+    nested_names,
     stand_in,
 )
 from holdfast.confine.failures import SandboxRequestUnfit
@@ -52,6 +53,12 @@ def test_every_directory_on_the_way_is_looked_at() -> None:
 )
 def test_guards(found: dict[str, Found], expected: dict[str, Guarding]) -> None:
     assert guards("/w", NAMES, found) == tuple(Guard(p, expected[p]) for p in sorted(expected))
+
+
+def test_further_down_git_is_kept_and_others_only_where_they_are() -> None:
+    names = (".git/hooks", ".git/modules", ".codex", ".envrc")
+    found = {"/w/a/.git": DIRECTORY, "/w/a/.envrc": FILE}
+    assert nested_names("/w", names, "a", found) == ("a/.git/hooks", "a/.envrc")
 
 
 def test_a_name_that_is_protected_whole_stays_so_whatever_is_protected_in_it() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.exec.core.credit import EVENTS_MAX, Credit, Receipts, size_of
+from holdfast.exec.core.index import RECORD_BYTES
 from holdfast.exec.model import Closed, Event, Exited, Output
 
 
@@ -19,9 +20,9 @@ def out(seq: int, size: int = 1) -> Output:
 def test_what_is_told_is_used_up_and_what_is_taken_comes_back() -> None:
     credit = Credit(3 * size_of(out(1, 68)))
 
-    credit.tell([out(1, 68), out(2, 68)])
+    credit.tell(1, [68, 68])
     assert (credit.bytes_left, credit.taken) == (100, 0)
-    credit.tell([out(3, 500)])
+    credit.tell(3, [500])
     assert credit.bytes_left == 0
     credit.take(2)
     assert (credit.bytes_left, credit.taken) == (0, 2)
@@ -34,7 +35,7 @@ def test_what_is_told_is_used_up_and_what_is_taken_comes_back() -> None:
 def test_small_events_are_counted_too() -> None:
     credit = Credit(2**30)
 
-    credit.tell(out(seq) for seq in range(1, EVENTS_MAX + 1))
+    credit.tell(1, [1] * EVENTS_MAX)
 
     assert (credit.events_left, credit.bytes_left) == (0, 0)
 
@@ -74,7 +75,7 @@ class Exchange:
     def tell(self) -> None:
         while self.told < len(self.events) and self.credit.bytes_left:
             event = self.events[self.told]
-            self.credit.tell([event])
+            self.credit.tell(event.seq, [size_of(event) - RECORD_BYTES])
             self.told += 1
 
     def take(self, count: int) -> None:

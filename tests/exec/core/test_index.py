@@ -15,10 +15,12 @@ from holdfast.exec.core.index import (
     Kind,
     Position,
     Record,
+    Run,
     covering,
     first_within,
     read_header,
     read_record,
+    read_runs,
     recover,
 )
 
@@ -118,6 +120,47 @@ def test_output_is_covered_in_pieces() -> None:
         for seq, (start, (stream, length)) in enumerate(zip(starts, lengths, strict=True), start=3)
     )
     assert position == replace(HALF_WAY, next_seq=6, covered=sizes)
+
+
+RUNS = [
+    Run(1, Kind.OUTPUT, 0, 0, [10], 0),
+    Run(2, Kind.OUTPUT, 1, 0, [5], 0),
+    Run(3, Kind.EXITED, 0, 10, [0], -7),
+    Run(4, Kind.OUTPUT, 0, 10, [2], 0),
+    Run(5, Kind.CLOSED, 0, 12, [0], 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("bytes_max", "is_begun", "count"),
+    [(17, True, 5), (16, True, 3), (9, True, 0), (9, False, 1), (0, False, 1), (15, False, 3)],
+)
+def test_records_are_read_in_runs_as_far_as_there_is_room(
+    bytes_max: int, is_begun: bool, count: int
+) -> None:
+    data = b"".join(record.pack() for record in ALL)
+
+    assert read_runs(data, 1, bytes_max=bytes_max, is_begun=is_begun) == RUNS[:count]
+
+
+def test_output_of_one_stream_is_one_run_unless_it_is_much() -> None:
+    sizes = (5 * CHUNK_BYTES_MAX, 10)
+    data, _ = covering(Position(), sizes)
+
+    runs = read_runs(data, 1, bytes_max=sum(sizes), is_begun=True)
+
+    assert [(run.first_seq, run.last_seq, run.size) for run in runs] == [
+        (1, 4, 4 * CHUNK_BYTES_MAX),
+        (5, 5, CHUNK_BYTES_MAX),
+        (6, 6, 10),
+    ]
+
+
+def test_a_record_that_was_changed_is_not_read_in_a_run() -> None:
+    data = OUT.pack() + ERR._replace(seq=7).pack()
+
+    with pytest.raises(AssertionError, match="record 2"):
+        read_runs(data, 1, bytes_max=99, is_begun=True)
 
 
 def test_records_that_do_not_adjoin_are_a_bug() -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from holdfast.confine import Place, PlaceSpec, create, end, find
-from holdfast.confine.failures import PlaceUnavailable
+from holdfast.confine import end, find
 from holdfast.exec.server.places import Bindings
 from holdfast.rpc import token_digest
 from holdfast.world import SystemDisk
+from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.housing import Housed, housed
 from tests.exec.server.talking import Refused, Talk, until
 
@@ -26,56 +25,14 @@ pytestmark = [
 ]
 
 
-@dataclass(frozen=True)
-class Draft:
-    """A project with a draft over it, and the state of a server that is hidden in there."""
-
-    base: Path
-
-    @property
-    def project(self) -> Path:
-        return self.base / "project"
-
-    @property
-    def upper(self) -> Path:
-        return self.base / "draft" / "upper"
-
-    @property
-    def name(self) -> str:
-        return str(self.base / "draft")
-
-    @property
-    def state(self) -> Path:
-        return self.base / "state"
-
-    def uri(self, name: str = "") -> str:
-        return (self.project / name).as_uri()
-
-    def hold(self, *hidden: Path) -> Place:
-        spec = PlaceSpec(
-            directory=self.name, project=str(self.project), hidden=tuple(map(str, hidden))
-        )
-        return create(spec)
-
-
 @pytest.fixture
 def draft(tmp_path: Path) -> Iterator[Draft]:
-    made = Draft(tmp_path.resolve())
-    made.project.mkdir()
-    made.state.mkdir(mode=0o700)
-    (made.project / "old").write_text("published")
-    try:
-        made.hold(made.state).close()
-    except PlaceUnavailable as unavailable:
-        pytest.skip(f"no place can be made here: {unavailable}")
-    yield made
-    end(made.name)
-    assert sorted(path.name for path in made.project.iterdir()) == ["old"]
-    assert (made.project / "old").read_text() == "published"
+    with drafted(tmp_path) as draft:
+        yield draft
 
 
 @asynccontextmanager
-async def bound(draft: Draft, *, leave: bool = False) -> AsyncIterator[tuple[Housed, Talk]]:
+async def bound(draft: Draft, *, leave: bool = False) -> AsyncGenerator[tuple[Housed, Talk]]:
     async with housed(draft.state, leave=leave) as server:
         async with server.talk(place=draft.name) as talk:
             yield server, talk

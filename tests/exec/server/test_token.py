@@ -18,6 +18,7 @@ def test_a_missing_token_is_made_and_kept(tmp_path: Path) -> None:
     assert token_in(tmp_path / "token") == made
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
     assert token_in(tmp_path / "other") != made
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["other", "token"]
 
 
 @pytest.mark.parametrize(

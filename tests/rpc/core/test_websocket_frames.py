@@ -144,5 +144,7 @@ def test_a_long_reason_is_cut_between_two_characters() -> None:
 def test_a_text_is_said_by_a_server_as_the_rules_want_it(
     message: bytes, frames: list[bytes]
 ) -> None:
-    parts = text_parts([message, b"{}"], frame_bytes_max=70_000)
-    assert b"".join(parts) == b"".join((*frames, b"\x81\x02{}"))
+    in_parts = (message[:1], message[1:-1], message[-1:]) if len(message) > 1 else (message,)
+    for text in (message, in_parts):
+        parts = text_parts([text, b"{}"], frame_bytes_max=70_000)
+        assert b"".join(parts) == b"".join((*frames, b"\x81\x02{}"))

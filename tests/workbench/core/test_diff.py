@@ -22,14 +22,25 @@ TEN = b"".join(b"%d\n" % number for number in range(10))
     ("before", "after", "expected"),
     [
         (b"a\n", b"a\n", Shown(b"")),
-        (None, b"a\n", Shown(b"--- /dev/null\n+++ b/x\n@@ -0,0 +1,1 @@\n+a\n", 1, 0)),
-        (b"a\n", None, Shown(b"--- a/x\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a\n", 0, 1)),
+        (
+            None,
+            b"a\n",
+            Shown(b"--- /dev/null\n+++ b/x\n@@ -0,0 +1,1 @@ change 1\n+a\n", 1, 0, 0, 1),
+        ),
+        (
+            b"a\n",
+            None,
+            Shown(b"--- a/x\n+++ /dev/null\n@@ -1,1 +0,0 @@ change 1\n-a\n", 0, 1, 0, 1),
+        ),
         (
             b"a\nb",
             b"a\nb\n",
             Shown(
-                b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n",
+                b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ change 1\n"
+                b" a\n-b\n\\ No newline at end of file\n+b\n",
                 1,
+                1,
+                0,
                 1,
             ),
         ),
@@ -37,8 +48,10 @@ TEN = b"".join(b"%d\n" % number for number in range(10))
             TEN,
             TEN.replace(b"5", b"x"),
             Shown(
-                b"--- a/x\n+++ b/x\n@@ -3,7 +3,7 @@\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n",
+                b"--- a/x\n+++ b/x\n@@ -3,7 +3,7 @@ change 1\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n",
                 1,
+                1,
+                0,
                 1,
             ),
         ),
@@ -56,13 +69,21 @@ def test_places_after_an_earlier_change_are_those_of_the_new_file() -> None:
     shown = unified(b"".join(before), b"".join(after), b"x").text
 
     heads = [line for line in shown.split(b"\n") if line.startswith(b"@@")]
-    assert heads == [b"@@ -1,3 +1,4 @@", b"@@ -18,7 +19,7 @@"]
+    assert heads == [b"@@ -1,3 +1,4 @@ change 1", b"@@ -18,7 +19,7 @@ change 2"]
+
+
+def test_what_is_shown_together_is_numbered_together() -> None:
+    shown = unified(TEN, TEN.replace(b"2", b"x").replace(b"5", b"y"), b"x").text
+
+    assert [line for line in shown.split(b"\n") if line.startswith(b"@@")] == [
+        b"@@ -1,9 +1,9 @@ changes 1-2"
+    ]
 
 
 def test_what_is_too_long_is_counted() -> None:
     shown = unified(b"", TEN, b"x", lines_max=3)
 
-    assert shown == Shown(b"--- a/x\n+++ b/x\n@@ -0,0 +1,10 @@\n+0\n+1\n", 10, 0, 8)
+    assert shown == Shown(b"--- a/x\n+++ b/x\n@@ -0,0 +1,10 @@ change 1\n+0\n+1\n", 10, 0, 8, 1)
 
 
 @given(contents, contents)

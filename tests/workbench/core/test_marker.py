@@ -12,7 +12,7 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.core.marker import decode_marker, encode_marker
 from holdfast.workbench.core.operations import Operation, Verb
 from holdfast.workbench.core.publication import Marker, State
-from holdfast.workbench.failures import MarkerDamaged
+from holdfast.workbench.failures import MarkerDamaged, MarkerForeign
 from holdfast.workbench.model import Entry, Sort
 
 ENTRY = Entry(Sort.FILE, 0o644, bytes(range(32)), b"", ((b"user.x", b"\xff\0"),), 7, 8)
@@ -73,18 +73,18 @@ def test_every_flipped_bit_and_every_cut_is_seen() -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"{}", "another version wrote it"),
-        (b"[", "another version wrote it"),
+        (b"{}", "it is written in another way"),
+        (b"[", "it is written in another way"),
         (b'{"version":2,"key":"","state":"prepared","operations":[]}', "it is of version 2"),
         (
             b'{"version":1,"key":"","state":"undone","operations":[{"verb":"put","path":"../x",'
             b'"slot":0,"before":null,"after":null}]}',
-            "another version wrote it",
+            "it is written in another way",
         ),
     ],
 )
 def test_what_another_program_wrote_is_refused(body: bytes, reason: str) -> None:
-    with pytest.raises(MarkerDamaged) as damaged:
+    with pytest.raises(MarkerForeign) as foreign:
         decode_marker(sha256(body).hexdigest().encode() + b"\n" + body + b"\n")
 
-    assert damaged.value == MarkerDamaged(reason=reason)
+    assert foreign.value == MarkerForeign(reason=reason)

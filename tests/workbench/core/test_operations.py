@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from holdfast.workbench.core.operations import Operation, Verb, lay_out
+from holdfast.workbench.core.operations import ACCESS, Operation, Verb, lay_out
 from holdfast.workbench.model import Change, Entry, Sort
 from tests.workbench.modelled import at, directory, file, link
 
@@ -23,6 +25,7 @@ OPEN, CLOSED = directory(0o755), directory(0o555)
         (None, CLOSED, [(Verb.PUT, None, OPEN), (Verb.ADJUST, OPEN, CLOSED)]),
         (OLD, None, [(Verb.TAKE, OLD, None)]),
         (OPEN, None, [(Verb.REMOVE_DIRECTORY, OPEN, None)]),
+        (CLOSED, None, [(Verb.ADJUST, CLOSED, OPEN), (Verb.REMOVE_DIRECTORY, OPEN, None)]),
         (OPEN, CLOSED, [(Verb.ADJUST, OPEN, CLOSED)]),
         (OLD, OPEN, [(Verb.TAKE, OLD, None), (Verb.PUT, None, OPEN)]),
         (OPEN, NEW, [(Verb.REMOVE_DIRECTORY, OPEN, None), (Verb.PUT, None, NEW)]),
@@ -38,6 +41,35 @@ def test_one_change(
     assert steps == tuple(
         Operation(verb, at("x"), *entries, slot) for slot, (verb, *entries) in enumerate(expected)
     )
+
+
+MARKED = Entry(Sort.DIRECTORY, 0o755, xattrs=((b"user.a", b"1"),))
+CLOSED_ELSE = Entry(Sort.DIRECTORY, 0o555, xattrs=((b"user.b", b"2"),))
+HALF = Entry(Sort.DIRECTORY, 0o755, xattrs=((b"user.b", b"2"),))
+BOTH = replace(HALF, xattrs=(*MARKED.xattrs, *HALF.xattrs))
+SHARED = Entry(Sort.DIRECTORY, 0o1775, xattrs=((ACCESS, b"acl"),))
+SHARED_HALF = Entry(Sort.DIRECTORY, 0o775, xattrs=((ACCESS, b"acl"),))
+
+
+@pytest.mark.promise("W4")
+@pytest.mark.parametrize(
+    ("before", "after", "states"),
+    [
+        (MARKED, OPEN, []),
+        (MARKED, CLOSED_ELSE, [OPEN, HALF]),
+        (CLOSED_ELSE, MARKED, [HALF, BOTH]),
+        (OPEN, SHARED, [SHARED_HALF]),
+        (SHARED, OPEN, [directory(0o1775)]),
+    ],
+)
+def test_a_directory_changes_one_thing_at_a_time(
+    before: Entry, after: Entry, states: list[Entry]
+) -> None:
+    steps = lay_out([Change(at("x"), before, after)])
+
+    assert {step.verb for step in steps} == {Verb.ADJUST}
+    assert [step.before for step in steps] == [before, *states]
+    assert [step.after for step in steps] == [*states, after]
 
 
 def test_without_exchange_a_file_is_taken_and_another_put() -> None:

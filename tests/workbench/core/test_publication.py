@@ -14,6 +14,7 @@ from holdfast.workbench.core.operations import lay_out
 from holdfast.workbench.core.publication import Outcome, Way, publish, recover
 from holdfast.workbench.model import Change, Entry
 from tests.workbench.modelled import (
+    KEY,
     Killed,
     ModelDisk,
     Person,
@@ -52,7 +53,8 @@ AFTER: dict[RelativePath, Entry] = {
     at("closed/leaf"): file("7"),
     at("untouched"): file("6"),
 }
-FINISHED, UNDONE, NOTHING = Outcome(Way.FINISHED), Outcome(Way.UNDONE), Outcome(Way.NOTHING)
+FINISHED, UNDONE = Outcome(Way.FINISHED, KEY), Outcome(Way.UNDONE, KEY)
+NOTHING = Outcome(Way.NOTHING)
 SOME = ("edited", "deleted", "gone", "opened", "file to directory")
 TREES = {Way.FINISHED: AFTER, Way.UNDONE: BEFORE}
 exchanging = pytest.mark.parametrize("can_exchange", [True, False])
@@ -73,7 +75,7 @@ def fallen(
     """A disk whose publication was interrupted; None when it was not long enough."""
     disk = fresh(before, can_exchange=can_exchange)
     try:
-        drive(publish(disk.operations), disk, **first)
+        drive(publish(disk.operations, KEY), disk, **first)
     except Killed:
         return disk
     return None
@@ -108,7 +110,7 @@ def interruptions() -> Iterator[dict[str, int]]:
 def test_a_publication_that_nobody_disturbs_brings_everything(can_exchange: bool) -> None:
     disk = fresh(can_exchange=can_exchange)
 
-    assert drive(publish(disk.operations), disk) == FINISHED
+    assert drive(publish(disk.operations, KEY), disk) == FINISHED
     assert disk.tree == AFTER
     assert is_over(disk, FINISHED)
 
@@ -120,7 +122,7 @@ def test_killed_at_any_act_it_is_finished_or_undone(can_exchange: bool) -> None:
     for interruption in interruptions():
         disk = fresh(can_exchange=can_exchange)
         try:
-            drive(publish(disk.operations), disk, **interruption)
+            drive(publish(disk.operations, KEY), disk, **interruption)
             break
         except Killed:
             outcome = reopened(disk)
@@ -169,7 +171,7 @@ def test_after_a_power_cut_at_any_act_it_is_finished_or_undone(can_exchange: boo
         for surviving in range(100):
             disk = fresh(can_exchange=can_exchange)
             try:
-                drive(publish(disk.operations), disk, killed_before=moment)
+                drive(publish(disk.operations, KEY), disk, killed_before=moment)
                 return
             except Killed:
                 states = len(disk.synced)
@@ -202,7 +204,7 @@ def test_after_a_power_cut_in_the_recovery_too_it_is_finished_or_undone(can_exch
 
 def test_what_was_acknowledged_survives_a_power_cut() -> None:
     disk = fresh()
-    assert drive(publish(disk.operations), disk) == FINISHED
+    assert drive(publish(disk.operations, KEY), disk) == FINISHED
 
     disk.power_cut(0)
 
@@ -218,10 +220,10 @@ def test_a_project_that_changed_before_is_not_touched_and_every_conflict_is_name
         person.act("save", path)
     found = disk.tree
 
-    outcome = drive(publish(disk.operations), disk)
+    outcome = drive(publish(disk.operations, KEY), disk)
 
     expected = (at("created"), at("deleted"), at("edited"))
-    assert outcome == Outcome(Way.UNDONE, conflicts=expected)
+    assert outcome == Outcome(Way.UNDONE, KEY, conflicts=expected)
     assert disk.tree == found
     assert disk.marker is None
     assert not disk.slots
@@ -242,7 +244,7 @@ def disturbed(disk: ModelDisk, edits: Iterable[tuple[int, str, RelativePath]]) -
         for _, deed, path in [edit for edit in edits if edit[0] == now]:
             person.act(deed, path)
 
-    outcome = drive(publish(disk.operations), disk, meanwhile=meanwhile)
+    outcome = drive(publish(disk.operations, KEY), disk, meanwhile=meanwhile)
     assert person.nothing_is_lost(), edits
     assert person.what_they_saved_is_there(), edits
     return outcome
@@ -270,7 +272,7 @@ def test_what_they_saved_twice_is_rescued_once_and_told() -> None:
 
     outcome = disturbed(disk, [(5, "save", ONE), (6, "save", ONE)])
 
-    assert outcome == Outcome(Way.UNDONE, conflicts=(ONE,), theirs=(ONE,), rescued=(ONE,))
+    assert outcome == Outcome(Way.UNDONE, KEY, conflicts=(ONE,), theirs=(ONE,), rescued=(ONE,))
     assert disk.tree == {ONE: file("person 2")}
     assert disk.store == {file("person 1")}
 
@@ -319,7 +321,7 @@ def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
         for _, deed, path in [edit for edit in edits if edit[0] == now]:
             person.act(deed, path)
 
-    run, deaths = publish(disk.operations), data.draw(st.lists(st.integers(0, 40), max_size=3))
+    run, deaths = publish(disk.operations, KEY), data.draw(st.lists(st.integers(0, 40), max_size=3))
     outcome = None
     for death in [*deaths, None]:
         try:

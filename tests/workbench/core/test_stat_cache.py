@@ -17,7 +17,9 @@ from holdfast.workbench.core.stat_cache import (
     decode_sight,
     encode_sight,
     is_racy,
+    is_same,
     line_of,
+    names_of,
 )
 
 NOW = 1_700_000_000_123_456_789
@@ -26,6 +28,7 @@ WHOLE = 1_700_000_000_000_000_000
 
 @dataclass(frozen=True)
 class Seen:
+    st_gid: int = 1
     st_mode: int = 0o100644
     st_ino: int = 2
     st_dev: int = 3
@@ -36,7 +39,11 @@ class Seen:
 
 @pytest.mark.parametrize("field", [field.name for field in fields(Seen)])
 def test_any_difference_shows(field: str) -> None:
-    assert line_of(replace(Seen(), **{field: 99})) != line_of(Seen())
+    other = replace(Seen(), **{field: 99})
+
+    assert line_of(other) != line_of(Seen())
+    assert not is_same(other, Seen())
+    assert is_same(other, replace(other))
 
 
 def test_a_line_of_a_real_file_is_never_blank() -> None:
@@ -68,7 +75,10 @@ def test_racy(changed_ns: int, looked_ns: int, expected: bool) -> None:
     )
 )
 def test_a_sight_is_read_back(lines: dict[bytes, bytes]) -> None:
-    assert decode_sight(encode_sight(list(lines), list(lines.values()))) == lines
+    sight = encode_sight(list(lines), list(lines.values()))
+
+    assert decode_sight(sight) == lines
+    assert names_of(sight) == list(lines)
 
 
 def test_no_two_directories_look_the_same() -> None:

@@ -16,13 +16,14 @@ from holdfast.workbench.core.three_way import (
     Decision,
     Verdict,
     changes_of,
+    chosen_of,
     decide,
     decide_all,
     forced,
     merged_entry,
     require_agreement,
 )
-from holdfast.workbench.failures import PublishedChanged
+from holdfast.workbench.failures import FileReadFailed, PublishedChanged
 from holdfast.workbench.model import Change, Entry, Sort
 from tests.workbench.modelled import ModelDisk, at, directory, drive, file, link
 
@@ -77,8 +78,8 @@ def test_one_path(
 def test_a_merge_takes_whichever_mode_is_new() -> None:
     runnable = replace(B, mode=0o755)
 
-    assert merged_entry(A, runnable, C, b"merged") == file("merged", 0o755)
-    assert merged_entry(A, B, replace(C, mode=0o600), b"merged") == file("merged", 0o600)
+    assert merged_entry(A, runnable, C, b"merged", 6) == file("merged", 0o755)
+    assert merged_entry(A, B, replace(C, mode=0o600), b"merged", 6) == file("merged", 0o600)
 
 
 DIRECTORY = {at("d"): directory()}
@@ -140,13 +141,16 @@ def test_what_is_not_covered_is_never_replaced_nor_removed_with_its_directory() 
 
     refused = conflict(Clashing.NOT_COVERED)
     assert decisions == {at("d"): refused, at("d/x"): APPLY, at("f"): refused}
-    assert forced(decisions, [at("f")]) == decisions
+    assert forced(decisions, [at("f")], base, {at("f"): B}, uncovered=uncovered) == decisions
+    with pytest.raises(FileReadFailed) as failed:
+        require_agreement(decisions)
+    assert failed.value == FileReadFailed(paths=("d", "f"))
 
 
 @pytest.mark.promise("W5")
 def test_force_is_for_each_file_and_goes_over_what_is_there_now() -> None:
     base, theirs, ours = ({at("x"): one, at("y"): one} for one in (A, B, C))
-    decisions = forced(decide_all(base, theirs, ours), [at("x"), at("unknown")])
+    decisions = forced(decide_all(base, theirs, ours), [at("x"), at("unknown")], theirs, ours)
 
     assert decisions == {at("x"): APPLY, at("y"): MERGE}
     assert changes_of(decisions, theirs, ours) == (Change(at("x"), B, C),)
@@ -155,22 +159,49 @@ def test_force_is_for_each_file_and_goes_over_what_is_there_now() -> None:
 @pytest.mark.promise("W5")
 def test_every_path_that_somebody_must_decide_about_is_named() -> None:
     base = {at("x"): A, at("y"): A, at("z"): A}
-    decisions = decide_all(base, {at("x"): B, at("z"): A}, {at("x"): C, at("y"): C, at("z"): B})
+    theirs, ours = {at("x"): B, at("z"): A}, {at("x"): C, at("y"): C, at("z"): B}
+    decisions = decide_all(base, theirs, ours)
 
     with pytest.raises(PublishedChanged) as refused:
         require_agreement(decisions)
     assert refused.value == PublishedChanged(paths=("x", "y"))
     with pytest.raises(PublishedChanged):
-        require_agreement(decisions, only=[at("y")])
-    require_agreement(decisions, only=[at("z")])
-    require_agreement(forced(decisions, [at("x"), at("y")]))
+        require_agreement(chosen_of(decisions, ours, {at("y")}))
+    require_agreement(chosen_of(decisions, ours, {at("z")}))
+    require_agreement(forced(decisions, [at("x"), at("y")], theirs, ours))
+
+
+@pytest.mark.promise("W5")
+def test_a_forced_file_brings_the_directory_that_they_removed() -> None:
+    base = {**DIRECTORY, at("d/x"): A}
+    ours = {**DIRECTORY, at("d/x"): B, at("d/new"): C}
+    decisions = decide_all(base, {}, ours)
+    assert decisions[at("d/x")] == conflict(Clashing.DELETED_THERE)
+
+    now = forced(decisions, [at("d/x")], {}, ours)
+
+    assert now == {at("d"): APPLY, at("d/x"): APPLY, at("d/new"): conflict(Clashing.IN_THE_WAY)}
+    assert changes_of(now, {}, ours) == (
+        Change(at("d"), None, directory()),
+        Change(at("d/x"), None, B),
+    )
+
+
+@pytest.mark.promise("W5")
+def test_force_does_not_remove_what_they_put_into_a_directory() -> None:
+    base, ours = {at("d"): A}, {at("d"): B}
+    theirs = {**DIRECTORY, at("d/x"): C}
+
+    decisions = forced(decide_all(base, theirs, ours), [at("d")], theirs, ours)
+
+    assert decisions[at("d")] == conflict(Clashing.IN_THE_WAY)
 
 
 def test_a_chosen_path_brings_the_directories_that_it_needs_and_nothing_else() -> None:
     ours = {**DIRECTORY, at("d/x"): A, at("d/y"): B, at("e"): C}
     decisions = decide_all({}, {}, ours)
 
-    chosen = changes_of(decisions, {}, ours, only=[at("d/x")])
+    chosen = changes_of(chosen_of(decisions, ours, {at("d/x")}), {}, ours)
 
     assert chosen == (Change(at("d"), None, directory()), Change(at("d/x"), None, A))
 
@@ -204,7 +235,7 @@ def test_without_a_conflict_both_sides_have_what_they_changed(
         return
     disk = ModelDisk.of(theirs, lay_out(changes_of(decisions, theirs, ours)))
 
-    assert drive(publish(disk.operations), disk).way is Way.FINISHED
+    assert drive(publish(disk.operations, "key"), disk).way is Way.FINISHED
     for path in PATHS:
         expected = theirs.get(path) if ours.get(path) == base.get(path) else ours.get(path)
         assert disk.look(path) == expected

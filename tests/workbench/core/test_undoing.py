@@ -40,6 +40,7 @@ ADJUST = Operation(Verb.ADJUST, at("x"), WAS, IS, 0)
         (SWAP, BASE, None, None),
         (PUT, None, OURS, None),
         (PUT, THEIRS, OURS, None),
+        (PUT, OURS, OURS, Deed.TAKE),  # it got its second name, and kept the first
         (PUT, OURS, None, Deed.TAKE),
         (PUT, THEIRS, None, None),
         (PUT, None, None, None),
@@ -84,4 +85,4 @@ def test_the_next_deed(
     ],
 )
 def test_what_must_be_rescued(operation: Operation, in_slot: Entry | None, expected: bool) -> None:
-    assert is_unknown(operation, Sight(OURS, in_slot)) is expected
+    assert is_unknown(operation, in_slot) is expected

@@ -33,6 +33,7 @@ DAMAGED = DatabaseDamaged(path="p", reason="r")
         (sqlite3.SQLITE_FORMAT, DAMAGED),
         (sqlite3.SQLITE_NOTADB, DAMAGED),
         (sqlite3.SQLITE_FULL, DiskFull(path="p")),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, DiskFull(path="p")),
         (sqlite3.SQLITE_READONLY, DiskReadOnly(path="p")),
         (sqlite3.SQLITE_READONLY_DBMOVED, DiskReadOnly(path="p")),
         (sqlite3.SQLITE_IOERR_FSYNC, DiskIo(path="p", reason="r")),

@@ -64,6 +64,8 @@ def arguments(
     for path in _DIRECTORIES:
         words += ["--perms", "0755", "--dir", path]
     for path in _TEMPORARY:
+        if path in (*policy.readable, *policy.writable):
+            continue  # it would be covered at once
         size = ["--size", str(policy.limits.temporary_bytes)] if "--size" in known else []
         words += ["--perms", "0700" if path == HOME else "1777", *size, "--tmpfs", path]
     words += ["--ro-bind-data", str(descriptors.accounts), "/etc/passwd"]

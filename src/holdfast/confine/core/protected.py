@@ -15,6 +15,8 @@ from typing import Final
 
 from holdfast.confine.failures import SandboxRequestUnfit
 
+# What git obeys in a repository that has neither submodules nor further worktrees.
+_OBEYED: Final = (".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir")
 # What stands in for files of git, in the words that mean to git what their absence does.
 _FILES_OF_GIT: Final = {
     ".git/commondir": b".\n",
@@ -81,6 +83,22 @@ def guards(root: str, names: Iterable[str], found: Mapping[str, Found]) -> tuple
             if guarding is not Guarding.PINNED:
                 break
     return tuple(Guard(path, kept[path]) for path in sorted(kept))
+
+
+def nested_names(
+    root: str, names: Iterable[str], repository: str, found: Mapping[str, Found]
+) -> tuple[str, ...]:
+    """Of the names that are protected, those to be kept in a repository further down.
+
+    There, what git obeys by itself is kept whether it is there or not, and the rest only if it is:
+    each name costs a mount, at every start.
+    """
+    below = [(name, f"{repository}/{name}") for name in names]
+    return tuple(
+        way
+        for name, way in below
+        if name in _OBEYED or found.get(f"{root}/{way}", ABSENT) != ABSENT
+    )
 
 
 def stand_in(path: str) -> bytes | None:

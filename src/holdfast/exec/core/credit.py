@@ -35,11 +35,11 @@ class Credit:
         """How many events may be told."""
         return EVENTS_MAX - len(self._told)
 
-    def tell(self, events: Iterable[Event]) -> None:
-        """Take note of what is told, in order."""
-        for event in events:
-            self._told.append((event.seq, size_of(event)))
-            self._bytes += size_of(event)
+    def tell(self, first_seq: int, lengths: Iterable[int]) -> None:
+        """Take note of events that are told, in order, by how much output is in each."""
+        for seq, length in enumerate(lengths, start=first_seq):
+            self._told.append((seq, RECORD_BYTES + length))
+            self._bytes += RECORD_BYTES + length
 
     def take(self, seq: int) -> None:
         """Take note that the client needs nothing up to this event any more."""

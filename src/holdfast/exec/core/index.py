@@ -20,8 +20,10 @@ CHUNK_BYTES_MAX = 64 * 2**10
 _FORMAT = b"HFX1"
 _HEADER = struct.Struct("<4sQQi4x")
 _RECORD = struct.Struct("<QQIiBB2x")
+_SUMMED_RECORD = struct.Struct("<QQIiBB2xI")
 _STARTS = struct.Struct("<QQ")
 _SUM = struct.Struct("<I")
+_RUN_BYTES_MAX = 256 * 2**10  # so much stays in the nearest caches while it is worked on
 
 
 class Kind(IntEnum):
@@ -33,6 +35,7 @@ class Kind(IntEnum):
 
 
 _OUTPUT = int(Kind.OUTPUT)
+_KINDS = {int(kind): kind for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,56 @@ def read_record(data: bytes, seq: int) -> Record | None:
     )
 
 
+class Run(NamedTuple):
+    """Records in a row that are read as one: pieces of one stream's output, or one exit or close.
+
+    `lengths` has a number for each of them; what has no output has none of it.
+    """
+
+    first_seq: int
+    kind: Kind
+    stream: int
+    offset: int
+    lengths: list[int]
+    status: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes of output it is about."""
+        return sum(self.lengths)
+
+    @property
+    def last_seq(self) -> int:
+        """The number of its last record."""
+        return self.first_seq + len(self.lengths) - 1
+
+
+def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[Run]:
+    """What the records from a number on are about, as far as `bytes_max` has room for the output.
+
+    Unless it `is_begun`, the first piece is there whatever its size.
+    """
+    runs: list[Run] = []
+    lengths: list[int] = []
+    of, size, room = -1, 0, bytes_max
+    # Fifteen thousand times a gigabyte: as `read_record`, without a record.
+    for place, fields in enumerate(_SUMMED_RECORD.iter_unpack(data)):
+        first, second, length, status, kind, stream, checksum = fields
+        seq, begin = first_seq + place, place * RECORD_BYTES
+        is_whole = crc32(data[begin : begin + _RECORD.size], seq & 0xFFFFFFFF) == checksum
+        assert is_whole, f"record {seq} was whole when it was written"
+        if is_begun and length and length > room:
+            break
+        is_begun, room = is_begun or length > 0, room - length
+        if kind != _OUTPUT or stream != of or size + length > _RUN_BYTES_MAX:
+            of, size, lengths = stream if kind == _OUTPUT else -1, 0, []
+            offset = second if stream else first
+            runs.append(Run(seq, _KINDS[kind], stream, offset, lengths, status))
+        lengths.append(length)
+        size += length
+    return runs
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
     """How far the index has come: its next number, and how much of each stream it covers."""
@@ -182,20 +235,21 @@ def recover(
 
 def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Position]:
     """Records for all output that is in the files and not in the index, and how far they go."""
-    seq, covered = position.next_seq, list(position.covered)
+    seq, (first, second) = position.next_seq, position.covered
     records: list[bytes] = []
     for stream, size in enumerate(sizes):
-        while covered[stream] < size:
-            length = min(CHUNK_BYTES_MAX, size - covered[stream])
-            # A thousand times a second when output pours: as `Record.pack`, without the record.
-            body = _RECORD.pack(*covered, length, 0, _OUTPUT, stream)
-            records += (body, _summed(body, seq))
-            seq, covered[stream] = seq + 1, covered[stream] + length
+        while (left := size - (second if stream else first)) > 0:
+            length = min(CHUNK_BYTES_MAX, left)
+            # As often as runs are read: as `Record.pack`, without the record.
+            body = _RECORD.pack(first, second, length, 0, _OUTPUT, stream)
+            records += (body, _SUM.pack(crc32(body, seq & 0xFFFFFFFF)))
+            seq += 1
+            first, second = (first, second + length) if stream else (first + length, second)
     if not records:
         return b"", position
     after = Position(
         next_seq=seq,
-        covered=(covered[0], covered[1]),
+        covered=(first, second),
         exit_seq=position.exit_seq,
         exit_status=position.exit_status,
         is_closed=position.is_closed,

@@ -143,6 +143,7 @@ def may_write(confined: Confinement, path: str) -> bool:
     kept = [f"{root}/{name}" for root in guarded for name in confined.protected]
     # Who replaces a directory replaces what is protected in it.
     is_kept = _is_in(path, kept) or any(_is_in(each, [path]) for each in kept)
+    is_kept = is_kept or _is_of_nested(path, guarded, confined.protected)
     is_writable = _is_in(path, confined.writable) and path not in confined.writable
     return is_writable and not is_kept and not _is_in(path, confined.hidden)
 
@@ -244,6 +245,16 @@ def _between(around: str, path: str) -> Iterable[str]:
         return ()
     parts = path.removeprefix(around.rstrip("/")).strip("/").split("/")[:-1]
     return [f"{around}/{'/'.join(parts[: n + 1])}" for n in range(len(parts))]
+
+
+def _is_of_nested(path: str, guarded: Iterable[str], protected: Iterable[str]) -> bool:
+    """Whether git obeys it in a repository further down, which may be there or not."""
+    if not _is_in(path, guarded):
+        return False
+    names = [name.removeprefix(".git/") for name in protected if name.startswith(".git/")]
+    parts = path.split("/")
+    ways = ["/".join(parts[n + 1 :]) for n, part in enumerate(parts) if part == ".git"]
+    return any(not way or _is_in(way, names) for way in ways)
 
 
 def _is_in(path: str, roots: Iterable[str]) -> bool:

@@ -27,25 +27,26 @@ class Hold:
     def keep_from(self, seq: int) -> None:
         """Drop nothing from this event on: somebody is there who may need it."""
         self._until = None
-        self._set(seq)
+        self._set(seq, is_followed=True)
 
     def let_go(self, *, after: float) -> None:
         """Drop what finds no room again, so many seconds from now."""
         now = anyio.current_time()
         self._until = now + after
+        self._set(self._needed, is_followed=False)
         self.tend(now)
 
     def tend(self, now: float) -> None:
         """Let go where it is time for that."""
         if self._until is not None and now >= self._until:
             self._until = None
-            self._set(None)
+            self._set(None, is_followed=False)
 
     def end(self) -> None:
         """Change nothing any more: the files are closed."""
         self._is_over = True
 
-    def _set(self, seq: int | None) -> None:
+    def _set(self, seq: int | None, *, is_followed: bool) -> None:
         self._needed = seq
         if not self._is_over:
-            self._retention.keep_from(seq)
+            self._retention.keep_from(seq, is_followed=is_followed)

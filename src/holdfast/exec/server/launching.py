@@ -61,6 +61,7 @@ class Launch:
 
     order: Order
     strength: Strength | None = None
+    lacks: tuple[str, ...] = ()  # what the sandbox does not do that it should
     undo: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def close(self) -> None:
@@ -149,17 +150,14 @@ def surroundings(place: Place, own: Server) -> Surroundings:
 
 
 def _shown(files: Rooted) -> list[bytes]:
+    """What is to be seen where everything is; each costs a mount, and nobody misses empty ones."""
     found: list[bytes] = []
-    for name in files.names(b"/"):
+    for name in files.directories(b"/", but=_NOT_SHOWN):
         path = b"/" + name
-        if name in _NOT_SHOWN or not _is_directory(files, path):
-            continue
-        if name not in _SHOWN_BY_ENTRY:
+        if name in _SHOWN_BY_ENTRY:
+            found += [path + b"/" + each for each in files.directories(path, but=_OF_ITS_OWN[name])]
+        else:
             found.append(path)
-            continue
-        below = [each for each in files.names(path) if each not in _OF_ITS_OWN[name]]
-        paths = [path + b"/" + each for each in below]
-        found += [each for each in paths if _is_directory(files, each)]
     return found
 
 
@@ -196,7 +194,7 @@ def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> 
             way=way,
             is_led=is_led,
         )
-        return Launch(told, shut.strength, undo.pop_all())
+        return Launch(told, shut.strength, shut.lacks, undo.pop_all())
 
 
 def _policy(confined: Confinement) -> Policy:
@@ -251,10 +249,3 @@ def _located(files: Rooted, order: Order) -> str:
         if stat.S_ISREG(mode):
             number = errno.EACCES
     raise StartFailed(command=name, reason=os.strerror(number).lower())
-
-
-def _is_directory(files: Rooted, path: bytes) -> bool:
-    try:
-        return stat.S_ISDIR(files.look(path, follow=False).st_mode)
-    except OSError:
-        return False

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.confine import Place, clean, find
+from holdfast.confine import Place, clean, clean_all, find, remember_layers
 from holdfast.confine.failures import PlaceLost
 from holdfast.exec.failures import PlaceExposed
 from holdfast.exec.server.hands import Hands
@@ -22,7 +22,10 @@ from holdfast.world.failures import StoreTooNew
 
 PLAIN = "plain"
 
-_BINDINGS, _SANDBOXES = "bindings", "sandboxes"
+SANDBOXES = "sandboxes"
+"""Where in its state directory a server keeps track of sandboxes, each place by itself."""
+
+_BINDINGS = "bindings"
 _VERSION = 1
 _TOKEN_BYTES = 32
 
@@ -91,7 +94,7 @@ class Site:
 
     def __init__(self, name: str, state: Path, hands: Hands) -> None:
         self.name = name
-        self.state = state / _SANDBOXES / sha256(os.fsencode(name)).hexdigest()[:16]
+        self.state = state / SANDBOXES / sha256(os.fsencode(name)).hexdigest()[:16]
         self._server_state, self._hands = state, hands
         self._visit: _Visit | None = None
 
@@ -156,6 +159,7 @@ class Site:
         with ExitStack() as undone:
             undone.callback(place.close)
             refuse_exposed(place, self._server_state)
+            remember_layers(self.state, place.holder)
             self.clean_up(place)
             undone.pop_all()
         return place
@@ -165,6 +169,7 @@ class Sites:
     """Every place that sessions are bound to."""
 
     def __init__(self, state: Path, hands: Hands) -> None:
+        self._state = state
         self._make: Callable[[str], Site] = lambda name: Site(name, state, hands)
         self._sites: dict[str, Site] = {}
 
@@ -176,6 +181,10 @@ class Sites:
         if name not in self._sites:
             self._sites[name] = self._make(name)
         return self._sites[name]
+
+    def clean_unheld(self) -> None:
+        """Remove what was left in places that nobody holds, by sandboxes of former servers."""
+        clean_all(self._state / SANDBOXES)
 
     def close(self) -> None:
         """Let go of all of them."""

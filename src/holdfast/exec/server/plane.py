@@ -134,6 +134,7 @@ class Plane:
         for session in records.sessions():
             self._session(session, Detached(until))
         await self._workshop.hands.do(self._sites.of(PLAIN).clean_left)
+        await self._workshop.hands.do(self._sites.clean_unheld)
         kept = {each.key: each for each in await self._workshop.keeping.adopt()}
         for record in records.processes():
             if (found := self._sessions.get(record.session)) is not None:

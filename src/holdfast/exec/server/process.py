@@ -47,6 +47,7 @@ class Process:
         self.failure: str | None = None
         self.was_stalled = False
         self.undo: Callable[[], None] | None = None  # what is to be done once it has ended
+        self.lacks: tuple[str, ...] = ()  # what its sandbox does not do that it should
         self._kept, self._stdin = kept, stdin
         self._killed_at: float | None = None
 

@@ -128,7 +128,8 @@ class Processes:
                 await self._workshop.forget(process)
                 raise StartCancelled(process=name)
             self._entries[name] = process
-            return StartResult(name, process.sandbox_type), process
+            how = StartResult(name, process.sandbox_type, process.record.sandbox, process.lacks)
+            return how, process
         raise AssertionError("nothing cancels the scope")
 
     def get(self, name: str) -> Process:
@@ -250,7 +251,7 @@ class Processes:
             shop.records.forget_process(record.key)
             raise
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
-        process.undo = launch.close if launch.strength else None
+        process.undo, process.lacks = launch.close if launch.strength else None, launch.lacks
         return process.ends_with(shop.keeping)
 
 

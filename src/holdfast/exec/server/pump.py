@@ -17,16 +17,18 @@ import msgspec
 import pybase64
 
 from holdfast.exec.core.credit import EVENTS_MAX, Credit
+from holdfast.exec.core.index import RECORD_BYTES, Kind, Run
 from holdfast.exec.core.reach import Reach
-from holdfast.exec.model import Event, Exited, Output
+from holdfast.exec.server.complaints import ComplainingTransport, Text
 from holdfast.exec.server.hold import COME_BACK_LONGEST
 from holdfast.exec.server.process import Process
 from holdfast.exec.wire import Closed as ClosedNews
 from holdfast.exec.wire import Exited as ExitedNews
 from holdfast.failures import Failure
-from holdfast.rpc import Transport
 
-_BATCH_BYTES = 512 * 2**10
+_BATCH_BYTES = 256 * 2**10  # of output, which is still in the nearest caches when it is sent
+_TURN_BYTES = 2**20
+_TAIL = b'"}}'
 _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
 
 
@@ -46,10 +48,13 @@ class _Watch:
     is_exit_told: bool = False
     stir: Callable[[], None] = field(init=False)
     head: bytes = field(init=False)
+    middles: list[bytes] = field(init=False)  # for each stream
 
     def __post_init__(self) -> None:
         name = msgspec.json.encode(self.process.record.process)
         self.head = b'{"method":"process/output","params":{"processId":' + name + b',"seq":'
+        streams = self.process.retention.streams
+        self.middles = [b',"stream":"%b","chunk":"' % stream.encode() for stream in streams]
 
     def keep(self) -> None:
         """Let nothing be dropped that the client may still need."""
@@ -69,7 +74,7 @@ class Pump:
     process and no more until it has taken of it, and what it has not taken is not dropped.
     """
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: ComplainingTransport) -> None:
         self.unread_bytes_max: int | None = None
         self._transport = transport
         self._watches: dict[str, _Watch] = {}
@@ -136,44 +141,50 @@ class Pump:
                     await self._tell()
 
     async def _tell(self) -> None:
-        told: list[_Watch] = []
-        messages: list[bytes] = []
-        size = 0
-        while self._due and size < _BATCH_BYTES:
-            watch = next(iter(self._due))
-            del self._due[watch]
-            some = self._messages(watch, _BATCH_BYTES - size)
-            size += sum(map(len, some))
-            messages += some
-            told.append(watch)
-        if not messages:
-            return
-        if not self._transport.offer(messages):
-            await self._transport.send(messages)
+        """Tell for one turn: in batches, each of which is written and sent before the next."""
+        told: dict[_Watch, None] = {}
+        room = _TURN_BYTES
+        while self._due and room > 0:
+            messages: list[Text] = []
+            size = 0
+            while self._due and size < _BATCH_BYTES:
+                watch = next(iter(self._due))
+                del self._due[watch]
+                size += self._write(watch, _BATCH_BYTES - size, messages)
+                told[watch] = None
+            room -= size
+            if messages and not self._transport.offer(messages):
+                await self._transport.send(messages)
+                break
         for watch in told:
             if self._watches.get(watch.process.record.process) is watch:
                 watch.keep()
         await anyio.lowlevel.checkpoint()
 
-    def _messages(self, watch: _Watch, bytes_max: int) -> list[bytes]:
-        """Write down what comes next about one process, and come back to it if that is not all."""
+    def _write(self, watch: _Watch, bytes_max: int, messages: list[Text]) -> int:
+        """Write down what comes next about one process, and come back to it if that is not all.
+
+        Returns how much is kept of that.
+        """
         kept, credit = watch.process.retention, watch.credit
         if watch.cursor is None:
-            return []
+            return 0
         room, count = bytes_max, EVENTS_MAX
         if credit is not None:
             room, count = min(bytes_max, credit.bytes_left), credit.events_left
             if not room:
-                return self._early_exit(watch)
-        messages: list[bytes] = []
-        for event in kept.each(watch.cursor - 1, room, count_max=count):
-            messages.append(_message(watch, event))
-            watch.cursor = event.seq + 1
+                messages += self._early_exit(watch)
+                return 0
+        size = 0
+        for run, data in kept.runs(watch.cursor - 1, room, count_max=count):
+            messages += _written(watch, run, data)
             if credit is not None:
-                credit.tell((event,))
-        if messages and watch.cursor < kept.next_seq:
+                credit.tell(run.first_seq, run.lengths)
+            size += len(data) + len(run.lengths) * RECORD_BYTES
+            watch.cursor = run.last_seq + 1
+        if size and watch.cursor < kept.next_seq:
             self._due[watch] = None
-        return messages
+        return size
 
     def _early_exit(self, watch: _Watch) -> list[bytes]:
         """The end of a process whose output nobody takes: who waits for it need not read all."""
@@ -181,8 +192,8 @@ class Pump:
         if seq is None or watch.is_exit_told or (watch.cursor or 0) > seq:
             return []
         watch.is_exit_told = True
-        events = watch.process.retention.events(seq - 1, 0, count_max=1)
-        return [_message(watch, event) for event in events]
+        runs = watch.process.retention.runs(seq - 1, 0, count_max=1)
+        return [_end_message(watch, run) for run, _ in runs]
 
     def _watch(self, process: Process, *, cursor: int | None) -> None:
         begin_by = anyio.current_time() + _CATCH_UP_LONGEST
@@ -209,14 +220,25 @@ class Pump:
         self._stirred.set()
 
 
-def _message(watch: _Watch, event: Event) -> bytes:
-    """Write one event; output by hand, since its base64 needs no second look."""
-    name = watch.process.record.process
-    if isinstance(event, Output):
-        data, stream = pybase64.b64encode(event.data), event.stream.encode()
-        return b'%s%d,"stream":"%s","chunk":"%s"}}' % (watch.head, event.seq, stream, data)
-    if isinstance(event, Exited):
+def _written(watch: _Watch, run: Run, data: bytes) -> list[Text]:
+    """Write what a run tells; output by hand and in parts, since nobody needs a copy of it."""
+    if run.kind is not Kind.OUTPUT:
+        return [_end_message(watch, run)]
+    head, middle, end = watch.head, watch.middles[run.stream], 0
+    messages: list[Text] = []
+    view = memoryview(data)
+    for seq, length in enumerate(run.lengths, start=run.first_seq):
+        begin, end = end, end + length
+        chunk = pybase64.b64encode(view[begin:end])
+        messages.append((b"%b%d%b" % (head, seq, middle), chunk, _TAIL))
+    return messages
+
+
+def _end_message(watch: _Watch, run: Run) -> bytes:
+    """Write that a process has exited or closed."""
+    name, seq = watch.process.record.process, run.first_seq
+    if run.kind is Kind.EXITED:
         is_denied = watch.process.is_denied
-        news: object = ExitedNews(name, event.seq, event.status, sandbox_denied=is_denied)
+        news: object = ExitedNews(name, seq, run.status, sandbox_denied=is_denied)
         return msgspec.json.encode({"method": "process/exited", "params": news})
-    return msgspec.json.encode({"method": "process/closed", "params": ClosedNews(name, event.seq)})
+    return msgspec.json.encode({"method": "process/closed", "params": ClosedNews(name, seq)})

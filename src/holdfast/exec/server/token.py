@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.exec.failures import TokenUnsafe
 
-_BYTES = 32
+_BYTES, _MARK_BYTES = 32, 4
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -19,15 +20,27 @@ def token_in(path: Path) -> str:
     A file that others may read, or that is empty, is refused.
     """
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except FileExistsError:
-        return _read(path)
+        if not path.exists():
+            _make(path)
     except OSError as error:
         raise TokenUnsafe(path=str(path), reason=str(error.strerror).lower()) from error
-    token = secrets.token_urlsafe(_BYTES)
-    with os.fdopen(file, "w", encoding="ascii") as made:
-        made.write(f"{token}\n")
-    return token
+    return _read(path)
+
+
+def _make(path: Path) -> None:
+    """Make the file with all that is in it at once: somebody may be waiting to read it."""
+    word = secrets.token_hex(_MARK_BYTES)
+    fresh = path.with_name(f".{path.name}.{word}")
+    file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(file, "w", encoding="ascii") as made:
+            made.write(f"{secrets.token_urlsafe(_BYTES)}\n")
+            made.flush()
+            os.fsync(file)
+        with suppress(FileExistsError):  # somebody was faster: then theirs it is
+            os.link(fresh, path)
+    finally:
+        fresh.unlink()
 
 
 def _read(path: Path) -> str:

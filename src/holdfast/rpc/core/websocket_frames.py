@@ -28,6 +28,15 @@ class Violation:
 NOT_UTF8 = Violation(TEXT_BROKEN, "a text is not UTF-8")
 
 
+Text = bytes | tuple[bytes, ...]
+"""A message, whole or in parts."""
+
+
+def whole(message: Text) -> bytes:
+    """A message in one piece."""
+    return message if isinstance(message, bytes) else b"".join(message)
+
+
 def control_frame(opcode: int, payload: bytes, *, mask: bytes) -> bytes:
     """A control frame as it looks on the wire; a server has no mask."""
     assert len(payload) <= CONTROL_BYTES_MAX
@@ -44,20 +53,21 @@ def close_payload(code: int, reason: str = "") -> bytes:
     return code.to_bytes(2) + said.encode()
 
 
-def text_parts(messages: Iterable[bytes], *, frame_bytes_max: int) -> list[bytes | memoryview]:
+def text_parts(messages: Iterable[Text], *, frame_bytes_max: int) -> list[bytes | memoryview]:
     """Texts as they look on the wire when a server says them: heads, and what belongs to each.
 
-    What is too large for one frame is fragmented. No message is copied, nor looked at: who says
+    What is too large for one frame is fragmented. Nothing else is copied, nor looked at: who says
     it has made it of characters.
     """
     parts: list[bytes | memoryview] = []
     for message in messages:
-        size = len(message)
+        pieces = (message,) if isinstance(message, bytes) else message
+        size = sum(map(len, pieces))
         if size <= frame_bytes_max:
             parts.append(_head(_FINAL | TEXT, size))
-            parts.append(message)
+            parts += pieces
             continue
-        view, opcode = memoryview(message), TEXT
+        view, opcode = memoryview(whole(message)), TEXT
         for first in range(0, size, frame_bytes_max):
             part = view[first : first + frame_bytes_max]
             is_last = first + frame_bytes_max >= size

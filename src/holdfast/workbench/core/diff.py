@@ -31,6 +31,7 @@ class Shown:
     added: int = 0
     removed: int = 0
     lines_left_out: int = 0
+    hunks: int = 0
 
 
 def hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
@@ -61,7 +62,7 @@ def with_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
 def unified(
     before: bytes | None, after: bytes | None, name: bytes, *, lines_max: int = LINES_MAX
 ) -> Shown:
-    """The change of one file as `diff -u` writes it; None where there is no file."""
+    """The change of one file as `diff -u` writes it, numbered; None where there is no file."""
     if before == after:
         return Shown(b"")
     head = b"--- %s\n+++ %s\n" % (
@@ -72,13 +73,19 @@ def unified(
     if not (is_text(old) and is_text(new)):
         return Shown(head + b"Binary files differ\n")
     found = hunks(old, new)
-    lines = [line for group in _grouped(found) for line in _shown(group, split_lines(old))]
+    numbers = {hunk: number for number, hunk in enumerate(found, start=1)}
+    lines = [
+        line
+        for group in _grouped(found)
+        for line in _shown(group, split_lines(old), numbers[group[0]])
+    ]
     left_out = max(0, len(lines) - lines_max)
     return Shown(
         head + b"".join(lines[:lines_max]),
         added=sum(len(hunk.added) for hunk in found),
         removed=sum(len(hunk.removed) for hunk in found),
         lines_left_out=left_out,
+        hunks=len(found),
     )
 
 
@@ -94,12 +101,13 @@ def _grouped(found: Sequence[Hunk]) -> Iterator[list[Hunk]]:
         yield group
 
 
-def _shown(group: list[Hunk], old: list[bytes]) -> Iterator[bytes]:
+def _shown(group: list[Hunk], old: list[bytes], number: int) -> Iterator[bytes]:
     first, last = group[0], group[-1]
     start, end = max(0, first.before - CONTEXT), min(len(old), _end(last) + CONTEXT)
     there = first.after - (first.before - start)
     grown = sum(len(hunk.added) - len(hunk.removed) for hunk in group)
-    yield b"@@ -%s +%s @@\n" % (_range(start, end - start), _range(there, end - start + grown))
+    ranges = _range(start, end - start), _range(there, end - start + grown)
+    yield b"@@ -%s +%s @@ %s\n" % (*ranges, _numbered(number, len(group)))
     here = start
     for hunk in group:
         yield from (_line(b" ", line) for line in old[here : hunk.before])
@@ -107,6 +115,11 @@ def _shown(group: list[Hunk], old: list[bytes]) -> Iterator[bytes]:
         yield from (_line(b"+", line) for line in hunk.added)
         here = _end(hunk)
     yield from (_line(b" ", line) for line in old[here:end])
+
+
+def _numbered(first: int, count: int) -> bytes:
+    """By which numbers these hunks can be chosen."""
+    return b"change %d" % first if count == 1 else b"changes %d-%d" % (first, first + count - 1)
 
 
 def _end(hunk: Hunk) -> int:

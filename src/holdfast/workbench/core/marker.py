@@ -13,7 +13,7 @@ import msgspec
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench.core.operations import Operation, Verb
 from holdfast.workbench.core.publication import Marker, State
-from holdfast.workbench.failures import MarkerDamaged
+from holdfast.workbench.failures import MarkerDamaged, MarkerForeign
 from holdfast.workbench.model import Entry, Sort
 
 _VERSION: Final = 1
@@ -60,7 +60,10 @@ def encode_marker(marker: Marker) -> bytes:
 
 
 def decode_marker(raw: bytes) -> Marker:
-    """The marker that was written; refused if a single bit of it is another."""
+    """The marker that was written; raise MarkerDamaged if a single bit of it is another.
+
+    Raises MarkerForeign if it is whole, and of a version that is not known here.
+    """
     head, _, rest = raw.partition(b"\n")
     if rest[-1:] != b"\n" or head != _sum(rest[:-1]):
         raise MarkerDamaged(reason="its checksum does not fit")
@@ -68,9 +71,9 @@ def decode_marker(raw: bytes) -> Marker:
         read = _decoder.decode(rest)
         steps = tuple(map(_step, read.operations))
     except (msgspec.DecodeError, PathInvalid, ValueError) as error:
-        raise MarkerDamaged(reason="another version wrote it") from error
+        raise MarkerForeign(reason="it is written in another way") from error
     if read.version != _VERSION:
-        raise MarkerDamaged(reason=f"it is of version {read.version}")
+        raise MarkerForeign(reason=f"it is of version {read.version}")
     return Marker(read.key, read.state, steps)
 
 

@@ -11,6 +11,9 @@ from holdfast.workbench.model import Change, Entry, Sort
 
 _ENTERABLE = 0o300  # what its owner needs to make and remove names in a directory
 _OPEN = 0o700
+_PERMISSIONS = 0o777
+
+ACCESS = b"system.posix_acl_access"  # to set it is to set the permissions, in one step
 
 
 class Verb(StrEnum):
@@ -60,29 +63,59 @@ def _steps(change: Change, can_exchange: bool) -> Iterator[Operation]:
     specials = [one for one in (before, after) if one and one.sort is Sort.SPECIAL]
     assert not specials, f"{change.path} is nothing that can be stored"
     if before and after and before.is_directory and after.is_directory:
-        yield Operation(Verb.ADJUST, change.path, before, after, 0)
+        yield from _adjustments(change.path, before, after)
         return
     plain = before and after and not before.is_directory and not after.is_directory
     if plain and can_exchange:
         yield Operation(Verb.SWAP, change.path, before, after, 0)
         return
-    if before:
-        verb = Verb.REMOVE_DIRECTORY if before.is_directory else Verb.TAKE
-        yield Operation(verb, change.path, before, None, 0)
+    if before and before.is_directory:
+        emptied = _open(before) if before.mode & _ENTERABLE != _ENTERABLE else before
+        yield from _adjustments(change.path, before, emptied)
+        yield Operation(Verb.REMOVE_DIRECTORY, change.path, emptied, None, 0)
+    elif before:
+        yield Operation(Verb.TAKE, change.path, before, None, 0)
     if after:
-        made = _open(after)
+        made = _open(after) if after.is_directory else after
         yield Operation(Verb.PUT, change.path, None, made, 0)
-        if made != after:
-            yield Operation(Verb.ADJUST, change.path, made, after, 0)
+        yield from _adjustments(change.path, made, after)
 
 
-def _open(entry: Entry) -> Entry:
-    """A directory is closed to its owner only when all that belongs into it is there."""
-    return replace(entry, mode=entry.mode | _OPEN) if entry.is_directory else entry
+def _open(directory: Entry) -> Entry:
+    """As it is while something is put into it or taken out of it."""
+    return replace(directory, mode=directory.mode | _OPEN)
+
+
+def _adjustments(path: RelativePath, before: Entry, after: Entry) -> Iterator[Operation]:
+    """One step for all that one system call changes: a kill leaves none of them half done.
+
+    A mode that opens the directory comes first, any other last: it may rule out the rest.
+    """
+    have, opened = before, replace(before, mode=after.mode)
+    first = Operation(Verb.ADJUST, path, before, opened, 0)
+    if _opens(first):
+        yield first
+        have = opened
+    old, new = dict(have.xattrs), dict(after.xattrs)
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) == new.get(name):
+            continue
+        attributes = {**dict(have.xattrs), name: new.get(name)}
+        kept = ((each, value) for each, value in attributes.items() if value is not None)
+        want = replace(have, xattrs=tuple(sorted(kept)))
+        if name == ACCESS and name in new:  # it contains the permissions
+            want = replace(want, mode=have.mode & ~_PERMISSIONS | after.mode & _PERMISSIONS)
+        yield Operation(Verb.ADJUST, path, have, want, 0)
+        have = want
+    if have != after:
+        yield Operation(Verb.ADJUST, path, have, after, 0)
 
 
 def _ordered(steps: list[Operation]) -> list[Operation]:
-    """What opens directories, then what removes, from below; then what puts, from above."""
+    """What opens directories, then what removes, from below; then what puts, from above.
+
+    The adjustments of one directory stay in their order.
+    """
     first = [step for step in steps if step.verb is Verb.ADJUST and _opens(step)]
     last = [step for step in steps if step.verb is Verb.ADJUST and not _opens(step)]
     of = {verb: [step for step in steps if step.verb is verb] for verb in Verb}
@@ -92,11 +125,12 @@ def _ordered(steps: list[Operation]) -> list[Operation]:
         *of[Verb.TAKE],
         *reversed(of[Verb.REMOVE_DIRECTORY]),
         *of[Verb.PUT],
-        *reversed(last),
+        *sorted(last, key=lambda step: step.path, reverse=True),  # which keeps the rest in order
     ]
 
 
 def _opens(step: Operation) -> bool:
+    """Whether names can be made in a directory after it, and could not before."""
     assert step.before and step.after
     opened = step.after.mode & _ENTERABLE == _ENTERABLE
     return opened and step.before.mode & _ENTERABLE != _ENTERABLE

@@ -1,8 +1,8 @@
 """Carry a transaction out, or undo it, one act at a time: publish, restore and batches.
 
-    stage ──▶ prepared ──every operation──▶ committed ──▶ rescue, tell, clean up
-                 │                                              ▲
-                 └── conflict, failure or kill ──▶ undone ──────┘
+    look, stage ──▶ prepared ──every operation──▶ committed ──▶ rescue, tell, clean up
+                       │                                              ▲
+                       └── conflict, failure or kill ──▶ undone ──────┘
 
 The marker on disk knows these three states and nothing of how far one came. Nothing here touches
 a disk: `publish` and `recover` yield what must be done and are sent what came of it. Whoever
@@ -13,13 +13,14 @@ An act that fails ends the run: close it, read the marker again, and run `recove
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.operations import Operation, Verb
 from holdfast.workbench.core.undoing import Deed, Sight, is_unknown, next_deed
+from holdfast.workbench.model import Entry
 
 _STEPS_MAX: Final = 16  # each needs a person who saves between two system calls
 
@@ -54,9 +55,16 @@ class Outcome:
     """How a transaction ended, and what of the person's was met on the way."""
 
     way: Way
+    key: str = ""  # whose it was
     conflicts: tuple[RelativePath, ...] = ()  # why it was undone, if that is why
     theirs: tuple[RelativePath, ...] = ()  # changed by somebody else meanwhile, and left so
     rescued: tuple[RelativePath, ...] = ()  # of these, what was overwritten is in the store
+    is_tidy: bool = True  # else the next one to open the project tells and cleans up
+
+
+@dataclass(frozen=True, slots=True)
+class MakeStage:
+    """Make a stage in which there is nothing, also if there is one of somebody who died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +75,15 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Say what is at the path and in the slot, by content; answered with a `Sight`."""
+class LookAtPath:
+    """Say what is at the path of an operation, by content; answered with that, or None."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class LookInSlot:
+    """Say what is in the slot of an operation, by content; answered with that, or None."""
 
     operation: Operation
 
@@ -112,30 +127,30 @@ class DropStage:
     """Remove the stage and all that is in it, if it is there."""
 
 
-Act = Stage | Look | Do | Sync | Mark | Rescue | Tell | DropStage
-Answer = Sight | bool | None
+Act = MakeStage | Stage | LookAtPath | LookInSlot | Do | Sync | Mark | Rescue | Tell | DropStage
+Answer = Entry | bool | None
 Run = Generator[Act, Answer, Outcome]
 
 
-def publish(operations: tuple[Operation, ...]) -> Run:
+def publish(operations: tuple[Operation, ...], key: str) -> Run:
     """Bring all operations into effect, or none: if the project is not as expected, undo all."""
-    yield DropStage()  # of one that died before it was marked
+    conflicts = yield from _unexpected(operations)
+    if conflicts:
+        return Outcome(Way.UNDONE, key, conflicts)
+    yield MakeStage()
     for operation in operations:
         if operation.stages:
             yield Stage(operation)
     yield Sync()
-    conflicts = yield from _unexpected(operations)
-    if conflicts:
-        yield DropStage()
-        return Outcome(Way.UNDONE, conflicts=conflicts)
     yield Mark(State.PREPARED)
     for operation in operations:
         if not (yield from _carry_out(operation)):
             yield from _undo(operations)
-            return (yield from _settle(operations, State.UNDONE, (operation.path,)))
+            undone = Marker(key, State.UNDONE, operations)
+            return (yield from _settle(undone, (operation.path,)))
     yield Sync()
     yield Mark(State.COMMITTED)
-    return (yield from _settle(operations, State.COMMITTED))
+    return (yield from _settle(Marker(key, State.COMMITTED, operations)))
 
 
 def recover(marker: Marker | None) -> Run:
@@ -143,11 +158,12 @@ def recover(marker: Marker | None) -> Run:
     if marker is None:
         yield DropStage()
         return Outcome(Way.NOTHING)
-    if marker.state is State.COMMITTED:
-        return (yield from _settle(marker.operations, State.COMMITTED))
     if marker.state is State.PREPARED:
         yield from _undo(marker.operations)
-    return (yield from _settle(marker.operations, State.UNDONE))
+        return (yield from _settle(replace(marker, state=State.UNDONE)))
+    # Who wrote it may have died before it was durable, and all that is tidied away relies on it.
+    yield Mark(marker.state)
+    return (yield from _settle(marker))
 
 
 def _unexpected(
@@ -159,8 +175,8 @@ def _unexpected(
         first.setdefault(operation.path, operation)
     found: list[RelativePath] = []
     for operation in first.values():
-        sight = yield from _look(operation)
-        if sight.at_path != operation.before:
+        at_path = yield from _look(LookAtPath(operation))
+        if at_path != operation.before:
             found.append(operation.path)
     return tuple(sorted(found))
 
@@ -168,14 +184,14 @@ def _unexpected(
 def _carry_out(operation: Operation) -> Generator[Act, Answer, bool]:
     """Do it, then look at what came out: only that tells whether somebody was faster."""
     if operation.verb is Verb.ADJUST:
-        sight = yield from _look(operation)
-        return sight.at_path == operation.before and (yield from _do(Deed.ADJUST, operation))
+        at_path = yield from _look(LookAtPath(operation))
+        return at_path == operation.before and (yield from _do(Deed.ADJUST, operation))
     if not (yield from _do(_FORWARD[operation.verb], operation)):
         return False
     if operation.verb in {Verb.PUT, Verb.REMOVE_DIRECTORY}:
         return True  # there was nothing that could have come out
-    sight = yield from _look(operation)
-    return sight.in_slot == operation.before
+    in_slot = yield from _look(LookInSlot(operation))
+    return in_slot == operation.before
 
 
 _FORWARD: Final = {
@@ -196,40 +212,56 @@ def _undo(operations: tuple[Operation, ...]) -> Generator[Act, Answer, None]:
 def _undo_one(operation: Operation) -> Generator[Act, Answer, None]:
     before: Sight | None = None
     for _ in range(_STEPS_MAX):
-        sight = yield from _look(operation)
+        at_path = yield from _look(LookAtPath(operation))
+        sight = Sight(at_path, (yield from _look(LookInSlot(operation))))
         deed = next_deed(operation, sight)
         if deed is None or sight == before:
             return  # or it cannot be done: something of theirs is in the way, and stays
         before = None if (yield from _do(deed, operation)) else sight
 
 
-def _settle(
-    operations: tuple[Operation, ...], state: State, conflicts: tuple[RelativePath, ...] = ()
-) -> Run:
+def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> Run:
     """Keep what is only in the stage, tell, and tidy up; the transaction is over already."""
-    last = {operation.path: operation for operation in operations}
+    is_committed = marker.state is State.COMMITTED
     rescued: set[RelativePath] = set()
-    theirs: set[RelativePath] = set()
-    for operation in operations:
-        sight = yield from _look(operation)
-        if is_unknown(operation, sight):
-            yield Rescue(operation)
-            rescued.add(operation.path)
-        if state is State.COMMITTED and last[operation.path] is operation:
-            theirs |= {operation.path} if sight.at_path != operation.after else set()
-    if state is State.UNDONE:
-        theirs |= set((yield from _unexpected(operations)))
-    way = Way.FINISHED if state is State.COMMITTED else Way.UNDONE
-    outcome = Outcome(way, conflicts, tuple(sorted(theirs)), tuple(sorted(rescued)))
+    for operation in marker.operations:
+        if operation.verb in (_FILLED if is_committed else _USED):
+            in_slot = yield from _look(LookInSlot(operation))
+            if is_unknown(operation, in_slot):
+                yield Rescue(operation)
+                rescued.add(operation.path)
+    changed = _changed if is_committed else _unexpected
+    outcome = Outcome(
+        Way.FINISHED if is_committed else Way.UNDONE,
+        marker.key,
+        conflicts,
+        theirs=(yield from changed(marker.operations)),
+        rescued=tuple(sorted(rescued)),
+    )
     yield Tell(outcome)
     yield DropStage()
     yield Mark(None)
     return outcome
 
 
-def _look(operation: Operation) -> Generator[Act, Answer, Sight]:
-    answer = yield Look(operation)
-    assert isinstance(answer, Sight)
+_FILLED: Final = {Verb.SWAP, Verb.TAKE}  # what fills its slot with what was at the path
+_USED: Final = {*_FILLED, Verb.PUT}
+
+
+def _changed(operations: tuple[Operation, ...]) -> Generator[Act, Answer, tuple[RelativePath, ...]]:
+    """The paths at which there is something else than what we put there."""
+    last = {operation.path: operation for operation in operations}
+    found: list[RelativePath] = []
+    for operation in last.values():
+        at_path = yield from _look(LookAtPath(operation))
+        if at_path != operation.after:
+            found.append(operation.path)
+    return tuple(sorted(found))
+
+
+def _look(act: LookAtPath | LookInSlot) -> Generator[Act, Answer, Entry | None]:
+    answer = yield act
+    assert not isinstance(answer, bool)
     return answer
 
 

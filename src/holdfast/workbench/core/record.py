@@ -17,6 +17,8 @@ from struct import Struct
 
 from blake3 import blake3
 
+from holdfast.workbench.model import CONTENT_ID_BYTES
+
 MARK_BYTES = 8
 HEAD_BYTES = 64
 SEGMENT_HEAD_BYTES = 16
@@ -34,6 +36,7 @@ class ObjectSort(IntEnum):
     PIECES = 2
     TREE = 3
     CHECKPOINT = 4
+    PRUNED = 5  # the names of checkpoints that count no more
 
 
 class Codec(IntEnum):
@@ -63,6 +66,11 @@ def name_of(sort: ObjectSort, data: bytes) -> bytes:
     if sort is ObjectSort.BLOB:
         return blake3(data).digest()
     return blake3(data, derive_key_context=_CONTEXT[sort]).digest()
+
+
+def names_in(data: bytes) -> list[bytes]:
+    """The names that an object consists of, of the sorts that consist of names."""
+    return [data[at : at + CONTENT_ID_BYTES] for at in range(0, len(data), CONTENT_ID_BYTES)]
 
 
 def segment_head(mark: bytes) -> bytes:

@@ -7,14 +7,16 @@ Nothing is ever merged straight into the project: a merge goes into the draft, t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.failures import PublishedChanged
+from holdfast.workbench.failures import FileReadFailed, PublishedChanged
 from holdfast.workbench.model import Change, Entry, Sort
 
 Tree = Mapping[RelativePath, Entry]
+Decisions = Mapping[RelativePath, "Decision"]
 _REPOSITORY = RelativePath.of(".git")
 
 
@@ -70,12 +72,14 @@ def decide_all(
     *,
     uncovered: Collection[RelativePath] = (),
     publishes_repository: bool = False,
-) -> dict[RelativePath, Decision]:
-    """The verdict on every path that differs anywhere, so that what comes out is a tree."""
-    paths = sorted({*base, *theirs, *ours})
+) -> Decisions:
+    """The verdict on every path that differs anywhere, so that what comes out is a tree.
+
+    It costs what the trees hold, so they need hold no more than what differs and what is above it.
+    """
     decisions = {
         path: decide(base.get(path), theirs.get(path), ours.get(path))
-        for path in paths
+        for path in sorted({*base, *theirs, *ours})
         if not base.get(path) == theirs.get(path) == ours.get(path)
     }
     if not publishes_repository:
@@ -84,54 +88,80 @@ def decide_all(
             for path, decision in decisions.items()
             if path.within(_REPOSITORY) and decision.verdict in _CHANGING
         }
-    return decisions | _misplaced(decisions, theirs, ours, uncovered)
+    return _placed(decisions, theirs, ours, uncovered)
 
 
 def forced(
-    decisions: Mapping[RelativePath, Decision], paths: Iterable[RelativePath]
-) -> dict[RelativePath, Decision]:
-    """The same with these conflicts and merges decided for the draft; what is uncovered stays."""
+    decisions: Decisions,
+    paths: Iterable[RelativePath],
+    theirs: Tree,
+    ours: Tree,
+    *,
+    uncovered: Collection[RelativePath] = (),
+) -> Decisions:
+    """The same with these conflicts and merges decided for the draft; what is uncovered stays.
+
+    A forced file brings the directories that it needs, if they are only gone.
+    """
     force = {
         path
         for path in paths
         if path in decisions
         and decisions[path].verdict in {Verdict.MERGE, Verdict.CONFLICT}
-        and decisions[path].reason not in {Clashing.NOT_COVERED, Clashing.IN_THE_WAY}
+        and decisions[path].reason is not Clashing.NOT_COVERED
     }
-    return {**decisions, **{path: Decision(Verdict.APPLY) for path in force}}
+    gone = {
+        above
+        for path in force
+        if path in ours
+        for above in above_of(path)
+        if above in decisions and above not in theirs and _is_directory(ours.get(above))
+    }
+    now = {**decisions, **dict.fromkeys(force | gone, Decision(Verdict.APPLY))}
+    return _placed(now, theirs, ours, uncovered)
 
 
-def require_agreement(
-    decisions: Mapping[RelativePath, Decision],
-    *,
-    only: Collection[RelativePath] | None = None,
-) -> None:
+def chosen_of(
+    decisions: Decisions, ours: Tree, only: AbstractSet[RelativePath] | None
+) -> Decisions:
+    """The verdicts on what was chosen, with all below it, and on the directories it needs."""
+    if only is None:
+        return decisions
+    chosen = {path for path in decisions if is_chosen(path, only)}
+    needed = {above for path in chosen if path in ours for above in above_of(path)}
+    return {path: found for path, found in decisions.items() if path in chosen | needed}
+
+
+def require_agreement(decisions: Decisions) -> None:
     """Refuse a publication that somebody must decide about first, naming every such path."""
-    open_paths = [
-        path
+    stops = {
+        path: found
         for path, found in decisions.items()
         if found.verdict in {Verdict.MERGE, Verdict.CONFLICT}
-        and (only is None or any(path.within(one) for one in only))
-    ]
-    if open_paths:
-        raise PublishedChanged(paths=tuple(map(str, sorted(open_paths))))
+    }
+    lost = [path for path, found in stops.items() if found.reason is Clashing.NOT_COVERED]
+    if lost:
+        raise FileReadFailed(paths=tuple(map(str, sorted(lost))))
+    if stops:
+        raise PublishedChanged(paths=tuple(map(str, sorted(stops))))
 
 
-def changes_of(
-    decisions: Mapping[RelativePath, Decision],
-    theirs: Tree,
-    ours: Tree,
-    *,
-    only: Collection[RelativePath] | None = None,
-) -> tuple[Change, ...]:
-    """What is applied, of all or of what was chosen; a chosen path brings its directories."""
+def changes_of(decisions: Decisions, theirs: Tree, ours: Tree) -> tuple[Change, ...]:
+    """What is applied."""
     applied = [path for path, found in decisions.items() if found.verdict is Verdict.APPLY]
-    if only is not None:
-        chosen = {path for path in applied if any(path.within(one) for one in only)}
-        needed = {above for path in chosen if path in ours for above in _above(path)}
-        wanted = chosen | (needed & ours.keys())
-        applied = [path for path in applied if path in wanted]
     return tuple(Change(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
+
+
+def is_chosen(path: RelativePath, only: AbstractSet[RelativePath] | None) -> bool:
+    """Whether a path is one of those that were chosen, or below one; without any, all are."""
+    return only is None or path in only or any(above in only for above in above_of(path))
+
+
+def above_of(path: RelativePath) -> Iterator[RelativePath]:
+    """The directories that a path is in, from the nearest on."""
+    while (parent := path.parent) is not None:
+        yield parent
+        path = parent
 
 
 _CHANGING = {Verdict.APPLY, Verdict.MERGE, Verdict.CONFLICT}
@@ -147,11 +177,12 @@ def _is_mergeable(base: Entry | None, theirs: Entry | None, ours: Entry | None) 
     return modes and (base.xattrs in (theirs.xattrs, ours.xattrs) or theirs.xattrs == ours.xattrs)
 
 
-def merged_entry(base: Entry, theirs: Entry, ours: Entry, content: bytes) -> Entry:
+def merged_entry(base: Entry, theirs: Entry, ours: Entry, content: bytes, size: int) -> Entry:
     """What a merge of two files looks like: the merged bytes, and whichever mode is new."""
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     xattrs = theirs.xattrs if ours.xattrs == base.xattrs else ours.xattrs
-    return Entry(Sort.FILE, mode, content=content, xattrs=xattrs)
+    mtime_ns = max(theirs.mtime_ns, ours.mtime_ns)
+    return Entry(Sort.FILE, mode, content=content, xattrs=xattrs, size=size, mtime_ns=mtime_ns)
 
 
 def _reason(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Clashing:
@@ -162,39 +193,28 @@ def _reason(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Cla
     return Clashing.DELETED_HERE if ours is None else Clashing.BOTH_CHANGED
 
 
-def _misplaced(
-    decisions: Mapping[RelativePath, Decision],
-    theirs: Tree,
-    ours: Tree,
-    uncovered: Collection[RelativePath],
-) -> dict[RelativePath, Decision]:
-    """What would be applied below something that is no directory, or above something that stays."""
+def _placed(
+    decisions: Decisions, theirs: Tree, ours: Tree, uncovered: Collection[RelativePath]
+) -> Decisions:
+    """The same without what would stand below no directory, or above something that stays."""
     applied = {path for path, found in decisions.items() if found.verdict is Verdict.APPLY}
     result = {**theirs, **{path: ours[path] for path in applied if path in ours}}
     for path in applied - ours.keys():
         result.pop(path, None)
+    homes = {parent for path in result if (parent := path.parent)}
+    lost = frozenset(uncovered)
+    holding = lost | {above for path in lost for above in above_of(path)}
     out: dict[RelativePath, Decision] = {}
-    homeless = {parent for path in result if (parent := path.parent)}
     for path in applied:
         parent = path.parent
         is_below = path in result and parent and not _is_directory(result.get(parent))
-        is_above = path in homeless and not _is_directory(result.get(path))
-        if is_below or is_above:
-            out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)
-        elif any(_touches(path, ours.get(path), one) for one in uncovered):
+        is_above = path in homes and not _is_directory(result.get(path))
+        is_removed = path in holding and not _is_directory(ours.get(path))
+        if is_removed or is_chosen(path, lost):
             out[path] = Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
-    return out
-
-
-def _touches(path: RelativePath, ours: Entry | None, uncovered: RelativePath) -> bool:
-    """Whether changing a path would replace or remove something that is not covered."""
-    return path.within(uncovered) or (uncovered.within(path) and not _is_directory(ours))
-
-
-def _above(path: RelativePath) -> Iterator[RelativePath]:
-    while (parent := path.parent) is not None:
-        yield parent
-        path = parent
+        elif is_below or is_above:
+            out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)
+    return {**decisions, **out}
 
 
 def _is_directory(entry: Entry | None) -> bool:

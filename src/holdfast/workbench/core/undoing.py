@@ -50,11 +50,11 @@ def next_deed(operation: Operation, sight: Sight) -> Deed | None:
             return Deed.READJUST if sight.at_path == operation.after else None
 
 
-def is_unknown(operation: Operation, sight: Sight) -> bool:
-    """Whether the slot holds something of the person's that may be nowhere else."""
+def is_unknown(operation: Operation, in_slot: Entry | None) -> bool:
+    """Whether what is in the slot is something of the person's that may be nowhere else."""
     if operation.verb is Verb.REMOVE_DIRECTORY:
         return False  # at most a directory that somebody was about to make again
-    return sight.in_slot not in (None, operation.before, operation.after)
+    return in_slot not in (None, operation.before, operation.after)
 
 
 def _unswap(operation: Operation, sight: Sight) -> Deed | None:
@@ -71,8 +71,10 @@ def _unswap(operation: Operation, sight: Sight) -> Deed | None:
 
 def _unput(operation: Operation, sight: Sight) -> Deed | None:
     assert operation.after is not None
-    if sight.in_slot is None and sight.at_path == operation.after:
+    if sight.at_path == operation.after and sight.in_slot is None:
         # A directory is not moved away: what a person puts into it would go along.
         return Deed.REMOVE_DIRECTORY if operation.after.is_directory else Deed.TAKE
-    theirs_came_out = is_unknown(operation, sight) and sight.at_path is None
+    if sight.at_path == operation.after == sight.in_slot:
+        return Deed.TAKE  # if it is one file of two names, who put it there was killed halfway
+    theirs_came_out = is_unknown(operation, sight.in_slot) and sight.at_path is None
     return Deed.PUT if theirs_came_out else None

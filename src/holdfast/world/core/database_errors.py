@@ -28,10 +28,13 @@ _NAMED: dict[int, Callable[[str, str], Failure]] = {
     24: lambda path, reason: DatabaseDamaged(path=path, reason=reason),  # SQLITE_FORMAT
     26: lambda path, reason: DatabaseDamaged(path=path, reason=reason),  # SQLITE_NOTADB
 }
+_IOERR_SHMSIZE = 10 | 19 << 8  # what is shared could not grow: SQLite says no more than that
 
 
 def database_failure(result: int, *, path: str, reason: str) -> Failure | None:
     """Name a complaint by its (extended) result code; None for what only our own bugs cause."""
+    if result == _IOERR_SHMSIZE:
+        return DiskFull(path=path)
     named = _NAMED.get(result & 0xFF)
     return None if named is None else named(path, reason)
 

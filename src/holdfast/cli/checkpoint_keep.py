@@ -1,0 +1,73 @@
+"""Make, list, show and compare checkpoints."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
+from holdfast.cli.codex_views import json_line
+from holdfast.cli.commands import Request
+from holdfast.cli.core.checkpoint_page import (
+    checkpoint_page,
+    checkpoint_record,
+    checkpoints_page,
+    made_page,
+    uncovered_record,
+)
+from holdfast.cli.core.draft_page import SCHEMA
+from holdfast.cli.draft_diff import shown, told
+from holdfast.cli.model import Outcome
+from holdfast.cli.workbench_project import at_work, refuse
+from holdfast.workbench import checkpoint, checkpoints, compare, show
+from holdfast.workbench.model import Occasion
+
+_PAIR = 2
+
+
+def create(request: Request, settings: Settings) -> Outcome:
+    """Keep the project as it is."""
+    with at_work(request, settings) as project:
+        made = checkpoint(project.workbench, request.value("--message") or "")
+    if request.is_json:
+        return Outcome(answer=json_line(checkpoint_record(made)))
+    return Outcome(answer=made_page(made, look_for(sys.stdout, request, settings)))
+
+
+def listing(request: Request, settings: Settings) -> Outcome:
+    """List what there is to go back to."""
+    with at_work(request, settings) as project:
+        found = checkpoints(project.workbench)
+    if not request.has("--all"):
+        found = tuple(each for each in found if each.occasion is not Occasion.AUTO)
+    if request.is_json:
+        return Outcome(answer="".join(json_line(checkpoint_record(each)) for each in found))
+    look = look_for(sys.stdout, request, settings)
+    hint = "" if found else "No checkpoints yet. Make one: holdfast checkpoint create"
+    return Outcome(answer=checkpoints_page(found, look, now=time.time()), hint=hint)
+
+
+def showing(request: Request, settings: Settings) -> Outcome:
+    """Show one checkpoint, and what it does not cover."""
+    if request.argument is None:
+        refuse("say which checkpoint; holdfast checkpoint list shows them", request)
+    with at_work(request, settings) as project:
+        found = show(project.workbench, request.argument)
+    if request.is_json:
+        record = checkpoint_record(found.checkpoint)
+        return Outcome(answer=json_line({**record, "uncovered": uncovered_record(found.uncovered)}))
+    look = look_for(sys.stdout, request, settings)
+    page = checkpoint_page(found.checkpoint, found.uncovered, look, now=time.time())
+    return Outcome(answer=page)
+
+
+def comparing(request: Request, settings: Settings) -> Outcome:
+    """Show what changed between two checkpoints."""
+    if len(request.words) < _PAIR:
+        refuse("say which two checkpoints; the second may be: now", request)
+    before, after, *words = request.words
+    with at_work(request, settings) as project:
+        files = shown(compare(project.workbench, before, after, project.paths(words)))
+    record = {"schema": SCHEMA, "type": "comparison", "before": before, "after": after}
+    return told(request, settings, files, record)

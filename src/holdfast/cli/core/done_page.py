@@ -1,0 +1,117 @@
+"""Lay out what a publication or a restore has done, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from holdfast.cli.core.changed_page import path_lines
+from holdfast.cli.core.draft_page import SCHEMA
+from holdfast.cli.core.look import Look, Tone
+from holdfast.cli.core.printable import printable
+from holdfast.nouns import RelativePath
+
+ASK = "Publish this? [y/N] "
+ASK_DISCARD = "Discard all of this? [y/N] "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What was done to a project: at how many paths, and the first of them.
+
+    `undo` is the checkpoint that was made before: restoring it takes this back. `theirs` is what
+    somebody else changed meanwhile, `rescued` what of theirs is kept in the store, `left` what was
+    not touched because nobody knows what was there.
+    """
+
+    deed: str
+    key: str
+    undo: str | None
+    paths: tuple[RelativePath, ...]
+    count: int
+    draft: str | None = None
+    restored: str | None = None
+    remaining: int | None = None
+    theirs: tuple[RelativePath, ...] = ()
+    rescued: tuple[RelativePath, ...] = ()
+    left: tuple[RelativePath, ...] = ()
+
+
+def done_page(done: Done, look: Look) -> str:
+    """What was done, what was not, and how to take it back."""
+    sign = look.paint(look.signs.good, Tone.GOOD)
+    return f"{sign} {look.paint(_head(done), Tone.STRONG)}\n" + "".join(_rest(done, look))
+
+
+def done_record(done: Done) -> dict[str, object]:
+    """The same for a program."""
+    return {
+        "schema": SCHEMA,
+        "type": done.deed,
+        "key": done.key,
+        "draft": done.draft,
+        "restored": done.restored,
+        "checkpointBefore": done.undo,
+        "paths": list(map(str, done.paths)),
+        "count": done.count,
+        "remaining": done.remaining,
+        "changedMeanwhile": list(map(str, done.theirs)),
+        "rescued": list(map(str, done.rescued)),
+        "notTouched": list(map(str, done.left)),
+    }
+
+
+def _head(done: Done) -> str:
+    count = f"{done.count:,} path{'' if done.count == 1 else 's'}"
+    if done.deed == "publish":
+        return f"Published {count}" if done.count else "Nothing to publish"
+    return f"Restored {count}" if done.count else "Nothing to restore"
+
+
+def _rest(done: Done, look: Look) -> Iterator[str]:
+    if not done.paths:
+        yield _wrapped("The project is like that already.", look)
+    else:
+        yield path_lines(done.paths, look, count=done.count)
+    if done.remaining:
+        yield _wrapped(f"{done.remaining:,} more in the draft; holdfast draft diff shows it.", look)
+    for paths, words in (
+        (done.theirs, "Somebody changed these meanwhile; they were left like that:"),
+        (done.rescued, "What somebody wrote here meanwhile is in the store:"),
+        (done.left, "Not touched, because they are not covered:"),
+    ):
+        if paths:
+            yield _wrapped(words, look)
+            yield path_lines(paths, look)
+    if done.paths and done.undo:
+        yield _wrapped(f"{look.signs.leads_to} To take it back:", look)
+        yield f"    holdfast restore {printable(done.undo)}\n"
+
+
+def conflicts_page(
+    conflicts: Sequence[tuple[RelativePath, str]], merges: Sequence[RelativePath], look: Look
+) -> str:
+    """What of a draft meets changes of the project, and what can be done."""
+    lines = ""
+    if merges:
+        sign = look.paint(look.signs.careful, Tone.CAREFUL)
+        lines += (
+            f"{sign} Changed in the project, too; publishing merges these in the draft first:\n"
+        )
+        lines += path_lines(merges, look)
+    if conflicts:
+        sign = look.paint(look.signs.bad, Tone.BAD)
+        lines += f"{sign} In conflict with the project:\n"
+        lines += "".join(
+            f"    {printable(str(path))}  ({printable(reason)})\n" for path, reason in conflicts
+        )
+        lines += _wrapped(
+            f"{look.signs.leads_to} holdfast publish --force PATH takes the draft's; --only leaves "
+            "them out.",
+            look,
+        )
+    return lines
+
+
+def _wrapped(text: str, look: Look) -> str:
+    return "".join(f"{line}\n" for line in look.wrap(text, indent=2))

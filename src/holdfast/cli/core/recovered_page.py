@@ -1,0 +1,60 @@
+"""Lay out what became of a transaction that was cut short, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.cli.core.changed_page import path_lines
+from holdfast.cli.core.draft_page import SCHEMA
+from holdfast.cli.core.look import Look, Tone
+from holdfast.cli.core.printable import printable
+from holdfast.nouns import RelativePath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Righted:
+    """Something that was found half done, and is not any more."""
+
+    what: str  # the project, or the id of a draft
+    is_finished: bool  # else it was undone
+    theirs: tuple[RelativePath, ...] = ()
+    rescued: tuple[RelativePath, ...] = ()
+
+
+def recovered_page(found: Sequence[Righted], look: Look) -> str:
+    """What was finished and what was undone; nothing if nothing was half done."""
+    return "".join(_one(each, look) for each in found)
+
+
+def recovered_record(found: Sequence[Righted]) -> dict[str, object]:
+    """The same for a program."""
+    return {"schema": SCHEMA, "type": "recovery", "recovered": righted_records(found)}
+
+
+def righted_records(found: Sequence[Righted]) -> list[dict[str, object]]:
+    """Each of them for a program."""
+    return [
+        {
+            "what": each.what,
+            "way": "finished" if each.is_finished else "undone",
+            "changedMeanwhile": list(map(str, each.theirs)),
+            "rescued": list(map(str, each.rescued)),
+        }
+        for each in found
+    ]
+
+
+def _one(each: Righted, look: Look) -> str:
+    sign = look.paint(look.signs.careful, Tone.CAREFUL)
+    where = "the project" if each.what == "project" else f"draft {printable(each.what)}"
+    how = "was finished" if each.is_finished else "was undone: nothing of it is left"
+    lines = look.wrap(f"{sign} An interrupted change of {where} {how}.", indent=0)
+    page = "".join(f"{line}\n" for line in lines)
+    for paths, words in (
+        (each.theirs, "Changed by somebody else, and left so:"),
+        (each.rescued, "What was written here meanwhile is in the store:"),
+    ):
+        if paths:
+            page += f"  {words}\n{path_lines(paths, look)}"
+    return page

@@ -1,0 +1,121 @@
+"""Find the project that is meant, with nothing in it half done, and what a path in it means."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
+from holdfast.cli.commands import Request
+from holdfast.cli.core.look import Look
+from holdfast.cli.core.recovered_page import Righted, recovered_page
+from holdfast.cli.failures import UsageWrong
+from holdfast.cli.output import complain
+from holdfast.cli.workbench_progress import ProgressLine
+from holdfast.nouns import PathInvalid, RelativePath
+from holdfast.workbench import Recovered, Workbench, recover
+from holdfast.workbench.failures import ProjectRefused
+
+_INTERRUPTED = "Interrupted. Nothing is left half done.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project somebody works on: its workbench, and where they are."""
+
+    workbench: Workbench
+    here: Path
+    progress: ProgressLine
+    righted: tuple[Righted, ...]
+
+    def path(self, word: str) -> RelativePath | None:
+        """What a person means by a path, from where they are; None is the whole project."""
+        top = os.fsencode(self.workbench.project)
+        named = os.path.normpath(os.path.join(os.fsencode(self.here), os.fsencode(word)))
+        for each in (named, _with_real_parent(named)):
+            if each == top:
+                return None
+            if each.startswith(top.rstrip(b"/") + b"/"):
+                return RelativePath.of(each[len(top.rstrip(b"/")) + 1 :])
+        raise PathInvalid(path=word, reason="it is outside of the project")
+
+    def paths(self, words: Sequence[str]) -> tuple[RelativePath, ...]:
+        """What a person means by several; none of them is the whole project."""
+        found = [self.path(word) for word in words]
+        return () if None in found else tuple(each for each in found if each is not None)
+
+
+@contextmanager
+def at_work(request: Request, settings: Settings) -> Generator[Project]:
+    """The project of a request; what was interrupted before is finished or undone first, and told.
+
+    Interrupted itself, it does the same at once.
+    """
+    progress = ProgressLine(is_wanted=not request.is_json)
+    here, workbench = _meant(request, settings, progress)
+    look = look_for(sys.stderr, request, settings)
+    try:
+        righted = _recovered(workbench, look, progress) if workbench.directory.is_dir() else ()
+        yield Project(workbench, here, progress, righted)
+    except KeyboardInterrupt:
+        progress.clear()
+        if workbench.directory.is_dir():
+            _recovered(workbench, look, progress)
+        complain(_INTERRUPTED)
+        raise
+    finally:
+        progress.clear()
+
+
+def refuse(problem: str, request: Request) -> NoReturn:
+    """Say what is wrong with a request."""
+    raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+
+
+def righted(found: Iterable[Recovered]) -> tuple[Righted, ...]:
+    """What was recovered, as it is shown."""
+    return tuple(
+        Righted(
+            what=each.what,
+            is_finished=each.way == "finished",
+            theirs=each.theirs,
+            rescued=each.rescued,
+        )
+        for each in found
+    )
+
+
+def _recovered(workbench: Workbench, look: Look, progress: ProgressLine) -> tuple[Righted, ...]:
+    found = righted(recover(workbench))
+    progress.clear()
+    complain(recovered_page(found, look))
+    return found
+
+
+def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tuple[Path, Workbench]:
+    """Where the person is, and the project: the one they name, else the nearest that is known."""
+    named = request.value("--project")
+    if named is not None:
+        workbench = Workbench.at(Path(named), settings.state, news=progress)
+        return workbench.project, workbench
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise ProjectRefused(path=".", reason=error.strerror or str(error)) from error
+    for each in (here, *here.parents):
+        workbench = Workbench.at(each, settings.state, news=progress)
+        if workbench.directory.is_dir():
+            return here, workbench
+    return here, Workbench.at(here, settings.state, news=progress)
+
+
+def _with_real_parent(named: bytes) -> bytes:
+    """A path as it is without links on the way; the last name may be one, and stays."""
+    parent, name = os.path.split(named)
+    return os.path.join(os.path.realpath(parent), name)

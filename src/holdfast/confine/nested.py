@@ -1,0 +1,191 @@
+"""Find the repositories inside of a workspace: whoever uses git in them obeys their hooks.
+
+Directories are looked at from the top, level by level, and not more than so many. What was seen is
+remembered together with the time at which the directory was changed last, so that whoever starts
+one process after the other reads only what has changed since; it still looks at each directory.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import time
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holdfast.confine.core.policy import Policy, is_within
+from holdfast.confine.core.protected import ABSENT, candidates, guards, nested_names
+from holdfast.confine.failures import SandboxRequestUnfit
+from holdfast.confine.looking import beneath, look
+
+DIRECTORIES_MAX: Final = 500
+REPOSITORIES_MAX: Final = 16
+_REPOSITORY: Final = ".git"
+# What programs make by the thousand, and where nobody works with git.
+_SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
+_SETTLED_NS: Final = 2_000_000_000  # after which a change cannot have the time of the last one
+_WORKSPACES_MAX: Final = 64
+_MEMORY: Final = "nested.json"
+
+
+class _Seen(NamedTuple):
+    """A directory as it was: which one it is, when it was changed, and what is in it."""
+
+    number: int
+    changed_ns: int
+    directories: tuple[str, ...]
+    is_repository: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """The repositories below a directory, by their paths from there, and whether that is all."""
+
+    repositories: tuple[str, ...]
+    is_whole: bool
+
+
+def find_nested(
+    directory: str,
+    *,
+    root: int | None,
+    skipped: Collection[str] = (),
+    most: int = DIRECTORIES_MAX,
+) -> Nested:
+    """The repositories below a directory; links are not followed.
+
+    Of `skipped` absolute paths nothing is looked at, nor of more than so many directories.
+    """
+    top = os.open(beneath(directory, root), os.O_RDONLY | os.O_DIRECTORY, dir_fd=root)
+    try:
+        status = os.fstat(top)
+        known = _known((status.st_dev, status.st_ino, directory))
+        return _walked(top, known, {os.path.relpath(each, directory) for each in skipped}, most)
+    finally:
+        os.close(top)
+
+
+def wanted_names(
+    policy: Policy, *, state: Path, root: int | None
+) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+    """What is to be kept below each directory, nested repositories included, and what cannot be.
+
+    The latter in sentences. Nobody is kept from working because of what lies further down.
+    """
+    wanted = dict.fromkeys(policy.guarded, policy.protected)
+    if not any(name.startswith(f"{_REPOSITORY}/") for name in policy.protected):
+        return wanted, ()
+    unkept: list[str] = []
+    remembered = _remembered(state)
+    for directory in wanted:
+        skipped = (*policy.hidden, *policy.unguarded)
+        nested = find_nested(directory, root=root, skipped=skipped)
+        if not nested.is_whole:
+            unkept.append(f"{directory} has too many directories to find all repositories in it")
+        kept: list[str] = []
+        for repository in dict.fromkeys((*remembered.get(directory, ()), *nested.repositories)):
+            if is_within(f"{directory}/{repository}", skipped):
+                continue
+            try:
+                names = _names_to_keep(policy, directory, repository, root)
+            except SandboxRequestUnfit as unfit:
+                unkept.append(unfit.reason)
+                continue
+            if names and len(kept) == REPOSITORIES_MAX:
+                unkept.append(f"{directory} has more than {REPOSITORIES_MAX} repositories in it")
+                break
+            if names:
+                kept.append(repository)
+                wanted[directory] += names
+        remembered[directory] = kept
+    _remember(state, remembered)
+    return wanted, tuple(unkept)
+
+
+def _names_to_keep(
+    policy: Policy, directory: str, repository: str, root: int | None
+) -> tuple[str, ...]:
+    """What is to be kept of a repository, if it is one: SandboxRequestUnfit if it cannot be."""
+    every = [f"{repository}/{name}" for name in policy.protected]
+    found = {path: look(path, root=root) for path in candidates(directory, every)}
+    if found[f"{directory}/{repository}/{_REPOSITORY}"] == ABSENT:
+        return ()
+    names = nested_names(directory, policy.protected, repository, found)
+    guards(directory, names, found)
+    return names
+
+
+def _remembered(state: Path) -> dict[str, list[str]]:
+    """The repositories that were kept the last time, or whoever is shut in could crowd them out."""
+    try:
+        return msgspec.json.decode((state / _MEMORY).read_bytes(), type=dict[str, list[str]])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def _remember(state: Path, kept: dict[str, list[str]]) -> None:
+    kept = {directory: repositories for directory, repositories in kept.items() if repositories}
+    if kept != _remembered(state):
+        following = state / f"{_MEMORY}-{secrets.token_hex(4)}"
+        following.write_bytes(msgspec.json.encode(kept))
+        following.rename(state / _MEMORY)
+
+
+@lru_cache(maxsize=_WORKSPACES_MAX)
+def _known(_: tuple[int, int, str]) -> dict[str, _Seen]:
+    """What was seen in a workspace the last time."""
+    return {}
+
+
+def _walked(top: int, known: dict[str, _Seen], skipped: Collection[str], most: int) -> Nested:
+    found: list[str] = []
+    seen: dict[str, _Seen] = {}
+    waiting = deque(["."])
+    while waiting and len(seen) < most:
+        way = waiting.popleft()
+        there = _looked_at(top, way, known.get(way))
+        if there is None:
+            continue
+        seen[way] = there
+        if way != "." and there.is_repository:
+            found.append(way)
+        below = there.directories if way == "." else [f"{way}/{each}" for each in there.directories]
+        waiting.extend(each for each in below if each not in skipped)
+    known.clear()
+    known.update(seen)
+    return Nested(tuple(found), is_whole=not waiting)
+
+
+def _looked_at(top: int, way: str, before: _Seen | None) -> _Seen | None:
+    """What is in a directory; None if it is none, or nobody may look."""
+    try:
+        status = os.stat(way, dir_fd=top, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
+            return None
+        if before is not None and before[:2] == (status.st_ino, status.st_mtime_ns):
+            return before
+        opened = os.open(way, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=top)
+    except OSError:
+        return None
+    directories: list[str] = []
+    is_repository = False
+    try:
+        with os.scandir(opened) as entries:
+            for each in entries:
+                if each.name == _REPOSITORY:
+                    is_repository = True
+                elif each.name not in _SKIPPED and each.is_dir(follow_symlinks=False):
+                    directories.append(each.name)
+    finally:
+        os.close(opened)
+    # Whatever was changed just now may be changed again without looking any newer.
+    is_settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
+    changed = status.st_mtime_ns if is_settled else -1
+    return _Seen(status.st_ino, changed, tuple(directories), is_repository)

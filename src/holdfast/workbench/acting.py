@@ -1,0 +1,282 @@
+"""Carry out the acts of a transaction, one by one, on a directory of this machine.
+
+Everything is reached from descriptors: the root, the stage in it, and the directory of a path,
+which is looked up anew for each deed, past no link. Where a way has become another one, the deed
+was not possible; what the system refuses for any other reason is a failure of the disk.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.core.marker import encode_marker
+from holdfast.workbench.core.operations import Operation, Verb
+from holdfast.workbench.core.publication import (
+    Act,
+    Answer,
+    Do,
+    DropStage,
+    LookAtPath,
+    LookInSlot,
+    MakeStage,
+    Mark,
+    Marker,
+    Outcome,
+    Rescue,
+    Stage,
+    State,
+    Sync,
+    Tell,
+)
+from holdfast.workbench.core.undoing import Deed
+from holdfast.workbench.looking import ABSENT, opened, see
+from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
+from holdfast.workbench.owners import Owners
+from holdfast.workbench.renaming import Name, exchange, move
+from holdfast.workbench.staging import StageDirectory, adjust
+from holdfast.workbench.store import Store
+from holdfast.world import Disk, disk_failure, replace_file
+from holdfast.world.failures import DiskDenied, DiskMissing
+
+_NOT_AS_THOUGHT: Final = ABSENT | {errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR}
+_READ: Final = os.O_RDONLY | os.O_DIRECTORY
+_NEWS_EVERY: Final = 100
+
+
+def _nothing_to_give() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a transaction takes place: a directory, its stage, and the marker outside of it.
+
+    `relieve` is called when the disk is full, before what was begun is undone: it gives up space
+    that was put by for this.
+    """
+
+    root: int
+    name: str
+    stage: str
+    marker: Path
+    disk: Disk
+    relieve: Callable[[], None] = _nothing_to_give
+
+    def shown(self, path: RelativePath | None = None) -> str:
+        """A path as a person is told it."""
+        return self.name if path is None else f"{self.name}/{path}"
+
+
+class Hand:
+    """Carries the acts of one transaction out; each raises a failure, or has been carried out."""
+
+    def __init__(
+        self,
+        site: Site,
+        store: Store,
+        marker: Marker,
+        tell: Callable[[Outcome], None],
+        news: News = quiet,
+    ) -> None:
+        self._site = site
+        self._store = store
+        self._marker = marker
+        self._tell = tell
+        self._news = news
+        self._stage = StageDirectory(site.root, site.stage)
+        self._unsynced: set[RelativePath | None] = set()
+        self._times: dict[RelativePath, int] = {}
+        self._owners = Owners(site.root)
+        self.marked: State | None = None
+
+    def carry_out(self, act: Act) -> Answer:
+        """Carry one act out and say what came of it; raise a failure of the disk or the store."""
+        operation = getattr(act, "operation", None)
+        path = operation.path if isinstance(operation, Operation) else None
+        try:
+            return self._carry_out(act)
+        except OSError as error:
+            raise disk_failure(error, path=self._site.shown(path)) from error
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._stage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _carry_out(self, act: Act) -> Answer:
+        match act:
+            case LookAtPath(operation):
+                return self._look_at_path(operation)
+            case LookInSlot(operation):
+                return self._look_in_slot(operation)
+            case Do(deed, operation):
+                self._say("change", operation)
+                return self._do(deed, operation)
+            case _:
+                self._prepare_or_settle(act)
+                return None
+
+    def _prepare_or_settle(self, act: Act) -> None:
+        match act:
+            case Stage(operation):
+                self._say("stage", operation)
+                self._put_on_stage(operation)
+            case MakeStage():
+                self._make_stage()
+            case Sync():
+                self._sync()
+            case Mark(state):
+                self._mark(state)
+            case Rescue(operation):
+                self._rescue(operation)
+            case Tell(outcome):
+                self._tell(outcome)
+            case DropStage():
+                self._stage.drop()
+            case _:
+                raise AssertionError(f"{act} has an answer")
+
+    def _say(self, what: str, operation: Operation) -> None:
+        if operation.slot % _NEWS_EVERY == 0:
+            self._news(Progress(what, operation.slot, len(self._marker.operations)))
+
+    def _look_at_path(self, operation: Operation) -> Entry | None:
+        seen = see(self._site.root, operation.path.raw)
+        if seen is None:
+            return None
+        self._owners.note(operation.path, seen[1])
+        return seen[0]
+
+    def _look_in_slot(self, operation: Operation) -> Entry | None:
+        try:
+            slot = self._stage.slot(operation.slot)
+        except FileNotFoundError:
+            return None  # the stage was dropped already
+        seen = see(slot.directory, slot.name)
+        return seen and seen[0]
+
+    def _make_stage(self) -> None:
+        self._stage.make()
+        self._unsynced.add(None)
+        if any(operation.verb is Verb.SWAP for operation in self._marker.operations):
+            self._stage.try_exchange()
+
+    def _put_on_stage(self, operation: Operation) -> None:
+        entry = operation.after
+        assert entry is not None
+        self._make(self._stage.slot(operation.slot), operation.path, entry)
+
+    def _make(self, slot: Name, path: RelativePath, entry: Entry) -> None:
+        owner = self._owners.of(path)
+        match entry.sort:
+            case Sort.FILE:
+                self._stage.write_file(slot, entry, self._store.content(entry.content), owner)
+            case Sort.LINK:
+                self._stage.make_link(slot, entry, owner)
+            case _:
+                self._stage.make_directory(slot, entry, owner)
+
+    def _do(self, deed: Deed, operation: Operation) -> bool:
+        try:
+            if deed in {Deed.ADJUST, Deed.READJUST}:
+                self._adjust(operation, back=deed is Deed.READJUST)
+                self._unsynced.add(operation.path)
+                return True
+            with opened(self._site.root, operation.path.parent) as parent:
+                self._rename(deed, operation, Name(parent, operation.path.name))
+        except OSError as error:
+            if error.errno in _NOT_AS_THOUGHT:
+                return False
+            raise
+        self._unsynced.add(operation.path.parent)
+        return True
+
+    def _rename(self, deed: Deed, operation: Operation, path: Name) -> None:
+        if deed is Deed.REMOVE_DIRECTORY:
+            os.rmdir(path.name, dir_fd=path.directory)
+            return
+        slot = self._stage.slot(operation.slot)
+        match deed:
+            case Deed.EXCHANGE:
+                exchange(path, slot)
+            case Deed.TAKE:
+                move(path, slot)
+            case Deed.PUT:
+                move(slot, path)
+                self._note_time(operation.path, operation.after)
+            case _:
+                assert operation.before is not None
+                self._make(slot, operation.path, operation.before)
+                move(slot, path)
+                self._note_time(operation.path, operation.before)
+
+    def _note_time(self, path: RelativePath, entry: Entry | None) -> None:
+        """What is put into a directory makes it younger; it gets its time back at the end."""
+        if entry is not None and entry.is_directory and entry.mtime_ns:
+            self._times[path] = entry.mtime_ns
+
+    def _adjust(self, operation: Operation, *, back: bool) -> None:
+        have, want = operation.before, operation.after
+        if back:
+            have, want = want, have
+        assert have is not None and want is not None
+        with opened(self._site.root, operation.path) as directory:
+            adjust(directory, have, want)
+
+    def _sync(self) -> None:
+        self._stage.sync()
+        # From below: a directory is given its time back after what is in it.
+        for path in sorted(self._unsynced, key=_depth, reverse=True):
+            self._sync_directory(path)
+        self._unsynced.clear()
+
+    def _sync_directory(self, path: RelativePath | None) -> None:
+        try:
+            with opened(self._site.root, path, _READ) as directory:
+                if path is not None and path in self._times:
+                    times = (self._times[path], self._times[path])
+                    os.utime(directory, ns=times)
+                os.fsync(directory)
+        except PermissionError:
+            os.sync()  # who may write into a directory need not be allowed to open it
+        except OSError as error:
+            if error.errno not in ABSENT:  # then it was removed, and the one above knows
+                raise
+
+    def _mark(self, state: State | None) -> None:
+        site = self._site
+        if state is None:
+            with suppress(DiskMissing):
+                site.disk.unlink(site.marker)
+            site.disk.sync_directory(site.marker.parent)
+        else:
+            marker = Marker(self._marker.key, state, self._marker.operations)
+            replace_file(site.disk, site.marker, [encode_marker(marker)])
+        self.marked = state
+
+    def _rescue(self, operation: Operation) -> None:
+        shown = f"{self._site.name}/{self._site.stage}/{operation.slot}"
+        rescue(self._store, self._stage.slot(operation.slot), shown)
+
+
+def rescue(store: Store, slot: Name, shown: str) -> None:
+    """Keep what is in a slot; raise DiskDenied if not all of it can be read."""
+    node = store.keep(slot.directory, slot.name)
+    if node is not None and node.totals.uncovered:
+        raise DiskDenied(path=shown)
+
+
+def _depth(path: RelativePath | None) -> int:
+    return len(path.parts) if path is not None else 0

@@ -1,0 +1,245 @@
+"""Bring a set of file changes into a draft, all of it or nothing, and never twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.afterwards import naming_unwritten
+from holdfast.workbench.core.batch import (
+    Again,
+    Chmod,
+    Create,
+    Delete,
+    Rename,
+    Step,
+    Update,
+    changes_of,
+    check_again,
+)
+from holdfast.workbench.core.cutting import cut_content
+from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.record import name_of
+from holdfast.workbench.core.selection import known_entry
+from holdfast.workbench.core.three_way import above_of
+from holdfast.workbench.failures import BatchStale
+from holdfast.workbench.first_batch import first_batch
+from holdfast.workbench.holding import Held
+from holdfast.workbench.knowing import entries_below
+from holdfast.workbench.model import Change, Checkpoint, Draft, Entry, Revision, Sort
+from holdfast.workbench.records import Attempt
+from holdfast.workbench.recovering import opened
+from holdfast.workbench.reports import told
+from holdfast.workbench.revising import FOUND, next_number, revised
+from holdfast.workbench.settling import Deed, Facts, Intent, facts_of, number_in, transact
+from holdfast.workbench.standing import Standing, stand
+from holdfast.workbench.views import View
+from holdfast.workbench.workbench import Workbench
+
+BEGUN, APPLIED, FAILED = "begun", "applied", "failed"
+"""What became of a try; one that only began was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file where nothing is; directories on the way are made."""
+
+    path: RelativePath
+    data: bytes
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class NewDirectory:
+    """A directory where nothing is."""
+
+    path: RelativePath
+    mode: int = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class NewLink:
+    """A symbolic link where nothing is."""
+
+    path: RelativePath
+    target: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewContent:
+    """Other bytes in a file that is there; with `expected`, only if it has these now."""
+
+    path: RelativePath
+    data: bytes
+    expected: bytes | None = None
+
+
+FileStep = NewFile | NewDirectory | NewLink | NewContent | Delete | Rename | Chmod
+"""One change of a batch; a later one finds what an earlier one made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The draft that a batch went into, and the revision that it left."""
+
+    draft: Draft
+    revision: Revision
+
+
+def apply(
+    workbench: Workbench, draft: str | None, steps: Sequence[FileStep], key: str | None = None
+) -> Applied:
+    """Make all changes of a batch in a draft, or none; without a draft, one is made for it.
+
+    Said again with the same key it is done once; if it was tried before and failed, it is checked
+    again, and BatchStale if the draft is no longer what it was made for. Raises BatchRefused, with
+    every reason, if it does not fit.
+    """
+    with workbench.held() as (held, _):
+        done = facts_of(held, Deed.BATCH, key)
+        if done is not None:
+            return _applied(held, done)
+        key = key or held.ids.make("batch")
+        if draft is not None:
+            return _tried(held, held.drafts.find(draft), steps, key)
+        with first_batch(held, key) as made:
+            return _tried(held, made, steps, key)
+
+
+def _tried(held: Held, draft: Draft, steps: Sequence[FileStep], key: str) -> Applied:
+    with opened(held, draft) as view:
+        standing = stand(held, view, draft)
+        standing = replace(standing, draft=revised(held, standing, FOUND))
+        attempt = Attempt(
+            at=held.records.now(),
+            batch=key,
+            draft=draft.id,
+            outcome=BEGUN,
+            paths=tuple(str(step.path) for step in steps),
+            before=standing.ours.id,
+        )
+        try:
+            changes = _stamped(held, _planned(held, standing.ours, steps, key))
+            held.records.attempt(attempt)
+            applied = _made(held, view, standing, changes, key)
+        except Failure as failure:
+            with suppress(Failure):  # the failure matters more than that it is written down
+                failed = msgspec.structs.replace(attempt, outcome=FAILED, failure=failure.code)
+                held.records.attempt(failed)
+                facts = {"draft": draft.id, "batch": key, "error": told(failure)}
+                held.records.note("apply_failed", facts)
+            raise
+    after = applied.revision.checkpoint
+    with suppress(Failure):  # it is done, and that it was begun is written down
+        held.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
+    return applied
+
+
+def _made(
+    held: Held, view: View, standing: Standing, changes: tuple[Change, ...], key: str
+) -> Applied:
+    draft = standing.draft
+    intent = Intent(
+        deed=Deed.BATCH,
+        key=key,
+        draft=draft.id,
+        facts={"revision": next_number(draft)},
+    )
+    outcome, facts = transact(held, held.draft_site(draft, view), changes, intent)
+    if outcome.way is not Way.FINISHED:
+        raise BatchStale(paths=tuple(map(str, outcome.conflicts)))
+    with naming_unwritten(draft):
+        return _revised(held, view, facts, standing.theirs)
+
+
+def _applied(held: Held, facts: Facts) -> Applied:
+    """What came of a batch that is done already; whoever did it may have died right after."""
+    draft = held.drafts.find(str(facts["draft"]))
+    number = number_in(facts, "revision")
+    revision = next((each for each in draft.revisions if each.number == number), None)
+    if revision is not None:
+        return Applied(draft=draft, revision=revision)
+    with opened(held, draft) as view:
+        return _revised(held, view, facts)
+
+
+def _revised(held: Held, view: View, facts: Facts, theirs: Checkpoint | None = None) -> Applied:
+    standing = stand(held, view, held.drafts.find(str(facts["draft"])), theirs)
+    draft = revised(held, standing, f"batch {facts['key']}", is_due=True)
+    return Applied(draft=draft, revision=draft.revisions[-1])
+
+
+def _planned(
+    held: Held, ours: Checkpoint, steps: Sequence[FileStep], key: str
+) -> tuple[Change, ...]:
+    """What the batch changes; one that was begun before must find what it found then."""
+    spelled = [_step(held, step) for step in steps]
+    tries = [each for each in held.records.attempts() if each.batch == key]
+    begun = next((each.before for each in tries if each.outcome == BEGUN), None)
+    if begun is None:
+        return changes_of(spelled, _reached(held, ours, spelled))
+    changes = changes_of(spelled, _reached(held, held.store.find(begun), spelled))
+    now = {change.path: known_entry(held.store.node(ours, change.path)) for change in changes}
+    there = {path: entry for path, entry in now.items() if entry is not None}
+    return changes if check_again(changes, there) is Again.APPLY else ()
+
+
+def _stamped(held: Held, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    """The same, with the time of now wherever a file becomes another one: tools look at that."""
+    now_ns = int(held.bench.means.clock.now() * 1e9)
+    return tuple(
+        replace(each, after=replace(each.after, mtime_ns=now_ns))
+        if each.after is not None and _is_written(each.before, each.after)
+        else each
+        for each in changes
+    )
+
+
+def _is_written(before: Entry | None, after: Entry) -> bool:
+    if before is None or after.mtime_ns == 0:
+        return after.mtime_ns == 0  # what was renamed keeps its time
+    return before.content != after.content
+
+
+def _step(held: Held, step: FileStep) -> Step:
+    """A change as the core has it: with contents by their names, which are in the store."""
+    match step:
+        case NewFile(path, data, mode):
+            content, size = held.store.put_content([data])
+            return Create(path, Entry(Sort.FILE, mode, content=content, size=size))
+        case NewDirectory(path, mode):
+            return Create(path, Entry(Sort.DIRECTORY, mode))
+        case NewLink(path, target):
+            return Create(path, Entry(Sort.LINK, 0o777, target=target))
+        case NewContent(path, data, expected):
+            content, size = held.store.put_content([data])
+            known = None if expected is None else cut_content([expected], name_of)[0]
+            return Update(path, content, size, known)
+        case _:
+            return step
+
+
+def _reached(held: Held, ours: Checkpoint, steps: Sequence[Step]) -> dict[RelativePath, Entry]:
+    """Of the draft, what these changes can meet with."""
+    found: dict[RelativePath, Entry] = {}
+    named = {path for step in steps for path in _paths(step)}
+    above = {each for path in named for each in above_of(path)}
+    for path in named | above:
+        entry = known_entry(held.store.node(ours, path))
+        if entry is not None:
+            found[path] = entry
+    for step in steps:
+        if isinstance(step, Delete | Rename):
+            found |= entries_below(held.store, ours, step.path)
+    return found
+
+
+def _paths(step: Step) -> Iterator[RelativePath]:
+    yield step.path
+    if isinstance(step, Rename):
+        yield step.target

@@ -1,0 +1,109 @@
+"""Checkpoints of a project: made, listed, shown, compared and tidied up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.core.three_way import is_chosen
+from holdfast.workbench.failures import CheckpointCreateFailed
+from holdfast.workbench.holding import PUBLISHED, Held
+from holdfast.workbench.knowing import find_checkpoint
+from holdfast.workbench.model import Checkpoint, Occasion, Touched, Uncovered
+from holdfast.workbench.recovering import Recovered
+from holdfast.workbench.showing import FileDiff, file_diffs
+from holdfast.workbench.store import Subject
+from holdfast.workbench.upkeep import Pruned, Usage, prune, usage
+from holdfast.workbench.workbench import Workbench
+
+NOW = "now"
+"""In place of a checkpoint: the project as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownCheckpoint:
+    """A checkpoint, and every path that it does not cover, with the reason."""
+
+    checkpoint: Checkpoint
+    uncovered: tuple[Uncovered, ...]
+
+
+def checkpoint(
+    workbench: Workbench, message: str = "", occasion: Occasion = Occasion.MANUAL
+) -> Checkpoint:
+    """Keep the project as it is; durable when it returns."""
+    with workbench.held() as (held, _):
+        subject = Subject(held.bench.project, PUBLISHED, news=held.bench.news)
+        made = held.store.checkpoint(subject, occasion, message)
+        facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
+        held.records.note("checkpoint_created", facts, key=made.id)
+        return made
+
+
+def checkpoints(workbench: Workbench, *, of_drafts: bool = False) -> tuple[Checkpoint, ...]:
+    """The checkpoints of the project, the newest first; those of its drafts, too, if asked for."""
+    with workbench.held() as (held, _):
+        every = held.store.checkpoints()
+    return tuple(each for each in every if of_drafts or each.origin == PUBLISHED)
+
+
+def show(workbench: Workbench, id: str) -> ShownCheckpoint:
+    """A checkpoint, by its id or the beginning of just one."""
+    with workbench.held() as (held, _):
+        found = find_checkpoint(held.store, id)
+        return ShownCheckpoint(checkpoint=found, uncovered=held.store.uncovered(found))
+
+
+def compare(
+    workbench: Workbench, before: str, after: str = NOW, paths: Sequence[RelativePath] = ()
+) -> tuple[FileDiff, ...]:
+    """What differs between two checkpoints, or between one and the project as it is now."""
+    only = frozenset(paths) or None
+    with workbench.held() as (held, _):
+        one, other = (
+            held.look() if id == NOW else find_checkpoint(held.store, id) for id in (before, after)
+        )
+        changes = held.store.changes(one, other)
+        return file_diffs(held.store, [each for each in changes if is_chosen(each.path, only)])
+
+
+def recover(workbench: Workbench) -> tuple[Recovered, ...]:
+    """Finish or undo what was interrupted, as holding the workbench does by itself; say which."""
+    with workbench.held() as (_, recovered):
+        return recovered
+
+
+def storage_use(workbench: Workbench) -> Usage:
+    """How much room is taken by what is kept of the project."""
+    with workbench.held() as (held, _):
+        return usage(held.store)
+
+
+def tidy(workbench: Workbench, *, quota_bytes: int | None = None, is_trial: bool = False) -> Pruned:
+    """Let old checkpoints go, but none that a draft builds on; a trial only says which."""
+    with workbench.held() as (held, _):
+        pruned = prune(
+            held.store,
+            quota_bytes=quota_bytes,
+            in_use=held.in_use(),
+            is_trial=is_trial,
+            news=held.bench.news,
+        )
+        if not is_trial:
+            facts = {
+                "checkpoints": len(pruned.checkpoints),
+                "bytes_before": pruned.bytes_before,
+                "bytes_after": pruned.bytes_after,
+            }
+            held.records.note("pruned", facts)
+        return pruned
+
+
+def kept_before(held: Held, theirs: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
+    """A checkpoint of the project as it was just seen, without which nothing is done to it."""
+    try:
+        return held.store.combine(theirs, theirs, Touched(), occasion, message)
+    except Failure as failure:
+        raise CheckpointCreateFailed(path=str(held.bench.project), reason=str(failure)) from failure

@@ -1,0 +1,203 @@
+"""Copy a whole project for a draft: everything that can be, and a list of what cannot.
+
+No link is followed and no file gets a second name: somebody who writes to one in place would write
+to the project. What changes while it is copied is copied again.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.contents import TRIES_MAX, read_xattrs, refuse_shortage
+from holdfast.workbench.core.coverage import EVERYTHING, lack_of
+from holdfast.workbench.core.git_files import pointed_to
+from holdfast.workbench.core.stat_cache import line_of
+from holdfast.workbench.core.touching import is_stage
+from holdfast.workbench.failures import ReflinkUnavailable, WorktreeUncovered
+from holdfast.workbench.filling import fill, share, sync_all
+from holdfast.workbench.model import Lack, News, Progress, Uncovered
+from holdfast.world import disk_failure
+
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_ENTER = _OPEN | os.O_DIRECTORY
+_MAKE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_GONE: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
+_NO_SHARING: Final = {errno.EXDEV, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS}
+_NEWS_EVERY: Final = 1000
+_POINTER_BYTES_MAX: Final = 1 << 16
+
+
+def copy_project(project: Path, copy: Path, *, shares: bool, news: News) -> tuple[Uncovered, ...]:
+    """Make a copy that survives a power loss; return what is not in it, and why.
+
+    If it `shares` its data with the project, it takes no space; raises ReflinkUnavailable if that
+    is not possible. Raises WorktreeUncovered if git in the copy would write to the project.
+    """
+    copying = _Copying(project, shares=shares, news=news)
+    try:
+        with ExitStack() as opened:
+            source = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            opened.callback(os.close, source)
+            os.mkdir(copy, 0o700)
+            target = os.open(copy, _ENTER)
+            opened.callback(os.close, target)
+            copying.run(source, target)
+            sync_all(target)
+    except OSError as error:
+        raise disk_failure(error, path=str(copy)) from error
+    return tuple(copying.left_out)
+
+
+class _Gone(Exception):
+    """It is not there any more."""
+
+
+class _Unreadable(Exception):
+    """We may not read it."""
+
+
+class _Copying:
+    """One copy under way."""
+
+    def __init__(self, project: Path, *, shares: bool, news: News) -> None:
+        self.left_out: list[Uncovered] = []
+        self._project = str(project)
+        self._shares = shares
+        self._news = news
+        self._device = 0
+        self._done = 0
+
+    def run(self, source: int, target: int) -> None:
+        status = os.fstat(source)
+        self._device = status.st_dev
+        self._fill_directory(source, target, b"")
+        _dress(source, target, status)
+
+    def _fill_directory(self, source: int, target: int, path: bytes) -> None:
+        with os.scandir(source) as entries:
+            names = [os.fsencode(entry.name) for entry in entries]
+        for name in names:
+            way = path + b"/" + name if path else name
+            if is_stage(way):
+                continue
+            try:
+                lack = self._copy(source, target, name, way)
+            except _Gone:
+                continue
+            except _Unreadable:
+                lack = Lack.UNREADABLE
+            if lack is not None:
+                self.left_out.append(Uncovered(RelativePath.of(way), lack))
+            self._done += 1
+            if self._done % _NEWS_EVERY == 0:
+                self._news(Progress("copy", self._done))
+
+    def _copy(self, source: int, target: int, name: bytes, way: bytes) -> Lack | None:
+        """Copy one name; return why that is not possible, if it is not."""
+        with _reading(way):
+            status = os.stat(name, dir_fd=source, follow_symlinks=False)
+        is_elsewhere = status.st_dev != self._device
+        lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=EVERYTHING)
+        if lack is not None:
+            return lack
+        if stat.S_ISLNK(status.st_mode):
+            self._copy_link(source, target, name, status)
+            return None
+        if not stat.S_ISDIR(status.st_mode):
+            return self._copy_file(source, target, name)
+        with ExitStack() as opened:
+            with _reading(way):
+                here = os.open(name, _ENTER, dir_fd=source)
+            opened.callback(os.close, here)
+            os.mkdir(name, 0o700, dir_fd=target)
+            there = os.open(name, _ENTER, dir_fd=target)
+            opened.callback(os.close, there)
+            self._fill_directory(here, there, way)
+            _dress(here, there, status)
+        return None
+
+    def _copy_link(self, source: int, target: int, name: bytes, status: os.stat_result) -> None:
+        with _reading(name):
+            spelled = os.readlink(name, dir_fd=source)
+        if name == b".git":
+            self._refuse_pointer(spelled)
+        os.symlink(spelled, name, dir_fd=target)
+        with suppress(PermissionError):
+            os.chown(name, status.st_uid, status.st_gid, dir_fd=target, follow_symlinks=False)
+        times = (status.st_atime_ns, status.st_mtime_ns)
+        os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
+
+    def _copy_file(self, source: int, target: int, name: bytes) -> Lack | None:
+        for _ in range(TRIES_MAX):
+            with ExitStack() as opened:
+                with _reading(name):
+                    here = os.open(name, _OPEN, dir_fd=source)
+                opened.callback(os.close, here)
+                before = os.fstat(here)
+                if not stat.S_ISREG(before.st_mode):
+                    return Lack.CHANGING
+                there = os.open(name, _MAKE, 0o600, dir_fd=target)
+                opened.callback(os.close, there)
+                self._fill(here, there, before.st_size)
+                if name == b".git":
+                    self._refuse_pointer(pointed_to(os.pread(here, _POINTER_BYTES_MAX, 0)))
+                if line_of(os.fstat(here)) == line_of(before):
+                    _dress(here, there, before)
+                    return None
+                os.unlink(name, dir_fd=target)
+        return Lack.CHANGING
+
+    def _fill(self, here: int, there: int, size: int) -> None:
+        if not self._shares:
+            fill(here, there, size)
+            return
+        try:
+            share(here, there)
+        except OSError as error:
+            if error.errno in _NO_SHARING:
+                reason = os.strerror(error.errno)
+                raise ReflinkUnavailable(project=self._project, reason=reason) from error
+            if error.errno != errno.EINVAL:  # this very file cannot be shared
+                raise
+            fill(here, there, size)
+
+    def _refuse_pointer(self, pointed: bytes | None) -> None:
+        """Refuse a repository that the copy would share with the project."""
+        if pointed is not None and pointed.startswith(b"/"):
+            raise WorktreeUncovered(
+                project=self._project,
+                outside=os.fsdecode(pointed),
+                reason="a copy would refer to it, too",
+            )
+
+
+@contextmanager
+def _reading(path: bytes) -> Generator[None]:
+    """Say of the project what it is that went wrong; all else is about the copy."""
+    try:
+        yield
+    except PermissionError as error:
+        raise _Unreadable from error
+    except OSError as error:
+        refuse_shortage(error, path)
+        if error.errno not in _GONE:
+            raise
+        raise _Gone from error
+
+
+def _dress(source: int, target: int, status: os.stat_result) -> None:
+    """Give a file or directory all that the other has beside its content."""
+    with suppress(PermissionError):  # of another owner: it is ours then
+        os.fchown(target, status.st_uid, status.st_gid)
+    for name, value in read_xattrs(source):
+        with suppress(PermissionError, NotImplementedError):
+            os.setxattr(target, name, value)
+    os.fchmod(target, stat.S_IMODE(status.st_mode))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))

@@ -1,0 +1,90 @@
+"""Drafts in the hands of a person or an agent: opened, entered, discarded.
+
+Every command that ran in one leaves a revision that one can go back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.nouns import Id
+from holdfast.workbench.failures import DraftDamaged
+from holdfast.workbench.holding import Held
+from holdfast.workbench.model import Draft, Mode, Revision
+from holdfast.workbench.recovering import opened
+from holdfast.workbench.revising import FOUND, revised
+from holdfast.workbench.standing import own_of, stand
+from holdfast.workbench.views import View
+from holdfast.workbench.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """A draft that something may be let into, in its place, if it has one.
+
+    `directory` is where the draft is seen: in its place where the project is, else the copy.
+    """
+
+    draft: Draft
+    view: View
+    directory: Path
+
+
+def open_draft(workbench: Workbench, mode: Mode | None = None) -> Draft:
+    """Make a draft of the project, kept apart as well as possible or as it is asked for."""
+    with workbench.held() as (held, _):
+        draft = held.drafts.make(mode, news=held.bench.news)
+        facts = {"draft": draft.id, "mode": draft.mode, "reason": draft.reason}
+        held.records.note("draft_opened", facts, key=f"open {draft.id}")
+        return draft
+
+
+def list_drafts(workbench: Workbench) -> tuple[Draft, ...]:
+    """All drafts of the project, the oldest first."""
+    with workbench.held() as (held, _):
+        return held.drafts.all()
+
+
+@contextmanager
+def entering(workbench: Workbench, draft: str | None = None) -> Generator[Entered]:
+    """Have a draft open that is up to date; the workbench is free for others meanwhile."""
+    with ExitStack() as stack:
+        with workbench.held() as (held, _):
+            found = held.drafts.find(draft)
+            view = stack.enter_context(opened(held, found))
+            found = revised(held, stand(held, view, found), FOUND)
+            is_layer = found.mode is Mode.OVERLAY
+            directory = held.bench.project if is_layer else held.drafts.copy_of(found)
+        yield Entered(draft=found, view=view, directory=directory)
+
+
+def revise(workbench: Workbench, draft: str | None, cause: str) -> Revision | None:
+    """Leave a revision to go back to; None if nothing changed since the last one."""
+    with workbench.held() as (held, _):
+        found = held.drafts.find(draft)
+        with opened(held, found) as view:
+            own = own_of(held, view, found)
+        after = revised(held, own, cause).revisions
+        return after[-1] if after != own.draft.revisions else None
+
+
+def discard(workbench: Workbench, draft: str | None = None) -> Draft:
+    """End all that runs in a draft, and remove it with all that is in it."""
+    with workbench.held() as (held, _):
+        found = _to_discard(held, draft)
+        held.records.note("draft_discarded", {"draft": found.id}, key=f"discard {found.id}")
+        held.drafts.remove(found)
+        return found
+
+
+def _to_discard(held: Held, draft: str | None) -> Draft:
+    """The draft that is meant, even if nothing but its name can be read."""
+    try:
+        return held.drafts.find(draft)
+    except DraftDamaged as damaged:
+        return Draft(
+            id=Id(damaged.draft), project=str(held.bench.project), mode=Mode.OVERLAY, at_ms=0
+        )

@@ -1,0 +1,105 @@
+"""What whoever holds a workbench has in hand: the store, the records and the drafts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from holdfast.nouns import Id
+from holdfast.workbench.acting import Site
+from holdfast.workbench.drafts import Drafts
+from holdfast.workbench.failures import ProjectRefused
+from holdfast.workbench.knowing import latest
+from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Draft, News, Occasion
+from holdfast.workbench.records import Records
+from holdfast.workbench.store import Means, Store, Subject
+from holdfast.workbench.views import View
+from holdfast.world import IdMaker
+
+PUBLISHED: Final = "published"
+MARKER: Final = "marker.json"
+_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Which workbench it is, where it keeps things, and whom it tells how far it has come."""
+
+    id: str
+    project: Path
+    directory: Path
+    means: Means
+    news: News
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A workbench that nobody else has at the same time."""
+
+    bench: Bench
+    store: Store
+    records: Records
+    drafts: Drafts
+    ids: IdMaker
+
+    def in_use(self) -> frozenset[Id]:
+        """The checkpoints that drafts build on, and that must not be pruned."""
+        every = [draft.base for draft in self.drafts.all()]
+        for draft in self.drafts.all():
+            every += [id for each in draft.revisions for id in (each.checkpoint, each.base)]
+        return frozenset(id for id in every if id is not None)
+
+    def look(self) -> Checkpoint:
+        """The project as it is now; if it is kept like that already, nothing is added."""
+        subject = Subject(
+            self.bench.project,
+            PUBLISHED,
+            news=self.bench.news,
+            like=latest(self.store, PUBLISHED),
+        )
+        return self.store.checkpoint(subject, Occasion.AUTO)
+
+    @contextmanager
+    def project_site(self) -> Generator[Site]:
+        """The project as a place for a transaction."""
+        try:
+            root = os.open(self.bench.project, _OPEN)
+        except OSError as error:
+            raise ProjectRefused(
+                path=str(self.bench.project), reason=os.strerror(error.errno or 0)
+            ) from error
+        try:
+            yield self._site(root, str(self.bench.project), self.bench.directory / MARKER)
+        finally:
+            os.close(root)
+
+    def draft_site(self, draft: Draft, view: View) -> Site:
+        """An open draft as a place for a transaction."""
+        return self._site(view.root, f"draft {draft.id}", self.marker_of(draft))
+
+    def marker_of(self, draft: Draft) -> Path:
+        """Where it is written down that a transaction on a draft is not over."""
+        return self.drafts.home(draft) / MARKER
+
+    def is_interrupted(self, draft: Draft) -> bool:
+        """Whether somebody began a transaction on a draft and did not live to end it."""
+        stage = self.drafts.written(draft) / self._stage
+        return self.marker_of(draft).exists() or os.path.lexists(stage)
+
+    @property
+    def _stage(self) -> str:
+        return f"{STAGE_PREFIX}{self.bench.id}"
+
+    def _site(self, root: int, name: str, marker: Path) -> Site:
+        return Site(
+            root=root,
+            name=name,
+            stage=self._stage,
+            marker=marker,
+            disk=self.bench.means.disk,
+            relieve=self.store.vault.reserve.release,
+        )

@@ -1,0 +1,71 @@
+"""What is kept of one project, for whoever only reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.core.changes import changes, node_at, uncovered_paths
+from holdfast.workbench.core.keeping import decode_checkpoint
+from holdfast.workbench.core.tree import Node
+from holdfast.workbench.failures import CheckpointMissing, ObjectDamaged, ObjectMissing
+from holdfast.workbench.model import Change, Checkpoint, Uncovered
+from holdfast.workbench.objects import Objects, content
+from holdfast.workbench.vault import Vault
+
+
+class Kept:
+    """The checkpoints of a project, and all that is in them."""
+
+    def __init__(self, vault: Vault) -> None:
+        self.vault = vault
+
+    def checkpoints(self) -> tuple[Checkpoint, ...]:
+        """All checkpoints, the newest first."""
+        return self.vault.read(all_checkpoints)
+
+    def find(self, id: str) -> Checkpoint:
+        """The checkpoint of an id; raise CheckpointMissing if there is none."""
+
+        def work(objects: Objects) -> Checkpoint:
+            name = objects.rows.roster.find(id)
+            if name is None:
+                raise CheckpointMissing(checkpoint=id)
+            return decode_checkpoint(objects.get(name)[1])
+
+        return self.vault.read(work)
+
+    def uncovered(self, checkpoint: Checkpoint) -> tuple[Uncovered, ...]:
+        """Every path that a checkpoint does not cover, with the reason."""
+        return self.vault.read(
+            lambda objects: tuple(uncovered_paths(checkpoint.tree, objects.tree))
+        )
+
+    def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
+        """Every path at which two checkpoints differ; costs what has changed."""
+        if before.tree == after.tree:
+            return ()
+        return self.vault.read(
+            lambda objects: tuple(changes(before.tree, after.tree, objects.tree))
+        )
+
+    def node(self, checkpoint: Checkpoint, path: RelativePath) -> Node | None:
+        """What a checkpoint has at a path."""
+        return self.vault.read(lambda objects: node_at(checkpoint.tree, path, objects.tree))
+
+    def content(self, name: bytes) -> Generator[bytes]:
+        """The content of a file, piece by piece, each checked before it is given out."""
+        return content(name, lambda one: self.vault.read(lambda objects: objects.get(one)))
+
+
+def all_checkpoints(objects: Objects) -> tuple[Checkpoint, ...]:
+    """All checkpoints that can be read, the newest first; what is spoiled spoils nothing else."""
+    return tuple(made for _, made in named_checkpoints(objects))
+
+
+def named_checkpoints(objects: Objects) -> Iterator[tuple[bytes, Checkpoint]]:
+    """The same, with the name of the object that each of them is."""
+    for _, name in objects.rows.roster.all():
+        with suppress(ObjectDamaged, ObjectMissing):
+            yield name, decode_checkpoint(objects.get(name)[1])

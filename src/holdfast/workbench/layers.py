@@ -1,0 +1,80 @@
+"""Look at the layer in which a draft keeps what was written; it costs what has changed.
+
+The layer cannot be reached from the place, but what is in it was made there: nothing is followed,
+and what vanishes while we look is as if it had never been.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+
+from holdfast.confine import is_stand_in
+from holdfast.nouns import PATH_BYTES_MAX
+from holdfast.workbench.contents import refuse_shortage
+from holdfast.workbench.core.coverage import DEPTH_MAX
+from holdfast.workbench.core.overlay import Listed
+from holdfast.workbench.core.touching import is_stage
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPAQUE = "user.overlay.opaque"
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+
+
+def listed(layer: int) -> Iterator[Listed]:
+    """Every name in the layer that is open as a directory, but for what is ours."""
+    yield from _below(layer, b"")
+
+
+def _below(directory: int, path: bytes) -> Iterator[Listed]:
+    with os.scandir(directory) as entries:
+        names = [os.fsencode(entry.name) for entry in entries]
+    for name in names:
+        way = path + b"/" + name if path else name
+        if is_stage(way):
+            continue
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(status.st_mode):
+            yield from _directory(directory, name, way, status)
+        else:
+            is_mark = is_stand_in(os.fsdecode(way), status.st_mode, status.st_size)
+            yield Listed(way, status.st_mode, is_stand_in=is_mark, stamp=_stamp(status))
+
+
+def _directory(parent: int, name: bytes, way: bytes, status: os.stat_result) -> Iterator[Listed]:
+    found = Listed(way, status.st_mode, stamp=_stamp(status))
+    if way.count(b"/") + 1 >= DEPTH_MAX or len(way) > PATH_BYTES_MAX:
+        yield found
+        return
+    try:
+        opened = os.open(name, _OPEN, dir_fd=parent)
+    except OSError as error:
+        refuse_shortage(error, way)
+        if error.errno not in _GONE:
+            yield found._replace(is_closed=True)
+        return
+    try:
+        below = list(_below(opened, way))
+        is_mark = is_stand_in(os.fsdecode(way), status.st_mode, len(below))
+        yield found._replace(is_opaque=_is_opaque(opened), is_stand_in=is_mark)
+        yield from below
+    finally:
+        os.close(opened)
+
+
+def _is_opaque(directory: int) -> bool:
+    try:
+        return os.getxattr(directory, _OPAQUE) == b"y"
+    except OSError as error:
+        if error.errno in {errno.ENODATA, errno.ENOTSUP}:
+            return False
+        raise
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_ctime_ns, status.st_size

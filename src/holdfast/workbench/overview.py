@@ -1,0 +1,75 @@
+"""Tell how a project and its drafts stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.core.three_way import Verdict
+from holdfast.workbench.failures import DraftDamaged
+from holdfast.workbench.holding import PUBLISHED, Held
+from holdfast.workbench.merging import merges_of
+from holdfast.workbench.model import Checkpoint, Draft
+from holdfast.workbench.recovering import Recovered, opened
+from holdfast.workbench.standing import stand
+from holdfast.workbench.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftStatus:
+    """A draft: how many paths it changes, what stands in the way, and how many work in it."""
+
+    draft: Draft
+    changed: int
+    conflicts: tuple[RelativePath, ...]
+    merges: tuple[RelativePath, ...]
+    processes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A project: its drafts, those that cannot be read, and what is kept of it.
+
+    `recovered` is what was finished or undone just now.
+    """
+
+    id: str
+    project: Path
+    drafts: tuple[DraftStatus, ...]
+    damaged: tuple[DraftDamaged, ...]
+    checkpoints: int
+    last: Checkpoint | None
+    recovered: tuple[Recovered, ...]
+
+
+def status(workbench: Workbench) -> Status:
+    """How the project and every draft of it stand now."""
+    with workbench.held() as (held, recovered):
+        every = [each for each in held.store.checkpoints() if each.origin == PUBLISHED]
+        found = held.drafts.all()
+        theirs = held.look() if found else None
+        return Status(
+            id=workbench.id,
+            project=workbench.project,
+            drafts=tuple(_status(held, draft, theirs) for draft in found),
+            damaged=held.drafts.damaged(),
+            checkpoints=len(every),
+            last=every[0] if every else None,
+            recovered=recovered,
+        )
+
+
+def _status(held: Held, draft: Draft, theirs: Checkpoint | None) -> DraftStatus:
+    with opened(held, draft) as view:
+        standing = stand(held, view, draft, theirs)
+        decided = standing.decided()
+        merged, clashes = merges_of(held.store, standing, decided)
+        stuck = {path for path, found in decided.items() if found.verdict is Verdict.CONFLICT}
+        return DraftStatus(
+            draft=standing.draft,
+            changed=len(standing.changes),
+            conflicts=tuple(sorted(stuck | clashes)),
+            merges=tuple(sorted(merged)),
+            processes=view.processes,
+        )

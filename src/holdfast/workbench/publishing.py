@@ -1,0 +1,233 @@
+"""Publish a draft: all that was reviewed, or what was chosen of it, goes into the project.
+
+Nothing is published that was not reviewed as it is, nothing over what the person changed meanwhile,
+and nothing without a checkpoint of the project as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.checkpointing import kept_before
+from holdfast.workbench.core.hunks import picked
+from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.three_way import (
+    Decisions,
+    changes_of,
+    chosen_of,
+    forced,
+    require_agreement,
+)
+from holdfast.workbench.failures import DraftMerged, DraftMovedOn, HunkMissing, PublishedChanged
+from holdfast.workbench.holding import Held
+from holdfast.workbench.knowing import text_of, woven
+from holdfast.workbench.merging import merge_into_draft, merges_of
+from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
+from holdfast.workbench.recovering import opened
+from holdfast.workbench.reporting import report_done, report_failed
+from holdfast.workbench.revising import revised
+from holdfast.workbench.settling import (
+    Deed,
+    Facts,
+    Intent,
+    facts_of,
+    number_in,
+    paths_in,
+    transact,
+)
+from holdfast.workbench.standing import Standing, stand
+from holdfast.workbench.views import View
+from holdfast.workbench.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishOrder:
+    """What is to be published.
+
+    `only` are the paths that were chosen, with all below them; without any it is all. Of a file in
+    `hunks` only the hunks of these numbers are. `force` are files that go over what the person
+    changed meanwhile. `sealed` is the seal of the review. With the same `key`, it is done once.
+    """
+
+    draft: str | None = None
+    only: tuple[RelativePath, ...] | None = None
+    hunks: Mapping[RelativePath, frozenset[int]] = field(
+        default_factory=dict[RelativePath, frozenset[int]]
+    )
+    force: tuple[RelativePath, ...] = ()
+    with_git: bool = False
+    sealed: str | None = None
+    key: str | None = None
+
+    @property
+    def chosen(self) -> frozenset[RelativePath] | None:
+        """The paths that were chosen in any way; None for all."""
+        if self.only is None and not self.hunks:
+            return None
+        return frozenset((*(self.only or ()), *self.hunks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What was published: how many paths, and the first of them.
+
+    `checkpoint` is the project as it was before; without one there was nothing to publish.
+    `remaining` changes of the draft were not published. What somebody else changed at the same
+    time and was left so is in `theirs`; what of it was overwritten is `rescued` in the store.
+    """
+
+    key: str
+    draft: str
+    checkpoint: str | None
+    paths: tuple[RelativePath, ...]
+    count: int
+    remaining: int
+    theirs: tuple[RelativePath, ...] = ()
+    rescued: tuple[RelativePath, ...] = ()
+
+
+def publish(workbench: Workbench, order: PublishOrder) -> Published:
+    """Bring the changes of a draft into the project, all that were chosen or none.
+
+    Raises DraftMovedOn if it is not what was reviewed, DraftMerged if something was merged into
+    it that must be reviewed first, PublishedChanged if somebody must decide about a file.
+    """
+    with workbench.held() as (held, _):
+        done = facts_of(held, Deed.PUBLISH, order.key)
+        if done is not None:
+            return _published(done)
+        found = held.drafts.find(order.draft)
+        with opened(held, found) as view:
+            try:
+                return _publish(held, view, stand(held, view, found), order)
+            except Failure as failure:
+                report_failed(held, Deed.PUBLISH, failure, draft=found.id)
+                raise
+
+
+def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) -> Published:
+    if order.sealed is not None and order.sealed != standing.seal:
+        raise DraftMovedOn(draft=standing.draft.id, sealed=order.sealed, seal=standing.seal)
+    decided = _decided(held, view, standing, order)
+    changes = _with_hunks(held, changes_of(decided, *standing.trees[1:]), order.hunks)
+    if not changes:
+        return Published(
+            key=order.key or "",
+            draft=standing.draft.id,
+            checkpoint=None,
+            paths=(),
+            count=0,
+            remaining=len(standing.changes),
+        )
+    before = kept_before(held, standing.theirs, Occasion.PUBLISH, f"before {standing.draft.id}")
+    facts = _transacted(held, standing, changes, before, order)
+    published = _published(facts)
+    with suppress(Failure):  # it is published: what is missing here, the next command makes up for
+        revised(held, _afterwards(held, standing), "published")
+        if not published.remaining and standing.ours.uncovered == before.uncovered:
+            view.clear()  # the project has it all; if somebody is inside, it does no harm there
+    report_done(held, Deed.PUBLISH, facts, changes, undo=before)
+    return published
+
+
+def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) -> Decisions:
+    """What is to be done, if nobody must decide about anything first."""
+    _, theirs, ours = standing.trees
+    decided = forced(
+        standing.decided(with_git=order.with_git),
+        order.force,
+        theirs,
+        ours,
+        uncovered=standing.uncovered,
+    )
+    decided = chosen_of(decided, ours, order.chosen)
+    merged, _ = merges_of(held.store, standing, decided)
+    require_agreement({path: found for path, found in decided.items() if path not in merged})
+    if merged:
+        merge_into_draft(held, view, standing, merged)
+        found = held.drafts.find(standing.draft.id)
+        revised(held, stand(held, view, found, standing.theirs), "merged")
+        raise DraftMerged(draft=standing.draft.id, paths=tuple(map(str, sorted(merged))))
+    return decided
+
+
+def _transacted(
+    held: Held,
+    standing: Standing,
+    changes: tuple[Change, ...],
+    before: Checkpoint,
+    order: PublishOrder,
+) -> Facts:
+    key = order.key or held.ids.make("publish")
+    base = woven(held.store, standing.base, {each.path: each.after for each in changes})
+    intent = Intent(
+        deed=Deed.PUBLISH,
+        key=key,
+        draft=standing.draft.id,
+        base=base.id,
+        facts={
+            "checkpoint": before.id,
+            "remaining": len(held.store.changes(base, standing.ours)),
+            "forced": list(map(str, order.force)),
+        },
+    )
+    with held.project_site() as site:
+        outcome, facts = transact(held, site, changes, intent)
+    if outcome.way is not Way.FINISHED:
+        raise PublishedChanged(paths=tuple(map(str, outcome.conflicts)))
+    return facts
+
+
+def _afterwards(held: Held, standing: Standing) -> Standing:
+    """How things stand once the draft is counted from what was published."""
+    draft = held.drafts.find(standing.draft.id)
+    base = held.store.find(draft.base or standing.base.id)
+    changes = held.store.changes(base, standing.ours)
+    return replace(standing, draft=draft, base=base, changes=changes)
+
+
+def _with_hunks(
+    held: Held, changes: tuple[Change, ...], hunks: Mapping[RelativePath, frozenset[int]]
+) -> tuple[Change, ...]:
+    """The changes with only the chosen hunks of these files."""
+    changed = {change.path: change for change in changes}
+    for path, numbers in hunks.items():
+        change = changed.pop(path, None)
+        after = change.after if change else None
+        if change is None or after is None or after.sort is not Sort.FILE:
+            raise HunkMissing(path=str(path), number=min(numbers, default=1), count=0)
+        entry = _part(held, change, after, numbers)
+        if entry != change.before:
+            changed[path] = replace(change, after=entry)
+    return tuple(changed[path] for path in sorted(changed))
+
+
+def _part(held: Held, change: Change, after: Entry, numbers: frozenset[int]) -> Entry:
+    """A file with some of its hunks; it has the new mode if it is new, or all that is new."""
+    old = text_of(held.store, change.before) or b""
+    new = text_of(held.store, after)
+    if new is None:
+        raise HunkMissing(path=str(change.path), number=min(numbers, default=1), count=0)
+    text = picked(change.path, old, new, numbers)
+    if text == new:
+        return after
+    content, size = held.store.put_content([text])
+    kept = change.before if change.before and change.before.sort is Sort.FILE else after
+    return replace(kept, content=content, size=size, mtime_ns=after.mtime_ns)
+
+
+def _published(facts: Facts) -> Published:
+    return Published(
+        key=str(facts["key"]),
+        draft=str(facts["draft"]),
+        checkpoint=str(facts["checkpoint"]),
+        paths=paths_in(facts, "paths"),
+        count=number_in(facts, "count"),
+        remaining=number_in(facts, "remaining"),
+        theirs=paths_in(facts, "theirs"),
+        rescued=paths_in(facts, "rescued"),
+    )

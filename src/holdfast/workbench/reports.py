@@ -1,0 +1,54 @@
+"""Reports of what was done or failed: a page and a record of each, kept with the project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast import telemetry
+from holdfast.failures import Failure, to_wire
+from holdfast.workbench.core.report import Report, report_page, report_record
+from holdfast.workbench.records import Records
+from holdfast.world import disk_failure, make_private, replace_file
+
+REPORTS: Final = "reports"
+_MARK_BYTES: Final = 4
+
+
+def report(records: Records, report: Report) -> Path:
+    """Keep a report and return its page; said twice, it is there once."""
+    directory = records.directory / REPORTS
+    try:
+        make_private(directory)
+    except OSError as error:
+        raise disk_failure(error, path=str(directory)) from error
+    record = msgspec.json.format(msgspec.json.encode(report_record(report)), indent=1) + b"\n"
+    page = report_page(report).encode("utf-8", "backslashreplace")
+    path = directory / f"{_name(report)}.html"
+    replace_file(records.disk, path.with_suffix(".json"), [record])
+    replace_file(records.disk, path, [page])
+    return path
+
+
+def reports(records: Records) -> tuple[Path, ...]:
+    """The pages of all reports, oldest first."""
+    directory = records.directory / REPORTS
+    names = records.disk.names(directory) if directory.is_dir() else []
+    return tuple(directory / name for name in names if name.endswith(".html"))
+
+
+def told(failure: Failure) -> Mapping[str, object]:
+    """A failure as it may be written down: in its wire form, without secrets."""
+    return telemetry.ValueRedactor(telemetry.Redactor().text).mapping(to_wire(failure))
+
+
+def _name(report: Report) -> str:
+    """A name that sorts by time and is the same for the same report."""
+    said = f"{report.deed}\0{report.key}\0{report.draft}\0{report.checkpoint}\0{report.at}"
+    mark = blake2b(os.fsencode(said), digest_size=_MARK_BYTES).hexdigest()
+    return f"{report.at:%Y%m%dT%H%M%SZ}-{report.deed}-{mark}"

@@ -1,0 +1,140 @@
+"""Bring a project back to a checkpoint, and be able to take that back.
+
+Only what differs is touched. What either side does not cover stays, and so does the directory that
+it is in; if something covered would have to take its place, nothing is restored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.checkpointing import kept_before
+from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.selection import differing
+from holdfast.workbench.core.three_way import (
+    Clashing,
+    Decision,
+    changes_of,
+    chosen_of,
+    decide_all,
+    require_agreement,
+)
+from holdfast.workbench.failures import RestoreConflict
+from holdfast.workbench.holding import Held
+from holdfast.workbench.knowing import find_checkpoint, obscured
+from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
+from holdfast.workbench.reporting import report_done, report_failed
+from holdfast.workbench.settling import Deed, Facts, Intent, facts_of, number_in, paths_in, transact
+from holdfast.workbench.standing import uncovered_in
+from holdfast.workbench.workbench import Workbench
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOrder:
+    """What is to be restored: a checkpoint, or only these paths of it, with all below them.
+
+    The project's own repository is left alone unless it is asked for. With the same `key`, it is
+    done once.
+    """
+
+    checkpoint: str
+    only: tuple[RelativePath, ...] | None = None
+    with_git: bool = False
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What was restored: how many paths, and the first of them.
+
+    `before` is the project as it was, so that restoring it takes all of this back; without one
+    there was nothing to restore. `left` is what is not covered and was not touched.
+    """
+
+    key: str
+    checkpoint: str
+    before: str | None
+    paths: tuple[RelativePath, ...]
+    count: int
+    left: tuple[RelativePath, ...] = ()
+    theirs: tuple[RelativePath, ...] = ()
+    rescued: tuple[RelativePath, ...] = ()
+
+
+def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
+    """Make the project what it was at a checkpoint, all that was chosen or nothing.
+
+    Raises FileReadFailed if something would be lost that cannot be kept, RestoreConflict if
+    somebody changed the project at the same moment.
+    """
+    with workbench.held() as (held, _):
+        done = facts_of(held, Deed.RESTORE, order.key)
+        if done is not None:
+            return _restored(done)
+        target = find_checkpoint(held.store, order.checkpoint)
+        try:
+            return _restore(held, held.look(), target, order)
+        except Failure as failure:
+            report_failed(held, Deed.RESTORE, failure, checkpoint=target.id)
+            raise
+
+
+def _restore(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder) -> Restored:
+    changes, left = _planned(held, now, target, order)
+    if not changes:
+        return Restored(
+            key=order.key or "", checkpoint=target.id, before=None, paths=(), count=0, left=left
+        )
+    before = kept_before(held, now, Occasion.PRE_RESTORE, f"before restoring {target.id}")
+    intent = Intent(
+        deed=Deed.RESTORE,
+        key=order.key or held.ids.make("restore"),
+        facts={
+            "checkpoint": target.id,
+            "before": before.id,
+            "left": [str(path) for path in left],
+        },
+    )
+    with held.project_site() as site:
+        outcome, facts = transact(held, site, changes, intent)
+    if outcome.way is not Way.FINISHED:
+        raise RestoreConflict(paths=tuple(map(str, outcome.conflicts)))
+    report_done(held, Deed.RESTORE, facts, changes, undo=before)
+    return _restored(facts)
+
+
+def _planned(
+    held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder
+) -> tuple[tuple[Change, ...], tuple[RelativePath, ...]]:
+    """What changes, and what is left because it is not covered."""
+    uncovered = uncovered_in(held, now)
+    hidden = obscured(held.store, now, now, target)
+    trees = differing((), held.store.changes(now, target), hidden)
+    decided = decide_all(*trees, uncovered=uncovered, publishes_repository=order.with_git)
+    only = None if order.only is None else frozenset(order.only)
+    decided = chosen_of(decided, trees.ours, only)
+    left = [path for path, found in decided.items() if _is_left(found, trees.ours.get(path))]
+    decided = {path: found for path, found in decided.items() if path not in {*left}}
+    require_agreement(decided)
+    return changes_of(decided, trees.theirs, trees.ours), tuple(sorted(left))
+
+
+def _is_left(found: Decision, wanted: Entry | None) -> bool:
+    """Whether something stays because it is not covered, and nothing need take its place."""
+    is_in_place = wanted is not None and wanted.sort is not Sort.SPECIAL
+    return found.reason is Clashing.NOT_COVERED and not is_in_place
+
+
+def _restored(facts: Facts) -> Restored:
+    return Restored(
+        key=str(facts["key"]),
+        checkpoint=str(facts["checkpoint"]),
+        before=str(facts["before"]),
+        paths=paths_in(facts, "paths"),
+        count=number_in(facts, "count"),
+        left=paths_in(facts, "left"),
+        theirs=paths_in(facts, "theirs"),
+        rescued=paths_in(facts, "rescued"),
+    )

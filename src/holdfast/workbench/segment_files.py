@@ -1,0 +1,187 @@
+"""Segments as files that are read: object by object, or from end to end.
+
+A segment is never repaired: after a crash its end may hold garbage, and what is appended later
+stands behind that. A reader that meets garbage looks for the mark of the next record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import NamedTuple
+
+from zstandard import ZstdDecompressor, ZstdError
+
+from holdfast.workbench.core.record import (
+    HEAD_BYTES,
+    MARK_BYTES,
+    SEGMENT_HEAD_BYTES,
+    Codec,
+    Head,
+    ObjectSort,
+    is_intact,
+    name_of,
+    read_head,
+    read_segment_head,
+)
+from holdfast.workbench.failures import ObjectDamaged
+from holdfast.world import Disk, OpenFile
+
+_SEARCH_BYTES = 2**20
+_OPEN_MAX = 32
+
+
+class Location(NamedTuple):
+    """Where an object is."""
+
+    segment: int
+    offset: int
+    stored_bytes: int
+
+
+class Found(NamedTuple):
+    """An intact record, met when a segment was read from end to end."""
+
+    name: bytes
+    sort: ObjectSort
+    location: Location
+
+
+class _Reading(NamedTuple):
+    file: OpenFile
+    mark: bytes | None
+
+
+class SegmentFiles:
+    """All segments of one store, to be read."""
+
+    def __init__(self, disk: Disk, directory: Path) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._decompressor = ZstdDecompressor()
+        self._reading: dict[int, _Reading] = {}
+
+    def numbers(self) -> list[int]:
+        """The numbers of all segments, in order."""
+        names = (Path(name) for name in self._disk.names(self._directory))
+        return sorted(int(name.stem) for name in names if _is_segment(name))
+
+    def path(self, number: int) -> Path:
+        """Where a segment is."""
+        return self._directory / f"{number:06}.seg"
+
+    def size(self, number: int) -> int:
+        """How long a segment is on disk."""
+        return self._opened(number).file.status().size
+
+    def read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+        """The object of this name, just as it was put; raise ObjectDamaged if it is not."""
+        head, stored = self._record(name, location)
+        try:
+            data = self._unpacked(head, stored)
+        except ZstdError as error:
+            raise self._damaged(name, location, "it cannot be decompressed") from error
+        if name_of(head.sort, data) != name:
+            raise self._damaged(name, location, "it is another object")
+        return head.sort, data
+
+    def head(self, name: bytes, location: Location) -> Head:
+        """What stands before an object; its bytes are not looked at."""
+        file, mark = self._opened(location.segment)
+        head = read_head(file.read(HEAD_BYTES, at=location.offset), mark or bytes(MARK_BYTES))
+        if head is None or head.name != name:
+            raise self._damaged(name, location, "something else is there")
+        return head
+
+    def scan(self, number: int, start: int) -> Generator[Found]:
+        """Every intact record that begins at `start` or later; what is between them is skipped."""
+        file, mark = self._opened(number)
+        if mark is None:
+            return
+        at, size = max(start, SEGMENT_HEAD_BYTES), file.status().size
+        while at < size:
+            head_bytes = file.read(HEAD_BYTES, at=at)
+            head = read_head(head_bytes, mark)
+            if head is not None and at + HEAD_BYTES + head.stored_bytes <= size:
+                stored = file.read(head.stored_bytes, at=at + HEAD_BYTES)
+                if is_intact(head_bytes, head, stored):
+                    yield Found(head.name, head.sort, Location(number, at, len(stored)))
+                    at += HEAD_BYTES + len(stored)
+                    continue
+            at = _next_mark(file, mark, at + 1, size)
+
+    def sync(self, number: int) -> None:
+        """Return once all that a segment holds survives a power loss."""
+        file = self._disk.open_to_write(self.path(number))
+        try:
+            file.sync_data()
+            self._disk.sync_directory(self._directory)
+        finally:
+            file.close()
+
+    def drop(self, number: int) -> None:
+        """Take a segment away, for good; whoever calls this needs nothing in it any more."""
+        self._close_reading(number)
+        self._disk.unlink(self.path(number))
+        self._disk.sync_directory(self._directory)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for number in list(self._reading):
+            self._close_reading(number)
+
+    def _settle(self, number: int) -> None:
+        """Have a segment on disk as far as it goes."""
+
+    def _record(self, name: bytes, location: Location) -> tuple[Head, bytes]:
+        """What was written at a place: a head and what follows it, checked."""
+        self._settle(location.segment)
+        file, mark = self._opened(location.segment)
+        record = file.read(HEAD_BYTES + location.stored_bytes, at=location.offset)
+        head, stored = read_head(record, mark or bytes(MARK_BYTES)), record[HEAD_BYTES:]
+        if head is None or not is_intact(record, head, stored):
+            raise self._damaged(name, location, "its checksum differs")
+        if head.name != name:
+            raise self._damaged(name, location, "it is another object")
+        return head, stored
+
+    def _opened(self, number: int) -> _Reading:
+        reading = self._reading.get(number)
+        if reading is None:
+            if len(self._reading) >= _OPEN_MAX:
+                self._close_reading(next(iter(self._reading)))
+            file = self._disk.open(self.path(number))
+            reading = _Reading(file, read_segment_head(file.read(SEGMENT_HEAD_BYTES, at=0)))
+            self._reading[number] = reading
+        return reading
+
+    def _unpacked(self, head: Head, stored: bytes) -> bytes:
+        if head.codec is Codec.RAW:
+            return stored
+        return self._decompressor.decompress(stored, max_output_size=head.raw_bytes)
+
+    def _close_reading(self, number: int) -> None:
+        reading = self._reading.pop(number, None)
+        if reading is not None:
+            reading.file.close()
+
+    def _damaged(self, name: bytes, location: Location, reason: str) -> ObjectDamaged:
+        return ObjectDamaged(
+            object=name.hex(),
+            path=str(self.path(location.segment)),
+            offset=location.offset,
+            reason=reason,
+        )
+
+
+def _is_segment(name: Path) -> bool:
+    return name.suffix == ".seg" and name.stem.isascii() and name.stem.isdigit()
+
+
+def _next_mark(file: OpenFile, mark: bytes, at: int, size: int) -> int:
+    while at < size:
+        found = file.read(_SEARCH_BYTES + len(mark), at=at).find(mark)
+        if found >= 0:
+            return at + found
+        at += _SEARCH_BYTES
+    return size

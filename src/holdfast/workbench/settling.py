@@ -1,0 +1,154 @@
+"""Carry a transaction out and write down how it ended, also if somebody else must end it.
+
+What a transaction is for is written down before it begins, under a name that its marker has, too.
+So whoever finishes or undoes it after a crash says the same about it as we would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import msgspec
+
+from holdfast.nouns import Id, RelativePath
+from holdfast.workbench.acting import Site
+from holdfast.workbench.core.publication import Outcome, Way
+from holdfast.workbench.failures import DraftMissing
+from holdfast.workbench.holding import Held
+from holdfast.workbench.model import Change
+from holdfast.workbench.transaction import carry_out
+
+Facts = Mapping[str, object]
+"""What is written down of a deed, in values that JSON has."""
+
+PATHS_MAX: Final = 1_000  # more of them nobody reads; all are counted
+
+
+class Deed(StrEnum):
+    """What a transaction is for."""
+
+    PUBLISH = "publish"
+    RESTORE = "restore"
+    BATCH = "batch"
+    UNDO = "undo"
+    MERGE = "merge"
+
+
+_DONE: Final = {
+    Deed.PUBLISH: "published",
+    Deed.RESTORE: "restored",
+    Deed.BATCH: "batch_applied",
+    Deed.UNDO: "draft_undone",
+    Deed.MERGE: "draft_merged",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What is to be done, and what is true once it is: the new base of a draft, among others.
+
+    Said again with the same key, it is not done again.
+    """
+
+    deed: Deed
+    key: str
+    draft: Id | None = None
+    base: Id | None = None
+    facts: Facts = field(default_factory=dict[str, object])
+
+
+class Settled(NamedTuple):
+    """How a transaction ended, and what is written down about it."""
+
+    outcome: Outcome
+    facts: Facts
+
+
+def transact(held: Held, site: Site, changes: tuple[Change, ...], intent: Intent) -> Settled:
+    """Make all the changes or none, and write down which."""
+    name = held.ids.make("tx")
+    facts = {
+        **intent.facts,
+        "deed": intent.deed,
+        "key": intent.key,
+        "draft": intent.draft,
+        "base": intent.base,
+        "paths": _listed(change.path for change in changes),
+        "count": len(changes),
+    }
+    held.records.note(f"{intent.deed}_begun", facts, key=name)
+    outcome = carry_out(
+        site,
+        held.store,
+        changes,
+        key=name,
+        tell=lambda outcome: settle(held, outcome),
+        news=held.bench.news,
+    )
+    return Settled(outcome, {**facts, **_ending(outcome)})
+
+
+def settle(held: Held, outcome: Outcome) -> None:
+    """Write down how a transaction ended; said twice, it is there once."""
+    begun = held.records.outcome(outcome.key)
+    if begun is None:  # one that nobody needs to know of
+        return
+    deed = Deed(str(begun.facts["deed"]))
+    facts = {**begun.facts, **_ending(outcome)}
+    if outcome.way is Way.FINISHED:
+        _rebase(held, facts)
+        held.records.note(_DONE[deed], facts, key=_done(deed, str(facts["key"])))
+    else:
+        held.records.note(f"{deed}_undone", facts, key=f"{outcome.key} undone")
+
+
+def facts_of(held: Held, deed: Deed, key: str | None) -> Facts | None:
+    """What was written down of a deed that is done already; None if it is not."""
+    event = None if key is None else held.records.outcome(_done(deed, key))
+    return None if event is None else event.facts
+
+
+def paths_in(facts: Facts, name: str) -> tuple[RelativePath, ...]:
+    """The paths that are written down under a name."""
+    listed = msgspec.convert(facts.get(name), tuple[str, ...])
+    return tuple(map(RelativePath.from_text, listed))
+
+
+def number_in(facts: Facts, name: str) -> int:
+    """The number that is written down under a name."""
+    number = facts.get(name)
+    assert isinstance(number, int), f"{name} is no number"
+    return number
+
+
+def _done(deed: Deed, key: str) -> str:
+    """By what it is known that a deed was done."""
+    return f"{deed} {key}"
+
+
+def _ending(outcome: Outcome) -> Facts:
+    return {
+        "transaction": outcome.key,
+        "conflicts": _listed(outcome.conflicts),
+        "theirs": _listed(outcome.theirs),
+        "rescued": _listed(outcome.rescued),
+    }
+
+
+def _rebase(held: Held, facts: Facts) -> None:
+    """Count the changes of a draft from now on from what is there now."""
+    draft, base = facts.get("draft"), facts.get("base")
+    if draft is None or base is None:
+        return
+    try:
+        found = held.drafts.find(str(draft))
+    except DraftMissing:  # it was discarded meanwhile
+        return
+    held.drafts.save(replace(found, base=Id(str(base))))
+
+
+def _listed(paths: Iterable[RelativePath]) -> list[str]:
+    return [str(path) for path in tuple(paths)[:PATHS_MAX]]

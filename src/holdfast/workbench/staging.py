@@ -1,0 +1,193 @@
+"""The stage of a transaction: a directory of ours in the project, with slots.
+
+Each operation has a slot of its own. The stage lies in the project so that a rename leads from a
+slot to any path. What is written there gets its owner, attributes, mode and times at once, and
+is read back: what a file system cannot keep is found before anything was touched.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from holdfast.workbench.contents import read_xattrs
+from holdfast.workbench.core.operations import ACCESS
+from holdfast.workbench.model import Entry
+from holdfast.workbench.owners import Owner
+from holdfast.workbench.removing import remove_beneath
+from holdfast.workbench.renaming import Name, exchange, start_writing
+
+_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_INHERITED: Final = "system.posix_acl_default"
+_OPEN_MAX: Final = 128  # files that wait for their sync; far below what a process may have open
+_NOT_OURS_TO_GIVE: Final = {errno.EPERM, errno.EINVAL}  # the latter: unknown in our namespace
+_PROBES: Final = (b"one", b"other")
+_READABLE: Final = 0o400
+
+
+class Unkept(OSError):
+    """The file system took something and made something else of it."""
+
+
+class StageDirectory:
+    """The stage in a root directory, under one name; every method raises OSError."""
+
+    def __init__(self, root: int, name: str) -> None:
+        self._root = root
+        self._name = os.fsencode(name)
+        self._directory: int | None = None
+        self._waiting: list[int] = []
+
+    def exists(self) -> bool:
+        """Whether anything has the name of the stage."""
+        try:
+            os.stat(self._name, dir_fd=self._root, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def make(self) -> None:
+        """Make an empty stage, whatever was there; what is made in it inherits nothing."""
+        self.drop()
+        os.mkdir(self._name, 0o700, dir_fd=self._root)
+        with suppress(OSError):  # there is nothing to inherit, or nobody knows such a thing
+            os.removexattr(self._open(), _INHERITED)
+
+    def try_exchange(self) -> None:
+        """Raise ExchangeMissing if names cannot change places here."""
+        directory = self._open()
+        one, other = (Name(directory, name) for name in _PROBES)
+        for probe in _PROBES:
+            os.mkdir(probe, 0o700, dir_fd=directory)
+        exchange(one, other)
+        for probe in _PROBES:
+            os.rmdir(probe, dir_fd=directory)
+
+    def slot(self, number: int) -> Name:
+        """The name of a slot; raise FileNotFoundError if there is no stage."""
+        return Name(self._open(), b"%d" % number)
+
+    def slots(self) -> list[Name]:
+        """Every slot with something in it."""
+        try:
+            directory = self._open()
+        except FileNotFoundError:
+            return []
+        return [Name(directory, os.fsencode(name)) for name in sorted(os.listdir(directory))]
+
+    def drop(self) -> None:
+        """Remove the stage with all that is in it; repeated after a kill, it goes on."""
+        self.close()
+        remove_beneath(self._root, self._name)
+
+    def write_file(self, at: Name, entry: Entry, pieces: Iterable[bytes], owner: Owner) -> None:
+        """Make a file; it is durable after the next `sync`."""
+        if not entry.mode & _READABLE and os.geteuid() != 0:
+            # Nobody could ever tell whether it is what was written.
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        descriptor = os.open(at.name, _CREATE, 0o600, dir_fd=at.directory)
+        self._waiting.append(descriptor)
+        for piece in pieces:
+            _write(descriptor, piece)
+        _dress(descriptor, entry, owner)
+        start_writing(descriptor)
+        if len(self._waiting) >= _OPEN_MAX:
+            self._sync_waiting()
+
+    def make_link(self, at: Name, entry: Entry, owner: Owner) -> None:
+        """Make a link; it is durable after the next `sync`."""
+        os.symlink(entry.target, at.name, dir_fd=at.directory)
+        _own(partial(os.chown, at.name, dir_fd=at.directory, follow_symlinks=False), owner)
+        if entry.mtime_ns:
+            times = (entry.mtime_ns, entry.mtime_ns)
+            os.utime(at.name, ns=times, dir_fd=at.directory, follow_symlinks=False)
+
+    def make_directory(self, at: Name, entry: Entry, owner: Owner) -> None:
+        """Make an empty directory, also where one is already; durable after the next `sync`."""
+        with suppress(FileNotFoundError):
+            os.rmdir(at.name, dir_fd=at.directory)
+        os.mkdir(at.name, 0o700, dir_fd=at.directory)
+        descriptor = os.open(at.name, _OPEN, dir_fd=at.directory)
+        self._waiting.append(descriptor)
+        _dress(descriptor, entry, owner)
+
+    def sync(self) -> None:
+        """Make durable all that was made, and the names in the stage."""
+        self._sync_waiting()
+        with suppress(FileNotFoundError):  # it was dropped by one who was killed
+            os.fsync(self._open())
+
+    def close(self) -> None:
+        """Let go of it."""
+        for descriptor in self._waiting:
+            os.close(descriptor)
+        self._waiting.clear()
+        if self._directory is not None:
+            os.close(self._directory)
+            self._directory = None
+
+    def _open(self) -> int:
+        if self._directory is None:
+            self._directory = os.open(self._name, _OPEN, dir_fd=self._root)
+        return self._directory
+
+    def _sync_waiting(self) -> None:
+        while self._waiting:
+            descriptor = self._waiting.pop(0)
+            try:
+                os.fsync(descriptor)  # not its bytes alone: its mode must not come later
+            finally:
+                os.close(descriptor)
+
+
+def adjust(directory: int, have: Entry, want: Entry) -> None:
+    """Change what differs of a directory that is open; raise OSError."""
+    # A descriptor that needs no permission can only be changed by its name.
+    handle = f"/proc/self/fd/{directory}" if hasattr(os, "O_PATH") else directory
+    old, new = dict(have.xattrs), dict(want.xattrs)
+    for name in old.keys() - new.keys():
+        os.removexattr(handle, name)
+    for name, value in new.items() - old.items():
+        os.setxattr(handle, name, value)
+    comes_along = ACCESS in new and old.get(ACCESS) != new[ACCESS]
+    if have.mode != want.mode and not comes_along:
+        os.chmod(handle, want.mode)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
+
+
+def _own(give: Callable[[int, int], None], owner: Owner) -> None:
+    """Give something to its owner, or at least to the group, or else leave it ours."""
+    user, group = owner
+    if user in {-1, os.geteuid()} and group in {-1, os.getegid()}:
+        return
+    for attempt in ((user, group), (-1, group)):
+        try:
+            give(*attempt)
+        except OSError as error:
+            if error.errno not in _NOT_OURS_TO_GIVE:
+                raise
+        else:
+            return
+
+
+def _dress(descriptor: int, entry: Entry, owner: Owner) -> None:
+    """Give something new its owner, attributes, mode and time, and see whether they stay."""
+    _own(partial(os.fchown, descriptor), owner)
+    for name, value in entry.xattrs:
+        os.setxattr(descriptor, name, value)
+    os.fchmod(descriptor, entry.mode)
+    if entry.mtime_ns:
+        os.utime(descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
+    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    if mode != entry.mode or read_xattrs(descriptor) != entry.xattrs:
+        raise Unkept(errno.ENOTSUP, "the file system cannot keep its mode or attributes")

@@ -1,0 +1,195 @@
+"""How much room a store takes, and how it takes less: old checkpoints go.
+
+Killed anywhere, it loses nothing that stays. What goes is written down in a segment first: from
+then on it counts no more, even if the index is made anew. What is needed of a segment is copied to
+a new one and synced, then the index says where it is, and only then the old segment goes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple, TypeVar
+
+from holdfast.nouns import Id
+from holdfast.workbench.core.record import SEGMENT_HEAD_BYTES, ObjectSort
+from holdfast.workbench.core.retention import KEPT_LEAST, prune_order, surplus
+from holdfast.workbench.failures import ObjectDamaged
+from holdfast.workbench.kept import named_checkpoints
+from holdfast.workbench.marking import Marking
+from holdfast.workbench.model import Checkpoint, News, Progress, quiet
+from holdfast.workbench.objects import Objects
+from holdfast.workbench.segment_files import Location
+from holdfast.workbench.store import Store
+from holdfast.workbench.vault import Vault
+from holdfast.world import disk_failure
+from holdfast.world.failures import DiskFull, DiskQuota
+
+_QUOTA_BYTES_MAX = 20 * 10**9
+_QUOTA_SHARE = 20  # of the disk
+_WORTH_SHARE = 4  # a segment is copied if so much of it is not needed
+
+Answer = TypeVar("Answer")
+
+
+class Usage(NamedTuple):
+    """How much room a store takes, how much is left, and how much it should take at most."""
+
+    checkpoints: int
+    kept_bytes: int
+    index_bytes: int
+    reserve_bytes: int
+    free_bytes: int
+    quota_bytes: int
+
+
+class Pruned(NamedTuple):
+    """What went, or would go: checkpoints, and the bytes of what is kept, before and after."""
+
+    checkpoints: tuple[Id, ...]
+    bytes_before: int
+    bytes_after: int
+
+
+class _Limits(NamedTuple):
+    quota_bytes: int | None
+    kept_least: int
+    in_use: Collection[Id]
+
+
+class _Plan(NamedTuple):
+    going: dict[bytes, Id]
+    needed: frozenset[bytes]
+    bytes_in: dict[int, int]
+
+
+def usage(store: Store) -> Usage:
+    """Say how much room a store takes, without reading what is in it."""
+    vault = store.vault
+    index_bytes = sum(path.stat().st_size for path in vault.directory.glob("wb.db*"))
+    try:
+        there = os.statvfs(vault.directory)
+    except OSError as error:
+        raise disk_failure(error, path=str(vault.directory)) from error
+    return Usage(
+        checkpoints=vault.read(lambda objects: len(objects.rows.roster.all())),
+        kept_bytes=_bytes(vault),
+        index_bytes=index_bytes,
+        reserve_bytes=vault.reserve.held_bytes,
+        free_bytes=there.f_bavail * there.f_frsize,
+        quota_bytes=min(_QUOTA_BYTES_MAX, there.f_blocks * there.f_frsize // _QUOTA_SHARE),
+    )
+
+
+def prune(
+    store: Store,
+    *,
+    quota_bytes: int | None = None,
+    kept_least: int = KEPT_LEAST,
+    in_use: Collection[Id] = (),
+    is_trial: bool = False,
+    news: News = quiet,
+) -> Pruned:
+    """Let old checkpoints go, and give back the room of what only they needed.
+
+    What is more than `kept_least` goes by its age; below that, only what is above the quota. What
+    is in use stays in any case. A trial says what would go, and how much the rest would take.
+    """
+    vault = store.vault
+    before = _bytes(vault)
+    limits = _Limits(quota_bytes, kept_least, in_use)
+    plan = vault.read(lambda objects: _plan(objects, limits))
+    going = tuple(sorted(plan.going.values()))
+    if is_trial:
+        return Pruned(going, before, min(before, sum(plan.bytes_in.values())))
+    tombstone = _at_last(vault, lambda objects: _let_go(objects, plan))
+    needed = plan.needed if tombstone is None else plan.needed | {tombstone}
+    is_over = quota_bytes is not None and before > quota_bytes
+    worth = _worth_copying(vault, plan.bytes_in, is_over=is_over)
+    vault.segments.renew()
+    for count, number in enumerate(worth, 1):
+        _copy(vault, number, needed)
+        news(Progress("segments tidied", count, len(worth)))
+    return Pruned(going, before, _bytes(vault))
+
+
+def _plan(objects: Objects, limits: _Limits) -> _Plan:
+    """What goes: first the surplus, then from the other end as much as is above the quota."""
+    named = {made.id: (name, made) for name, made in named_checkpoints(objects)}
+    all_made = [made for _, made in named.values()]
+    order = prune_order(all_made, in_use=limits.in_use)
+    going = set(surplus(all_made, in_use=limits.in_use, kept_least=limits.kept_least))
+    marking = Marking(objects)
+    is_over = False
+    for made in _the_dearest_first(all_made, order):
+        name, may_go = named[made.id][0], made.id in order
+        if made.id in going or (is_over and may_go):
+            going.add(made.id)
+            continue
+        added = marking.add(name, made.tree)
+        if may_go and limits.quota_bytes is not None and marking.room > limits.quota_bytes:
+            marking.take_back(added)
+            going.add(made.id)
+            is_over = True
+    return _Plan(
+        {named[id][0]: id for id in going}, frozenset(marking.names), dict(marking.bytes_in)
+    )
+
+
+def _the_dearest_first(
+    checkpoints: list[Checkpoint], order: tuple[Id, ...]
+) -> Iterator[Checkpoint]:
+    """What stays in any case, then what may go, the last to go first."""
+    turns = {id: turn for turn, id in enumerate(order)}
+    yield from sorted(checkpoints, key=lambda made: -turns.get(made.id, len(turns)))
+
+
+def _let_go(objects: Objects, plan: _Plan) -> bytes | None:
+    """Write down what counts no more; return the name of what says so, if there is anything."""
+    roster = objects.rows.roster
+    roster.prune(plan.going.keys())
+    objects.rows.sights.forget_others(plan.needed)
+    pruned = roster.pruned()
+    return objects.put(ObjectSort.PRUNED, b"".join(pruned)) if pruned else None
+
+
+def _worth_copying(vault: Vault, bytes_in: dict[int, int], *, is_over: bool) -> list[int]:
+    """The segments of which much is not needed, first those that give back room at once."""
+    worth: list[tuple[int, int]] = []
+    for number in vault.segments.numbers():
+        size, needed = vault.segments.size(number), bytes_in.get(number, 0)
+        spare = size - SEGMENT_HEAD_BYTES - needed
+        if spare > 0 and (is_over or spare * _WORTH_SHARE >= size):
+            worth.append((needed, number))
+    return [number for _, number in sorted(worth)]
+
+
+def _copy(vault: Vault, number: int, needed: Collection[bytes]) -> None:
+    """Have what is needed of a segment elsewhere, and then the segment no more."""
+    segments = vault.segments
+
+    def work(objects: Objects) -> None:
+        copies: dict[bytes, Location] = {}
+        for name, location in objects.rows.objects_in(number):
+            if name in needed:
+                try:
+                    copies[name] = segments.copy(name, location)
+                except ObjectDamaged:
+                    objects.spoiled.add(name)
+        objects.move(number, copies)
+
+    _at_last(vault, work)
+    if number != max(segments.numbers()):  # a number is never used again
+        segments.drop(number)
+
+
+def _at_last(vault: Vault, work: Callable[[Objects], Answer]) -> Answer:
+    """Change something; on a full disk with the room that was kept back for such a moment."""
+    try:
+        return vault.change(work)
+    except (DiskFull, DiskQuota):
+        return vault.change(work)
+
+
+def _bytes(vault: Vault) -> int:
+    return sum(vault.segments.size(number) for number in vault.segments.numbers())

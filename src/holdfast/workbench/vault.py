@@ -1,0 +1,182 @@
+"""The lock, the segments and the index of one store, and whole pieces of work on them.
+
+A piece of work is done in one transaction. If the index turns out to be damaged in the middle, it
+is made anew from the segments, and the work is done again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import NamedTuple, Self, TypeVar
+
+from holdfast.failures import Failure
+from holdfast.workbench.failures import ObjectDamaged, ObjectMissing, WorkbenchHeld
+from holdfast.workbench.index import Index
+from holdfast.workbench.objects import Objects
+from holdfast.workbench.reconciling import reconcile
+from holdfast.workbench.reserve import Reserve
+from holdfast.workbench.segments import Segments
+from holdfast.world import (
+    Chance,
+    Clock,
+    Disk,
+    OpenFile,
+    SystemChance,
+    SystemClock,
+    SystemDisk,
+    disk_failure,
+)
+from holdfast.world.failures import DatabaseDamaged, DiskFull, DiskMissing, DiskOccupied, DiskQuota
+
+_LOOK_AGAIN = 0.01
+
+Answer = TypeVar("Answer")
+
+
+class Means(NamedTuple):
+    """What a store needs of the world."""
+
+    disk: Disk = SystemDisk()
+    clock: Clock = SystemClock()
+    chance: Chance = SystemChance()
+
+
+class Vault:
+    """What a store consists of; whoever opened it has it alone until it is closed."""
+
+    def __init__(self, directory: Path, means: Means, lock: OpenFile, segments: Segments) -> None:
+        self.directory = directory
+        self.means = means
+        self.segments = segments
+        self.reserve = Reserve(directory / "reserve.bin")
+        self._lock = lock
+        self._index = _index(directory, means.disk, segments)
+
+    @classmethod
+    def open(cls, directory: Path, means: Means, *, patience: float) -> Self:
+        """Open or make a vault; raise WorkbenchHeld if another has it for `patience` seconds."""
+        _make_directory(means.disk, directory / "seg")
+        with ExitStack() as undo:
+            lock = _locked(directory / "lock", means, patience)
+            undo.callback(lock.close)
+            segments = Segments(means.disk, directory / "seg", means.chance)
+            undo.callback(segments.close)
+            vault = cls(directory, means, lock, segments)
+            undo.pop_all()
+        vault.reserve.renew()
+        return vault
+
+    def change(self, work: Callable[[Objects], Answer]) -> Answer:
+        """Do what puts objects: all of them become durable, then known, or none does."""
+        return self._tried_again(self._changed, work)
+
+    def read(self, work: Callable[[Objects], Answer]) -> Answer:
+        """Do what only reads, at one moment."""
+        return self._tried_again(self._read, work)
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._index.close()
+        self.segments.close()
+        self._lock.close()
+
+    def _tried_again(
+        self,
+        attempt: Callable[[Callable[[Objects], Answer]], Answer],
+        work: Callable[[Objects], Answer],
+    ) -> Answer:
+        try:
+            return attempt(work)
+        except DatabaseDamaged:
+            self._index.close()
+            self._index = _anew(self.directory, self.means.disk, self.segments)
+        return attempt(work)
+
+    def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
+        spoiled: set[bytes] = set()
+        try:
+            with ExitStack() as undo, self._index.writing() as rows:
+                undo.callback(self.segments.abandon)
+                objects = Objects(self.segments, rows, spoiled)
+                answer = work(objects)
+                objects.commit()
+                undo.pop_all()
+        except (ObjectDamaged, ObjectMissing):
+            self._forget(spoiled)
+            raise
+        except (DiskFull, DiskQuota):
+            self.reserve.release()
+            raise
+        return answer
+
+    def _read(self, work: Callable[[Objects], Answer]) -> Answer:
+        spoiled: set[bytes] = set()
+        try:
+            with self._index.reading() as rows:
+                return work(Objects(self.segments, rows, spoiled))
+        finally:
+            self._forget(spoiled)
+
+    def _forget(self, spoiled: set[bytes]) -> None:
+        """Take note that objects are spoiled; if that fails, the next one who meets them will."""
+        if spoiled:
+            with suppress(Failure), self._index.writing() as rows:
+                Objects(self.segments, rows, spoiled).forget_spoiled()
+
+
+def _index(directory: Path, disk: Disk, segments: Segments) -> Index:
+    """The index, in agreement with the segments; one that is damaged is made anew."""
+    try:
+        return _agreeing(Index.open(directory / "wb.db", disk), segments)
+    except DatabaseDamaged:
+        return _anew(directory, disk, segments)
+
+
+def _anew(directory: Path, disk: Disk, segments: Segments) -> Index:
+    return _agreeing(Index.anew(directory / "wb.db", disk), segments)
+
+
+def _agreeing(index: Index, segments: Segments) -> Index:
+    with ExitStack() as undo:
+        undo.callback(index.close)
+        with index.writing() as rows:
+            reconcile(segments, rows)
+        undo.pop_all()
+    return index
+
+
+def _make_directory(disk: Disk, path: Path) -> None:
+    """Make a directory and those above it; what was made survives a power loss."""
+    if path.is_dir():
+        return
+    _make_directory(disk, path.parent)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise disk_failure(error, path=str(path)) from error
+    disk.sync_directory(path.parent)
+
+
+def _locked(path: Path, means: Means, patience: float) -> OpenFile:
+    deadline = means.clock.monotonic() + patience
+    file = _lock_file(means.disk, path)
+    while not file.lock():
+        left = deadline - means.clock.monotonic()
+        if left <= 0:
+            file.close()
+            raise WorkbenchHeld(path=str(path.parent))
+        time.sleep(min(_LOOK_AGAIN, left))  # noqa: TID251  # there is no loop to give the time to
+    return file
+
+
+def _lock_file(disk: Disk, path: Path) -> OpenFile:
+    try:
+        return disk.open_to_write(path)
+    except DiskMissing:
+        try:
+            return disk.create(path, mode=0o600)
+        except DiskOccupied:  # somebody was faster
+            return disk.open_to_write(path)

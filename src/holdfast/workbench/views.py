@@ -1,0 +1,208 @@
+"""What a draft shows, opened: its root to write to, and what was written since the project.
+
+Of a layer everybody sees the same through its place: those inside by its namespaces, we by the
+descriptor of its root. Whoever held the place may have died; then it is made anew over what was
+written. Nothing is ever written to the layer itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from holdfast.confine import Place, PlaceSpec, Rooted, create, end, find, remount
+from holdfast.confine.failures import PlaceHeld, PlaceLost
+from holdfast.nouns import RelativePath
+from holdfast.workbench.contents import refuse_shortage
+from holdfast.workbench.core.overlay import Listed, touched
+from holdfast.workbench.drafts import Drafts
+from holdfast.workbench.layers import listed
+from holdfast.workbench.model import Draft, Mode, Touched
+from holdfast.workbench.removing import remove_whole
+from holdfast.world import disk_failure
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_UPPER, _OLD = "upper", "old-upper"
+_TRIES_MAX = 5
+
+
+class View:
+    """A draft that is open: `root` is a descriptor of the directory that stands for the project.
+
+    `place` is where processes run that are to see it at the project's own path; None if it is a
+    copy, which is seen by everyone where it is. The descriptor keeps its number until it is closed.
+    """
+
+    def __init__(
+        self, root: int, place: Place | None = None, spec: PlaceSpec | None = None
+    ) -> None:
+        """Take over the descriptor and the place; `close` gives them back."""
+        self.root = root
+        self.place = place
+        self._spec = spec
+        self._seen: frozenset[Listed] | None = None
+
+    @property
+    def processes(self) -> int:
+        """How many processes are inside; of a copy nobody knows, so 0."""
+        if self.place is None:
+            return 0
+        names = self.place.files.names(b"/proc")
+        return sum(name.isdigit() for name in names) - 1  # the holder
+
+    def touched(self) -> Touched | None:
+        """Where the draft may differ from the project; None if everything must be looked at.
+
+        It costs what was written. What sandboxes put in place of protected names does not count.
+        """
+        if self._spec is None:
+            return None
+        self._seen = self._listed(self._spec)
+        return touched(self._seen)
+
+    def refresh(self) -> None:
+        """Let everyone inside see what the person has made, replaced and removed in the project.
+
+        What somebody has open, or works in, keeps its name: `stale` tells.
+        """
+        if self.place is None or self._spec is None:
+            return
+        try:
+            others = [
+                self.place.files.open(os.fsencode(path), os.O_PATH | os.O_DIRECTORY)
+                for path in self._spec.also
+            ]
+            try:
+                remount(self.place.namespaces[:2], (self.root, *others))
+            finally:
+                for other in others:
+                    os.close(other)
+            self._reopen()
+        except OSError as error:
+            if self.place.is_lost:
+                raise PlaceLost(directory=self._spec.directory) from error
+            raise disk_failure(error, path=self._spec.project) from error
+
+    def stale(self, paths: Iterable[RelativePath]) -> frozenset[RelativePath]:
+        """Those of the paths at which something other is seen than in the project.
+
+        After `refresh` these are what was written, and what somebody inside holds on to.
+        """
+        if self._spec is None:
+            return frozenset()
+        below = os.open(self._spec.project, _OPEN)
+        try:
+            return frozenset(
+                path for path in paths if _sight(self.root, path) != _sight(below, path)
+            )
+        finally:
+            os.close(below)
+
+    def clear(self) -> bool:
+        """Forget all that was written, for whoever knows that the project has it; say if it is so.
+
+        It is not while somebody is inside, nor if anything was written since `touched` was last
+        asked. What was written outside of the project stays.
+        """
+        if self.place is None or self._spec is None or self._seen is None or self.processes:
+            return False
+        self.place.close()
+        self.place = None
+        end(self._spec.directory)
+        is_same = self._listed(self._spec) == self._seen
+        if is_same:
+            _drop_layer(self._spec)
+        self.place = _held(self._spec)
+        self._reopen()
+        return is_same
+
+    def close(self) -> None:
+        """Give all descriptors back; the draft lives on, and so does what runs in it."""
+        os.close(self.root)
+        if self.place is not None:
+            self.place.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _reopen(self) -> None:
+        """Open the root again under the same number: an open one remembers which names it had."""
+        if self.place is None or self._spec is None:
+            return
+        fresh = self.place.files.open(os.fsencode(self._spec.project), _OPEN)
+        os.dup2(fresh, self.root, inheritable=False)
+        os.close(fresh)
+
+    @staticmethod
+    def _listed(spec: PlaceSpec) -> frozenset[Listed]:
+        try:
+            layer = os.open(os.path.join(spec.directory, _UPPER), _OPEN)
+            try:
+                return frozenset(listed(layer))
+            finally:
+                os.close(layer)
+        except OSError as error:
+            raise disk_failure(error, path=spec.directory) from error
+
+
+def open_view(drafts: Drafts, draft: Draft) -> View:
+    """Open a draft; its place is found, or made if nobody holds it any more."""
+    if draft.mode is not Mode.OVERLAY:
+        copy = drafts.copy_of(draft)
+        try:
+            return View(os.open(copy, _OPEN))
+        except OSError as error:
+            raise disk_failure(error, path=str(copy)) from error
+    spec = drafts.spec(draft)
+    with ExitStack() as undo:
+        place = _held(spec)
+        undo.callback(place.close)
+        try:
+            root = place.files.open(os.fsencode(spec.project), _OPEN)
+        except OSError as error:
+            raise disk_failure(error, path=spec.project) from error
+        undo.pop_all()
+    return View(root, place, spec)
+
+
+def _drop_layer(spec: PlaceSpec) -> None:
+    """Take a layer away that is mounted nowhere, in one step."""
+    layer = Path(spec.directory, _UPPER)
+    try:
+        os.rename(layer, layer.with_name(_OLD))
+    except OSError as error:
+        raise disk_failure(error, path=str(layer)) from error
+
+
+def _held(spec: PlaceSpec) -> Place:
+    """The place that somebody holds, or a new one; both may be lost at any moment."""
+    for _ in range(_TRIES_MAX):
+        place = find(spec.directory)
+        if place is not None:
+            return place
+        remove_whole(Path(spec.directory, _OLD))
+        try:
+            return create(spec)
+        except (PlaceHeld, PlaceLost):  # somebody was faster, or has killed it
+            continue
+    raise PlaceLost(directory=spec.directory)
+
+
+def _sight(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:
+    """What tells one state of a name from another; None if no such name is there."""
+    try:
+        named = Rooted(root).open_without_links(path.raw, os.O_PATH)
+    except OSError as error:
+        refuse_shortage(error, path.raw)
+        return None
+    try:
+        found = os.fstat(named)
+    finally:
+        os.close(named)
+    return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns

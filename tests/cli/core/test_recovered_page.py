@@ -1,0 +1,42 @@
+"""What was interrupted, laid out."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.core.look import look
+from holdfast.cli.core.recovered_page import Righted, recovered_page, recovered_record
+from holdfast.nouns import RelativePath
+
+PAGE = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=80)
+UNDONE = Righted(what="project", is_finished=False)
+FINISHED = Righted(
+    what="dr_1",
+    is_finished=True,
+    theirs=(RelativePath.of("a"),),
+    rescued=(RelativePath.of(b"b\x07"),),
+)
+
+
+@pytest.mark.promise("W4")
+def test_it_is_said_which_way_it_went() -> None:
+    assert recovered_page([UNDONE, FINISHED], PAGE).splitlines() == [
+        "! An interrupted change of the project was undone: nothing of it is left.",
+        "! An interrupted change of draft dr_1 was finished.",
+        "  Changed by somebody else, and left so:",
+        "    a",
+        "  What was written here meanwhile is in the store:",
+        "    b\\x07",
+    ]
+    assert recovered_page([], PAGE) == ""
+
+
+def test_the_same_for_a_program() -> None:
+    assert recovered_record([UNDONE, FINISHED]) == {
+        "schema": 1,
+        "type": "recovery",
+        "recovered": [
+            {"what": "project", "way": "undone", "changedMeanwhile": [], "rescued": []},
+            {"what": "dr_1", "way": "finished", "changedMeanwhile": ["a"], "rescued": ["b\\x07"]},
+        ],
+    }

@@ -1,0 +1,141 @@
+"""Publishing at the command line: only after a yes, and only what was shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.failures import PublishUnconfirmed, UsageWrong
+from holdfast.workbench.failures import DraftMerged, HunkMissing, PublishedChanged
+from tests.cli.pretending import on_terminal
+from tests.cli.workbenches import Bench, at_bench
+
+LINES = "".join(f"{number}\n" for number in range(1, 21))
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with at_bench() as made:
+        (made.project / "a").write_text("one\n")
+        (made.project / "n").write_text(LINES)
+        made.asked("draft", "open", "--mode", "copy")
+        yield made
+
+
+@pytest.fixture
+def draft(bench: Bench) -> Path:
+    return Path(bench.asked("draft", "path").answer.rstrip("\n"))
+
+
+@pytest.mark.promise("W1")
+def test_without_a_yes_nothing_is_published(
+    bench: Bench, draft: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (draft / "a").write_text("two\n")
+    outcome = bench.asked("publish")
+    assert isinstance(outcome.failure, PublishUnconfirmed)
+    assert " M a  +1 -1" in capsys.readouterr().err
+    with pytest.raises(PublishUnconfirmed):
+        bench.asked("publish", "--json")
+
+    assert bench.files()["a"] == "one\n"
+
+
+@pytest.mark.parametrize(("typed", "content"), [("y\n", "two\n"), ("\n", "one\n")])
+def test_a_person_is_shown_it_and_asked(
+    bench: Bench, draft: Path, typed: str, content: str
+) -> None:
+    (draft / "a").write_text("two\n")
+    with on_terminal("publish", "-C", str(bench.project), home=bench.home) as screen:
+        screen.expect("Publish this? [y/N] ")
+        screen.type(typed)
+        status, shown = screen.end()
+
+    assert (status, "M a  +1 -1" in shown) == (0 if typed.strip() else 3, True)
+    assert bench.files()["a"] == content
+
+
+def test_what_was_published_can_be_taken_back(bench: Bench, draft: Path) -> None:
+    (draft / "a").write_text("two\n")
+    done = json.loads(bench.asked("publish", "--yes", "--json").answer)
+    assert (done["type"], done["paths"], done["remaining"]) == ("publish", ["a"], 0)
+    assert bench.files()["a"] == "two\n"
+    bench.asked("restore", done["checkpointBefore"])
+
+    assert bench.files()["a"] == "one\n"
+
+
+def test_some_of_it(bench: Bench, draft: Path) -> None:
+    (draft / "a").write_text("two\n")
+    (draft / "n").write_text(LINES.replace("2\n", "two\n", 1).replace("19\n", "nineteen\n"))
+    page = bench.asked("publish", "--yes", "--hunk", "2:n").answer
+
+    assert "2 more in the draft" in page
+    assert bench.files() == {"a": "one\n", "n": LINES.replace("19\n", "nineteen\n")}
+    bench.asked("publish", "--yes", "--only", "a")
+    assert bench.files()["a"] == "two\n"
+    assert bench.files()["n"] == LINES.replace("19\n", "nineteen\n")
+
+
+@pytest.mark.promise("W5")
+def test_conflicts_publish_nothing_unless_forced(bench: Bench, draft: Path) -> None:
+    (draft / "a").write_text("ours\n")
+    (draft / "b").write_text("new\n")
+    bench.asked("draft", "diff", "--stat")
+    (bench.project / "a").write_text("theirs\n")
+    for words in (("publish",), ("publish", "--yes")):
+        outcome = bench.asked(*words)
+        assert isinstance(outcome.failure, PublishedChanged)
+        assert outcome.failure.paths == ("a",)
+        assert "holdfast publish --force PATH" in outcome.hint
+    with pytest.raises(PublishedChanged):
+        bench.asked("publish", "--yes", "--json")
+    assert bench.files() == {"a": "theirs\n", "n": LINES}
+    bench.asked("publish", "--yes", "--only", "b")
+    assert bench.files() == {"a": "theirs\n", "b": "new\n", "n": LINES}
+    bench.asked("publish", "--yes", "--force", "a")
+    assert bench.files()["a"] == "ours\n"
+
+
+@pytest.mark.promise("W1")
+def test_what_is_forced_needs_a_yes_as_well(bench: Bench, draft: Path) -> None:
+    (draft / "a").write_text("ours\n")
+    bench.asked("draft", "diff", "--stat")
+    (bench.project / "a").write_text("theirs\n")
+
+    assert isinstance(bench.asked("publish", "--force", "a").failure, PublishUnconfirmed)
+    assert bench.files()["a"] == "theirs\n"
+
+
+@pytest.mark.promise("W5")
+def test_what_can_be_merged_is_reviewed_first(bench: Bench, draft: Path) -> None:
+    (draft / "n").write_text(LINES.replace("2\n", "two\n", 1))
+    bench.asked("draft", "diff", "--stat")
+    (bench.project / "n").write_text(LINES.replace("19\n", "nineteen\n"))
+    outcome = bench.asked("publish", "--yes")
+
+    assert isinstance(outcome.failure, DraftMerged)
+    assert outcome.hint == "  holdfast draft diff, then holdfast publish"
+    both = LINES.replace("2\n", "two\n", 1).replace("19\n", "nineteen\n")
+    assert (draft / "n").read_text() == both
+    bench.asked("publish", "--yes")
+    assert bench.files()["n"] == both
+
+
+def test_nothing_to_publish_is_no_failure(bench: Bench) -> None:
+    assert bench.asked("publish").answer.startswith("✓ Nothing to publish\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "failure"),
+    [("n", UsageWrong), ("x:n", UsageWrong), ("2:", UsageWrong), ("9:n", HunkMissing)],
+)
+def test_a_hunk_is_a_number_and_a_file(
+    bench: Bench, draft: Path, word: str, failure: type[Exception]
+) -> None:
+    (draft / "n").write_text("all new\n")
+    with pytest.raises(failure):
+        bench.asked("publish", "--yes", "--hunk", word)

@@ -1,0 +1,197 @@
+"""Do one thing to a workbench again and again, each time with another harm, and judge the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from holdfast.failures import Failure
+from holdfast.workbench.failures import TransactionUnsettled
+from holdfast.workbench.model import STAGE_PREFIX
+from tests.faults.workbench_scenes import SCENES, Home
+from tests.faults.workbench_sights import Kept, Views
+from tests.faults.workbench_tracing import NO_HARM, Call, Harm, Ran, killed_at, traced
+from tests.faults.workbench_worker import heard, main_when_told
+
+UNSETTLED = TransactionUnsettled.code  # says itself that the next opening decides
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many harms were done, and what was wrong after which."""
+
+    cases: int = 0
+    missed: list[str] = field(default_factory=list[str])
+    wrong: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+
+class Ground:
+    """A world that is laid out once and copied for each case; always at the same paths.
+
+    It knows how the world was before, and how it is when the thing was done undisturbed.
+    """
+
+    def __init__(self, base: Path, scene: str) -> None:
+        self.base, self.name, self.scene = base, scene, SCENES[scene]
+        self.home = Home(self.prepare())
+        self.home.root.mkdir()
+        self.kept: Kept = self.scene.lay_out(self.home)
+        self.before: Views = self.scene.views(self.home)
+        self.keep("template")
+        self.dry = self.run(NO_HARM)
+        said = self.said()
+        assert "done" in said, said
+        assert said["loaded"] == [], f"loaded too late, so its calls were traced: {said}"
+        self.after: Views = self.scene.views(self.home)
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that an undisturbed run makes."""
+        return self.dry.calls
+
+    def run(self, harm: Harm, *, deed: str = "act", since: str | None = "template") -> Ran:
+        """Do it once, harmed, in the world as it was laid out or as it was kept."""
+        if since is not None:
+            self.bring(since)
+        order = (self.name, deed, self.home, self.base / "output")
+        return traced(main_when_told, order, self.base / "trace", harm)
+
+    def prepare(self) -> Path:
+        """Have a place for the world; return where it is to be."""
+        self.base.mkdir(parents=True)
+        return self.base / "home"
+
+    def keep(self, name: str) -> None:
+        """Remember the world as it is, to begin there again."""
+        copy_tree(self.home.root, self.base / name)
+
+    def bring(self, name: str) -> None:
+        """Have the world again as it was when it was remembered."""
+        copy_tree(self.base / name, self.home.root)
+
+    def said(self) -> dict[str, object]:
+        """What was said in the last run."""
+        return heard(self.base / "output")
+
+    def judge(self, said: dict[str, object]) -> list[str]:
+        """What is wrong now that somebody who said this was harmed, and another opens it."""
+        if "crashed" in said:
+            return [str(said["crashed"])]
+        is_marked = any(self.home.root.rglob("marker.json"))
+        try:
+            told = self.scene.reopen(self.home)
+            found = self.scene.views(self.home)
+            wrong = self._mixed(found, said) + self._untold(found, told, is_marked)
+            wrong += self.scene.read_back(self.home, {**self.kept, **self._made(said)})
+            wrong += left_behind(self.home)
+            if "done" not in said and found == self.before:
+                self.scene.act(self.home)
+                if self.scene.views(self.home) != self.after:
+                    wrong.append("done again, it came to something else")
+                wrong += left_behind(self.home)
+        except Failure as failure:
+            return [f"nobody can go on: {failure.code} {failure}"]
+        return wrong
+
+    def _mixed(self, found: Views, said: dict[str, object]) -> list[str]:
+        if "done" in said:
+            ends = {"after": self.after}
+        elif said.get("failed", UNSETTLED) != UNSETTLED:
+            ends = {"before": self.before}
+        else:
+            ends = {"before": self.before, "after": self.after}
+        if found in ends.values():
+            return []
+        code = said.get("failed", "")
+        return [f"not as {' or '.join(ends)} {code}: {_difference(found, self.before, self.after)}"]
+
+    def _untold(self, found: Views, told: list[str], is_marked: bool) -> list[str]:
+        ways = {"finished": self.after, "undone": self.before}
+        if is_marked and not told:
+            return ["there was a marker, and nobody said which way it went"]
+        return [f"said to be {way}, and is not" for way in told if found != ways[way]]
+
+    def _made(self, said: dict[str, object]) -> Kept:
+        made = said.get("done") or {}
+        assert isinstance(made, dict)
+        return {str(id): self.before[str(view)] for id, view in made.items()}
+
+
+def copy_tree(old: Path, new: Path) -> None:
+    """Make one directory just as another one, with holes where there are zeros."""
+    shutil.rmtree(new, ignore_errors=True)
+    subprocess.run(["cp", "-a", "--sparse=always", old, new], check=True)
+
+
+@contextmanager
+def laid_out(scene: str) -> Generator[Ground]:
+    """A ground in memory, if there is room for files: what is harmed is the call, not the disk."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as base:
+        yield Ground(Path(base, "ground"), scene)
+
+
+def left_behind(home: Home) -> list[str]:
+    """Traces of a transaction that nobody needs any more."""
+    mounts = Path("/proc/self/mountinfo").read_text()
+    found = [
+        str(path.relative_to(home.root))
+        for path in home.root.rglob("*")
+        if path.name.startswith((STAGE_PREFIX, ".gone-"))
+        or path.name == "marker.json"
+        or (path.suffix == ".tmp" and path.is_relative_to(home.state))
+    ]
+    left = [f"left behind: {name}" for name in found]
+    return left + (["left mounted"] if str(home.root) in mounts else [])
+
+
+def _difference(found: Views, before: Views, after: Views) -> list[str]:
+    words: list[str] = []
+    for view in sorted({*found, *before, *after}):
+        sights = [views.get(view, {}) for views in (found, before, after)]
+        for path in sorted({*sights[0], *sights[1], *sights[2]}):
+            now, was, will = (sight.get(path) for sight in sights)
+            if was != will or now != was:
+                which = "before" if now == was else "after" if now == will else repr(now)[:100]
+                words.append(f"{view}/{os.fsdecode(path)} is {which}")
+    return words
+
+
+def sweep(ground: Ground, chosen: list[Harm]) -> Tally:
+    """Do every one of these harms, and judge each."""
+    tally = Tally()
+    for harm in chosen:
+        ran = ground.run(harm)
+        tally.cases += 1
+        if harm.words and not ran.was_harmed:
+            tally.missed.append(str(harm))
+        if wrong := ground.judge(ground.said()):
+            tally.wrong[str(harm)] = wrong
+    return tally
+
+
+def sweep_twice(ground: Ground, calls: list[Call], *, most: int | None = None) -> Tally:
+    """Kill it at each of these calls, then the recovery at some or all of its own, and judge."""
+    tally = Tally()
+    chance = Random(len(calls))
+    for call in calls:
+        ran = ground.run(killed_at(call))
+        if not ran.was_harmed:
+            tally.missed.append(str(call))
+            continue
+        ground.keep("killed")
+        recovery = ground.run(NO_HARM, deed="reopen", since=None).calls
+        again = [one for one in recovery if one.changes]
+        for other in again if most is None else chance.sample(again, min(most, len(again))):
+            ground.run(killed_at(other), deed="reopen", since="killed")
+            tally.cases += 1
+            if wrong := ground.judge(ground.said()):
+                tally.wrong[f"killed at {call}, then at {other}"] = wrong
+    return tally

@@ -1,0 +1,100 @@
+"""Checkpoints as a person handles them."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.workbench import (
+    NOW,
+    PublishOrder,
+    checkpoint,
+    checkpoints,
+    compare,
+    list_drafts,
+    publish,
+    recover,
+    review,
+    show,
+    storage_use,
+    tidy,
+)
+from holdfast.workbench.checkpointing import kept_before
+from holdfast.workbench.failures import CheckpointCreateFailed, CheckpointMissing
+from holdfast.workbench.model import Lack, Occasion
+from tests.workbench.benches import Bench, at
+
+
+def test_one_is_made_listed_and_shown(layered: Bench) -> None:
+    os.mkfifo(layered.project / "pipe")
+
+    made = checkpoint(layered.workbench, "by hand")
+
+    assert (made.occasion, made.message, made.files) == (Occasion.MANUAL, "by hand", 3)
+    assert checkpoints(layered.workbench) == (made,)
+    shown = show(layered.workbench, made.id)
+    assert shown.checkpoint == made
+    assert [(str(one.path), one.lack) for one in shown.uncovered] == [("pipe", Lack.SPECIAL)]
+
+
+def test_two_are_compared_or_one_with_the_project_as_it_is(layered: Bench) -> None:
+    first = checkpoint(layered.workbench)
+    (layered.project / "a").write_bytes(b"new\n")
+    second = checkpoint(layered.workbench)
+    (layered.project / "c").write_bytes(b"newer\n")
+
+    (one,) = compare(layered.workbench, first.id, second.id)
+    assert (str(one.path), one.added, one.removed) == ("a", 1, 9)
+    assert [str(each.path) for each in compare(layered.workbench, first.id, NOW)] == ["a", "c"]
+    assert compare(layered.workbench, first.id, paths=[at("d")]) == ()
+    with pytest.raises(CheckpointMissing):
+        compare(layered.workbench, "nothing")
+
+
+def test_what_drafts_are_counted_from_is_no_state_of_the_project(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > a; echo ours > c")
+    (bench.project / "a").write_bytes(b"theirs\n")
+    review(bench.workbench)
+    order = PublishOrder(sealed=review(bench.workbench).seal, only=(at("c"),))
+    publish(bench.workbench, order)
+
+    (draft,) = list_drafts(bench.workbench)
+    assert draft.base not in {each.id for each in checkpoints(bench.workbench)}
+    assert draft.base in {each.id for each in checkpoints(bench.workbench, of_drafts=True)}
+
+
+@pytest.mark.promise("W11")
+def test_tidying_never_removes_what_a_draft_needs(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > a")
+    bench.run("echo more > a")
+    for count in range(5):
+        (bench.project / "c").write_bytes(b"%d" % count)
+        checkpoint(bench.workbench, occasion=Occasion.AUTO)
+
+    trial = tidy(bench.workbench, quota_bytes=1, is_trial=True)
+    before = storage_use(bench.workbench)
+    pruned = tidy(bench.workbench, quota_bytes=1)
+
+    assert pruned.checkpoints == trial.checkpoints
+    assert len(pruned.checkpoints) >= 4
+    assert storage_use(bench.workbench).checkpoints < before.checkpoints
+    assert [str(each.path) for each in review(bench.workbench).files] == ["a"]
+    assert bench.run("cat a") == "more\n"
+
+
+@pytest.mark.promise("W3")
+def test_without_the_checkpoint_before_it_nothing_is_done(layered: Bench) -> None:
+    with layered.workbench.held() as (held, _):
+        seen = held.look()
+        held.store.vault.segments.close()
+        (layered.workbench.directory / "seg").rename(layered.base / "elsewhere")
+
+        with pytest.raises(CheckpointCreateFailed):
+            kept_before(held, seen, Occasion.PUBLISH, "")
+
+
+def test_there_is_nothing_to_recover(layered: Bench) -> None:
+    assert recover(layered.workbench) == ()

@@ -1,0 +1,40 @@
+"""How a project and its drafts stand."""
+
+from __future__ import annotations
+
+from holdfast.workbench import checkpoint, status
+from tests.workbench.benches import LINES, Bench, at
+
+
+def test_a_project_that_nobody_did_anything_to(layered: Bench) -> None:
+    found = status(layered.workbench)
+
+    assert (found.id, found.project) == (layered.workbench.id, layered.project)
+    assert (found.drafts, found.damaged, found.recovered) == ((), (), ())
+    assert (found.checkpoints, found.last) == (0, None)
+
+
+def test_every_draft_with_what_stands_in_its_way(bench: Bench) -> None:
+    first, second = bench.draft(), bench.draft()
+    bench.run("sed -i s/9/nine/ a; echo ours > d/b", first)
+    (bench.project / "a").write_bytes(LINES.replace(b"1", b"one"))
+    (bench.project / "d" / "b").write_bytes(b"theirs\n")
+    kept = checkpoint(bench.workbench)
+
+    found = status(bench.workbench)
+
+    assert [each.draft.id for each in found.drafts] == [first, second]
+    one, other = found.drafts
+    assert (one.changed, one.conflicts, one.merges) == (2, (at("d/b"),), (at("a"),))
+    assert (other.changed, other.conflicts, other.merges, other.processes) == (0, (), (), 0)
+    assert found.last == kept
+
+
+def test_a_draft_that_cannot_be_read_is_named(layered: Bench) -> None:
+    draft = layered.draft()
+    (layered.workbench.directory / "drafts" / draft / "draft.json").write_bytes(b"{}")
+
+    found = status(layered.workbench)
+
+    assert found.drafts == ()
+    assert [each.draft for each in found.damaged] == [draft]

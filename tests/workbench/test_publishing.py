@@ -1,0 +1,321 @@
+"""What is published is what was reviewed, all that was chosen or nothing, and never over others."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.workbench import (
+    Delete,
+    NewContent,
+    NewFile,
+    Published,
+    PublishOrder,
+    Records,
+    apply,
+    checkpoints,
+    list_drafts,
+    publish,
+    review,
+)
+from holdfast.workbench.failures import (
+    DraftMerged,
+    DraftMovedOn,
+    FileReadFailed,
+    HunkMissing,
+    PublishedChanged,
+)
+from holdfast.workbench.model import Occasion
+from tests.workbench.benches import LINES, Bench, at
+
+PAST = b"1\n2\nthree\n4\n5\n6\n7\n8\nnine\n"
+
+
+def reviewed(bench: Bench, **order: object) -> Published:
+    """Review, then publish what was seen."""
+    seal = review(bench.workbench).seal
+    return publish(bench.workbench, PublishOrder(sealed=seal, **order))  # type: ignore[arg-type]  # as each test spells it
+
+
+@pytest.mark.promise("W1")
+@pytest.mark.promise("W9")
+def test_all_of_a_draft_goes_into_the_project(bench: Bench) -> None:
+    draft = bench.draft()
+    bench.run(
+        "printf 'one\\n' > a; rm d/b; mkdir -m 0700 -p e/f; ln -s ../a e/l; printf x > e/x;"
+        " chmod 0755 e/x; printf y > \"$(printf 'n\\377\\nm')\"",
+    )
+    before = bench.sight()
+
+    done = reviewed(bench, key="all")
+
+    after = bench.sight()
+    assert after[b"a"] == ("file", 0o644, b"one\n", ())
+    assert b"d/b" not in after and after[b"d"] == before[b"d"]
+    assert after[b"e/f"] == ("directory", 0o700, b"", ())
+    assert after[b"e/l"] == ("link", 0, b"../a", ())
+    assert after[b"e/x"] == ("file", 0o755, b"x", ())
+    assert after[b"n\xff\nm"] == ("file", 0o644, b"y", ())
+    assert (done.count, done.remaining) == (7, 0)
+    assert [each.id for each in list_drafts(bench.workbench)] == [draft]
+    assert review(bench.workbench).files == ()
+    assert bench.run("cat a e/x; ls d") == "one\nx"
+
+
+@pytest.mark.promise("W3")
+def test_the_project_as_it_was_is_kept_first(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo new > a")
+
+    done = reviewed(bench)
+
+    kept = checkpoints(bench.workbench)
+    before = next(each for each in kept if each.id == done.checkpoint)
+    assert before.occasion is Occasion.PUBLISH
+    with bench.workbench.held() as (held, _):
+        node = held.store.node(before, at("a"))
+        assert node is not None
+        assert b"".join(held.store.content(node.object)) == LINES
+
+
+@pytest.mark.promise("W6")
+def test_what_was_not_reviewed_is_not_published(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo new > a")
+    seal = review(bench.workbench).seal
+    before = bench.sight()
+    bench.run("echo newer > a")
+
+    with pytest.raises(DraftMovedOn):
+        publish(bench.workbench, PublishOrder(sealed=seal))
+
+    assert bench.sight() == before
+    assert reviewed(bench).count == 1
+    assert (bench.project / "a").read_bytes() == b"newer\n"
+
+
+@pytest.mark.promise("W6")
+def test_what_the_person_does_elsewhere_leaves_the_approval_as_it_is(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo new > a")
+    seal = review(bench.workbench).seal
+    (bench.project / "d" / "b").write_bytes(b"theirs\n")
+    (bench.project / "c").write_bytes(b"theirs, too\n")
+
+    publish(bench.workbench, PublishOrder(sealed=seal))
+
+    assert (bench.project / "a").read_bytes() == b"new\n"
+    assert (bench.project / "d" / "b").read_bytes() == b"theirs\n"
+    assert (bench.project / "c").read_bytes() == b"theirs, too\n"
+
+
+@pytest.mark.promise("W5")
+def test_a_clean_merge_goes_into_the_draft_and_is_reviewed_again(bench: Bench) -> None:
+    bench.draft()
+    bench.run("sed -i s/9/nine/ a")
+    seal = review(bench.workbench).seal
+    (bench.project / "a").write_bytes(LINES.replace(b"3", b"three"))
+    theirs = bench.sight()
+    assert review(bench.workbench).merges == (at("a"),)
+
+    with pytest.raises(DraftMerged) as merged:
+        publish(bench.workbench, PublishOrder(sealed=seal))
+
+    assert merged.value.paths == ("a",)
+    assert bench.sight() == theirs
+    with pytest.raises(DraftMovedOn):
+        publish(bench.workbench, PublishOrder(sealed=seal))
+    assert bench.run("cat a").encode() == PAST
+    (shown,) = review(bench.workbench).files
+    assert (shown.added, shown.removed) == (1, 1)
+    reviewed(bench)
+    assert (bench.project / "a").read_bytes() == PAST
+
+
+@pytest.mark.promise("W1")
+@pytest.mark.promise("W5")
+@pytest.mark.parametrize(
+    ("script", "theirs"),
+    [
+        ("sed -i s/3/three/ a", LINES.replace(b"3", b"drei")),
+        ("printf '\\0' > a", LINES + b"10\n"),
+        ("rm a", LINES + b"10\n"),
+        ("sed -i s/3/three/ a", None),
+    ],
+)
+def test_a_conflict_names_the_files_and_changes_nothing(
+    bench: Bench, script: str, theirs: bytes | None
+) -> None:
+    bench.draft()
+    bench.run(f"{script}; echo new > c")
+    if theirs is None:
+        (bench.project / "a").unlink()
+    else:
+        (bench.project / "a").write_bytes(theirs)
+    before, draft = bench.sight(), review(bench.workbench)
+
+    with pytest.raises(PublishedChanged) as refused:
+        reviewed(bench)
+
+    assert refused.value.paths == ("a",)
+    assert bench.sight() == before
+    assert review(bench.workbench).files == draft.files
+    assert [each.path for each in draft.conflicts] == [at("a")]
+
+
+@pytest.mark.promise("W5")
+def test_force_is_for_each_file_and_what_it_goes_over_is_kept(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > a; echo ours > d/b")
+    (bench.project / "a").write_bytes(b"theirs\n")
+    (bench.project / "d" / "b").write_bytes(b"theirs\n")
+
+    with pytest.raises(PublishedChanged) as refused:
+        reviewed(bench, force=(at("a"),))
+    assert refused.value.paths == ("d/b",)
+    done = reviewed(bench, force=(at("a"),), only=(at("a"),))
+
+    assert (bench.project / "a").read_bytes() == b"ours\n"
+    assert (bench.project / "d" / "b").read_bytes() == b"theirs\n"
+    with bench.workbench.held() as (held, _):
+        node = held.store.node(held.store.find(str(done.checkpoint)), at("a"))
+        assert node is not None
+        assert b"".join(held.store.content(node.object)) == b"theirs\n"
+
+
+def test_a_part_of_the_files_is_published_and_the_rest_stays(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo new > a; mkdir e; echo e > e/x; echo e > e/y; rm d/b")
+
+    done = reviewed(bench, only=(at("e/x"), at("d")))
+
+    assert [str(path) for path in done.paths] == ["d/b", "e", "e/x"]
+    assert done.remaining == 2
+    assert (bench.project / "a").read_bytes() == LINES
+    assert [str(each.path) for each in review(bench.workbench).files] == ["a", "e/y"]
+    assert reviewed(bench).remaining == 0
+    assert (bench.project / "e" / "y").read_bytes() == b"e\n"
+
+
+def test_a_part_of_a_file_is_published_and_the_rest_stays(bench: Bench) -> None:
+    bench.draft()
+    bench.run("sed -i 's/3/three/;s/9/nine/' a; chmod 0755 a")
+
+    assert reviewed(bench, hunks={at("a"): frozenset({2})}).remaining == 1
+    assert (bench.project / "a").read_bytes() == LINES.replace(b"9", b"nine")
+    (left,) = review(bench.workbench).files
+    assert (left.hunks, left.added) == (1, 1)
+    (bench.project / "a").write_bytes(LINES.replace(b"9", b"nine") + b"theirs\n")
+    with pytest.raises(DraftMerged):
+        reviewed(bench)
+    reviewed(bench)
+    assert (bench.project / "a").read_bytes() == PAST + b"theirs\n"
+    assert os.stat(bench.project / "a").st_mode & 0o777 == 0o755
+
+
+def test_hunks_that_a_file_does_not_have_are_refused(layered: Bench) -> None:
+    layered.draft()
+    layered.run("echo new > a; printf '\\0' > c; rm d/b")
+
+    for path, count in (("a", 1), ("c", 0), ("d/b", 0), ("e", 0)):
+        with pytest.raises(HunkMissing) as missing:
+            reviewed(layered, hunks={at(path): frozenset({2})})
+        assert missing.value == HunkMissing(path=path, number=2, count=count)
+    assert (layered.project / "a").read_bytes() == LINES
+
+
+def test_said_twice_it_is_done_once_with_the_same_answer(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo new > a")
+    first = reviewed(bench, key="once")
+    (bench.project / "a").write_bytes(b"later\n")
+
+    assert publish(bench.workbench, PublishOrder(sealed="whatever", key="once")) == first
+    assert (bench.project / "a").read_bytes() == b"later\n"
+
+
+def test_what_the_person_saves_after_it_stays_and_is_no_conflict(bench: Bench) -> None:
+    bench.draft()
+    bench.run("printf '\\0ours' > a")
+    reviewed(bench)
+    (bench.project / "a").write_bytes(b"\0later")
+
+    assert review(bench.workbench).files == ()
+    assert bench.run("cat a") == "\0later"
+
+
+@pytest.mark.promise("W9")
+def test_the_repository_is_withheld_unless_it_is_asked_for(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo other > .git/HEAD; echo new > a")
+    seen = review(bench.workbench)
+    assert seen.withheld == (at(".git/HEAD"),)
+    assert [str(each.path) for each in seen.files] == ["a"]
+
+    assert reviewed(bench).remaining == 1
+    assert (bench.project / ".git" / "HEAD").read_bytes() == b"ref: refs/heads/main\n"
+    assert bench.run("cat .git/HEAD") == "other\n"
+
+    assert reviewed(bench, with_git=True).remaining == 0
+    assert (bench.project / ".git" / "HEAD").read_bytes() == b"other\n"
+
+
+@pytest.mark.promise("W9")
+def test_what_cannot_be_kept_is_never_replaced(bench: Bench) -> None:
+    os.mkfifo(bench.project / "d" / "pipe")
+    bench.draft()
+    bench.run("rm -rf d; echo file > d; echo new > a")
+    before = bench.sight()
+
+    with pytest.raises(FileReadFailed) as refused:
+        reviewed(bench)
+
+    assert "d" in refused.value.paths
+    assert bench.sight() == before
+    assert reviewed(bench, only=(at("a"),)).count == 1
+
+
+def test_a_socket_of_a_server_in_the_draft_stops_nobody(bench: Bench) -> None:
+    bench.draft()
+    bench.run("mkfifo pipe; echo new > a")
+    assert [str(each.path) for each in review(bench.workbench).uncovered] == ["pipe"]
+
+    assert reviewed(bench).count == 1
+    assert not (bench.project / "pipe").exists()
+
+
+@pytest.mark.promise("W11")
+def test_what_was_done_and_what_failed_can_be_read_offline(layered: Bench) -> None:
+    layered.draft()
+    layered.run("echo ours > a")
+    (layered.project / "a").write_bytes(b"\0theirs")
+    with pytest.raises(PublishedChanged):
+        reviewed(layered)
+    (layered.project / "a").write_bytes(LINES)
+    reviewed(layered, key="done")
+
+    meta = layered.workbench.directory / "meta"
+    kinds = [event.kind for event in Records.open(meta).events()]
+    assert [kind for kind in kinds if kind.startswith("publish")] == [
+        "publish_failed",
+        "publish_begun",
+        "published",
+    ]
+    assert len(list((meta / "reports").glob("*.html"))) == 2
+
+
+def test_nothing_to_publish_is_no_failure(layered: Bench) -> None:
+    layered.draft()
+
+    done = reviewed(layered)
+
+    assert (done.checkpoint, done.paths, done.count) == (None, (), 0)
+
+
+def test_batches_are_published_as_commands_are(layered: Bench) -> None:
+    draft = layered.draft()
+    steps = [NewFile(at("new/x"), b"x"), NewContent(at("a"), b"a\n"), Delete(at("d/b"))]
+    apply(layered.workbench, draft, steps)
+
+    assert [str(path) for path in reviewed(layered).paths] == ["a", "d/b", "new", "new/x"]

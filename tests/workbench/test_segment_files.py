@@ -1,0 +1,69 @@
+"""Segments are read as far as they are whole, whatever lies among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.workbench.core.record import ObjectSort, name_of
+from holdfast.workbench.failures import ObjectDamaged
+from holdfast.workbench.segment_files import Found, Location, SegmentFiles
+from holdfast.workbench.segments import Segments
+from holdfast.world import SystemDisk
+from holdfast.world.testing import SeededChance
+
+DATA = [b"object %d " % number * 30 for number in range(40)]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> list[Found]:
+    """Forty objects, each in a segment of its own."""
+    segments = Segments(SystemDisk(), tmp_path, SeededChance(1))
+    found: list[Found] = []
+    for data in DATA:
+        name = name_of(ObjectSort.BLOB, data)
+        found.append(Found(name, ObjectSort.BLOB, segments.append(ObjectSort.BLOB, name, data)))
+        segments.commit()
+        segments.renew()
+    segments.close()
+    return found
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SegmentFiles:
+    return SegmentFiles(SystemDisk(), tmp_path)
+
+
+def test_more_segments_are_read_than_can_be_open(
+    written: list[Found], files: SegmentFiles, tmp_path: Path
+) -> None:
+    for name in ("x.seg", "12.txt", "\u0661.seg"):
+        (tmp_path / name).write_bytes(b"not ours")
+
+    assert files.numbers() == list(range(1, 41))
+    assert [found for number in files.numbers() for found in files.scan(number, 0)] == written
+    read = [files.read(found.name, found.location)[1] for found in written]
+    assert read == DATA
+    assert {files.head(found.name, found.location).sort for found in written} == {ObjectSort.BLOB}
+    files.close()
+
+
+def test_what_was_dropped_is_gone(written: list[Found], files: SegmentFiles) -> None:
+    assert files.read(written[4].name, written[4].location)[1] == DATA[4]
+    files.drop(5)
+
+    assert 5 not in files.numbers()
+    files.close()
+
+
+@pytest.mark.parametrize("ask", ["read", "head"])
+def test_another_object_does_not_pass_for_this_one(
+    written: list[Found], files: SegmentFiles, ask: str
+) -> None:
+    first, second = written[:2]
+    with pytest.raises(ObjectDamaged):
+        getattr(files, ask)(first.name, second.location)
+    with pytest.raises(ObjectDamaged):
+        getattr(files, ask)(first.name, Location(1, first.location.offset + 1, 5))
+    files.close()

@@ -1,0 +1,123 @@
+"""A draft shows what the person does, and knows what is its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from holdfast.workbench import checkpoints, review
+from holdfast.workbench.recovering import opened
+from holdfast.workbench.standing import stand
+from tests.workbench.benches import LINES, Bench
+
+
+def own(bench: Bench, draft: str | None = None) -> list[str]:
+    """The paths that a draft changes."""
+    return [str(each.path) for each in review(bench.workbench, draft).files]
+
+
+@pytest.mark.promise("W5")
+def test_what_the_person_does_is_seen_between_two_commands(bench: Bench) -> None:
+    bench.draft()
+    assert bench.run("cat a d/b; ls") == f"{LINES.decode()}b\na\nd\n"
+    (bench.project / "a").unlink()
+    (bench.project / "a").write_bytes(b"theirs\n")
+    (bench.project / "d" / "b").unlink()
+    (bench.project / "d" / "c").write_bytes(b"c\n")
+    (bench.project / "e").mkdir(mode=0o750)
+    (bench.project / "e" / "l").symlink_to("../a")
+
+    assert bench.run("cat a d/c e/l; ls d; stat -c %a e") == "theirs\nc\ntheirs\nc\n750\n"
+    assert own(bench) == []
+
+
+@pytest.mark.promise("W5")
+def test_what_was_written_without_a_difference_follows_the_person(bench: Bench) -> None:
+    bench.draft()
+    bench.run(
+        "echo x >> a; printf '1\\n2\\n3\\n4\\n5\\n6\\n7\\n8\\n9\\n' > a; chmod 0700 d; chmod 0755 d"
+    )
+    assert own(bench) == []
+    (bench.project / "a").write_bytes(b"theirs\n")
+    (bench.project / "d").chmod(0o750)
+
+    assert bench.run("cat a; stat -c %a d") == "theirs\n750\n"
+    assert own(bench) == []
+
+
+@pytest.mark.promise("W5")
+def test_what_the_draft_changed_stays_its_own(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > a; echo ours > d/c")
+    (bench.project / "a").write_bytes(b"theirs\n")
+    (bench.project / "d" / "b").unlink()
+
+    assert bench.run("cat a; ls d") == "ours\nc\n"
+    assert own(bench) == ["a", "d/c"]
+
+
+@pytest.mark.promise("W5")
+def test_a_directory_that_the_person_removes_stays_while_the_draft_needs_it(bench: Bench) -> None:
+    (bench.project / "d" / "x").write_bytes(b"x\n")
+    bench.draft()
+    bench.run("echo ours > d/b")
+    shutil.rmtree(bench.project / "d")
+
+    assert bench.run("cat d/b; ls d") == "ours\nb\n"
+    found = review(bench.workbench)
+    assert [str(each.path) for each in found.conflicts] == ["d/b"]
+    bench.run("rm -r d")
+    assert own(bench) == []
+    assert review(bench.workbench).conflicts == ()
+
+
+def test_a_copy_that_the_person_changed_before_it_was_entered_catches_up(bench: Bench) -> None:
+    bench.draft()
+    (bench.project / "a").write_bytes(b"theirs\n")
+
+    assert bench.run("cat a") == "theirs\n"
+    assert own(bench) == []
+
+
+@pytest.mark.promise("W9")
+def test_what_nobody_can_copy_is_no_change_of_the_draft(bench: Bench) -> None:
+    os.mkfifo(bench.project / "pipe")
+    bench.draft()
+    assert own(bench) == []
+    (bench.project / "a").unlink()
+    os.mkfifo(bench.project / "a")
+
+    assert own(bench) == []
+    assert review(bench.workbench).conflicts == ()
+
+
+def test_a_look_at_what_has_not_changed_leaves_nothing_behind(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > a")
+    review(bench.workbench)
+    before = checkpoints(bench.workbench, of_drafts=True)
+
+    for _ in range(3):
+        review(bench.workbench)
+
+    assert checkpoints(bench.workbench, of_drafts=True) == before
+
+
+def test_the_base_is_the_project_wherever_the_draft_is_like_it(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > a; echo same > c")
+    (bench.project / "c").write_bytes(b"same\n")
+    (bench.project / "a").write_bytes(b"theirs\n")
+    (bench.project / "d" / "b").write_bytes(b"theirs\n")
+
+    with bench.workbench.held() as (held, _):
+        draft = held.drafts.find()
+        with opened(held, draft) as view:
+            standing = stand(held, view, draft)
+        base = {str(change.path) for change in held.store.changes(standing.base, standing.theirs)}
+        ours = {str(change.path) for change in standing.changes}
+
+    assert base == {"a"}
+    assert ours == {"a"}
