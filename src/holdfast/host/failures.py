@@ -119,3 +119,18 @@ class NotLeading(
     user_message="Whoever watches a session cannot lead it. Attach as its leader first.",
 ):
     """A caller that has not attached as leader wants something done."""
+
+
+class HostGone(
+    Failure,
+    code="HOST_GONE",
+    kind=Kind.UNAVAILABLE,
+    title="The backend keeps dying",
+    user_message="The process behind this session died {starts} times within a minute, and is not "
+    "started again by itself. Your conversation history is saved.",
+    recovery=Recovery.ESCALATE,
+    actions=(Action.RESTART_BACKEND, Action.VIEW_REPORT),
+):
+    """The host of a session does not stay alive, or does not come up."""
+
+    starts: int

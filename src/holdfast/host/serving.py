@@ -65,13 +65,26 @@ class Reception:
         self.clock = clock
         self.trouble: Failure | None = None
         self._watching: set[Visit] = set()
+        self._visits = 0
+
+    @property
+    def is_visited(self) -> bool:
+        """Whether anybody is here."""
+        return self._visits > 0
 
     async def serve(self, server: UnixServer, turns: Turns) -> None:
         """Let everyone in who dials, until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
                 transport = await server.accept()
-                tasks.start_soon(Visit(self, turns).attend, transport)
+                tasks.start_soon(self._receive, transport, turns)
+
+    async def _receive(self, transport: Transport, turns: Turns) -> None:
+        self._visits += 1
+        try:
+            await Visit(self, turns).attend(transport)
+        finally:
+            self._visits -= 1
 
     def show(self, deltas: Sequence[Delta]) -> None:
         """Show everyone who watches what is not kept, if they are not behind."""

@@ -28,7 +28,6 @@ from holdfast.failures import Failure, to_wire
 from holdfast.rpc.failures import ErrorResponse
 from holdfast.runners.codex_events import decision_of, question_of, reply_of, translated
 from holdfast.runners.failures import RunnerEnded, RunnerUnavailable, SessionUnknown
-from holdfast.runners.inbox import Inbox
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -39,7 +38,7 @@ from holdfast.runners.model import (
     TurnEnded,
 )
 from holdfast.runners.stage import Stage
-from holdfast.world import companions
+from holdfast.world import Inbox, companions
 
 NAME = "codex"
 PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own

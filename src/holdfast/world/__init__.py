@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 from holdfast.world.retrying import Waiting, retrying
 
 if TYPE_CHECKING:
+    from holdfast.world.accompanying import companions
     from holdfast.world.beneath import Entry, Opening, Root, Sort
     from holdfast.world.chance import Chance, IdMaker, SystemChance
     from holdfast.world.clock import Clock, SystemClock
     from holdfast.world.commit_loop import GroupCommit, Runner
-    from holdfast.world.companions import companions
     from holdfast.world.core.opening import Repairs
     from holdfast.world.core.records import Encoded, accept_record, encode_record
     from holdfast.world.core.scan import Damage
     from holdfast.world.core.system_errors import disk_failure
     from holdfast.world.database import Database, Transaction, Upgrade
     from holdfast.world.disk import SystemDisk
+    from holdfast.world.inbox import Inbox
     from holdfast.world.journal import Journal
     from holdfast.world.linkless import open_linkless
     from holdfast.world.openat2 import open_in_root
@@ -52,6 +53,7 @@ __all__ = [
     "FileStatus",
     "GroupCommit",
     "IdMaker",
+    "Inbox",
     "Journal",
     "JournalEntry",
     "OpenFile",
@@ -100,6 +102,7 @@ _HOME = {
     "FileStatus": "ports",
     "GroupCommit": "commit_loop",
     "IdMaker": "chance",
+    "Inbox": "inbox",
     "Journal": "journal",
     "JournalEntry": "reading",
     "OpenFile": "ports",
@@ -119,7 +122,7 @@ _HOME = {
     "WriterThread": "writer_loop",
     "accept_record": "core.records",
     "command_of": "processes",
-    "companions": "companions",
+    "companions": "accompanying",
     "disk_failure": "core.system_errors",
     "encode_record": "core.records",
     "environment_of": "processes",

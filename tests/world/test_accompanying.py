@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from holdfast.failures import Failure
-from holdfast.world.companions import companions
+from holdfast.world.accompanying import companions
 from holdfast.world.failures import DiskFull
 
 pytestmark = pytest.mark.anyio

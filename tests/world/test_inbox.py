@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from holdfast.runners.inbox import Inbox
+from holdfast.world.inbox import Inbox
 
 pytestmark = pytest.mark.anyio
 

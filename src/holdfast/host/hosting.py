@@ -1,0 +1,106 @@
+"""One process for one session: it holds the runner, the journal and a socket until it ends."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from holdfast.host.book import Book
+from holdfast.host.core.session import Phase, resumed
+from holdfast.host.model import AnyRecord, Opened
+from holdfast.host.ports import Workshop
+from holdfast.host.serving import Reception
+from holdfast.host.turns import Turns
+from holdfast.rpc import UnixServer, listen
+from holdfast.runners import Runner
+from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
+
+JOURNAL: Final = "journal.jsonl"
+IDLE_LONGEST: Final = 600.0  # seconds that a host with nothing to do, and nobody there, stays
+_LOOK_AGAIN: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostOrder:
+    """Which session is to be hosted, where it is kept, and where its host is to be reached.
+
+    `reason` says what became of the host before, as far as anybody knows.
+    """
+
+    session: str
+    directory: Path
+    socket: Path
+    project: str
+    draft: str
+    runner: str
+    reason: str = "its host died"
+
+
+async def host(
+    order: HostOrder,
+    runner: AbstractAsyncContextManager[Runner],
+    workshop: Workshop,
+    *,
+    disk: Disk | None = None,
+    clock: Clock | None = None,
+) -> None:
+    """Host a session until it is closed, or nobody has wanted anything of it for a while."""
+    clock = clock or SystemClock()
+    with WriterThread() as thread:
+        path = order.directory / JOURNAL
+        book = Book.open(disk or SystemDisk(), path, name=order.session, run=thread.start)
+        try:
+            server = await listen(order.socket)
+            try:
+                async with runner as chosen:
+                    await _hosted(order, book, server, chosen, workshop, clock)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await server.aclose()
+        finally:
+            book.close()
+
+
+async def _hosted(
+    order: HostOrder,
+    book: Book,
+    server: UnixServer,
+    runner: Runner,
+    workshop: Workshop,
+    clock: Clock,
+) -> None:
+    reception = Reception(book, clock)
+    turns = Turns(
+        book=book,
+        runner=runner,
+        workshop=workshop,
+        clock=clock,
+        told=reception.show,
+        troubled=reception.complain,
+    )
+    await book.write(*_first_words(order, book, int(clock.now() * 1000)))
+    async with companions() as tasks:
+        tasks.start_soon(reception.serve, server, turns)
+        tasks.start_soon(_leave_if_idle, book, reception, tasks.cancel_scope)
+        await turns.run()
+
+
+def _first_words(order: HostOrder, book: Book, at_ms: int) -> tuple[AnyRecord, ...]:
+    records: tuple[AnyRecord, ...] = resumed(book.session, at_ms=at_ms, reason=order.reason)
+    if book.seq:
+        return records
+    return (Opened(order.session, order.project, order.draft, order.runner, at_ms), *records)
+
+
+async def _leave_if_idle(book: Book, reception: Reception, scope: anyio.CancelScope) -> None:
+    """Go when nobody has been there and nothing has run for a while: the journal is all we know."""
+    idle = 0.0
+    while idle < IDLE_LONGEST:
+        await anyio.sleep(_LOOK_AGAIN)
+        is_idle = book.session.phase is Phase.IDLE and not reception.is_visited
+        idle = idle + _LOOK_AGAIN if is_idle and not book.session.waiting else 0.0
+    scope.cancel()
