@@ -41,12 +41,12 @@ from holdfast.workbench.core.undoing import Deed
 from holdfast.workbench.looking import ABSENT, opened, see
 from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
 from holdfast.workbench.owners import Owners
-from holdfast.workbench.renaming import Name, exchange, move
+from holdfast.workbench.renaming import ExchangeMissing, Name, exchange, move
 from holdfast.workbench.staging import StageDirectory, adjust
 from holdfast.workbench.store import Store
 from holdfast.workbench.supply import Supply
 from holdfast.world import Disk, disk_failure, replace_file
-from holdfast.world.failures import DiskDenied, DiskMissing
+from holdfast.world.failures import DiskDenied, DiskMissing, DiskUnusable
 
 _NOT_AS_THOUGHT: Final = ABSENT | {errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR}
 _READ: Final = os.O_RDONLY | os.O_DIRECTORY
@@ -71,10 +71,6 @@ class Site:
     marker: Path
     disk: Disk
     relieve: Callable[[], None] = _nothing_to_give
-
-    def shown(self, path: RelativePath | None = None) -> str:
-        """A path as a person is told it."""
-        return self.name if path is None else f"{self.name}/{path}"
 
 
 class Hand:
@@ -102,13 +98,19 @@ class Hand:
         self.marked: State | None = None
 
     def carry_out(self, act: Act) -> Answer:
-        """Carry one act out and say what came of it; raise a failure of the disk or the store."""
-        operation = getattr(act, "operation", None)
-        path = operation.path if isinstance(operation, Operation) else None
+        """Carry one act out and say what came of it; raise a failure of the disk or the store.
+
+        Making a stage raises ExchangeMissing where names would have to change places and cannot.
+        """
         try:
             return self._carry_out(act)
         except OSError as error:
-            raise disk_failure(error, path=self._site.shown(path)) from error
+            raise disk_failure(error, path=self._shown(act)) from error
+        except ExchangeMissing as missing:
+            if isinstance(act, MakeStage):
+                raise
+            reason = "names cannot change places there any more"
+            raise DiskUnusable(path=self._shown(act), reason=reason) from missing
 
     def close(self) -> None:
         """Let go of what is open."""
@@ -152,6 +154,12 @@ class Hand:
                 self._stage.drop()
             case _:
                 raise AssertionError(f"{act} has an answer")
+
+    def _shown(self, act: Act) -> str:
+        operation = getattr(act, "operation", None)
+        if isinstance(operation, Operation):
+            return f"{self._site.name}/{operation.path}"
+        return self._site.name
 
     def _say(self, what: str, operation: Operation) -> None:
         if operation.slot % _NEWS_EVERY == 0:
