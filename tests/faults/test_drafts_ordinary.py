@@ -21,7 +21,7 @@ SMALL = ("copying", "filling", "layers", "premises", "removing", "worktrees")
     "files",
     [
         ["tests/workbench/test_drafts.py"],
-        ["tests/workbench/test_views.py"],
+        ["tests/workbench/test_placing.py", "tests/workbench/test_views.py"],
         [
             "tests/confine/test_remounting.py",
             *(f"tests/workbench/test_{name}.py" for name in SMALL),

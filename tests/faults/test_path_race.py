@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,23 +16,11 @@ from holdfast.nouns import RelativePath
 from holdfast.world import Opening, Root
 from holdfast.world.openat2 import has_openat2, open_beneath
 from holdfast.world.walking import open_by_walking
+from tests.faults.swapping import INSIDE, SECRET, lay_traps, swapping, traps
 
 TRIES = 50_000
 SECONDS_MAX = 60.0
-SECRET, INSIDE = b"secret", b"inside"
 PATH = RelativePath.of("a/b/file")
-
-# Exchanges two names, in one step, as fast as it can, until its input ends.
-SWAPPER = """
-import ctypes, os, select, sys
-exchange = ctypes.CDLL(None, use_errno=True).renameat2
-one, other = (os.fsencode(name) for name in sys.argv[1:])
-print("ready", flush=True)
-while not select.select([sys.stdin], [], [], 0)[0]:
-    for _ in range(1000):
-        if exchange(-100, one, -100, other, 2) != 0:
-            raise OSError(ctypes.get_errno(), "exchange")
-"""
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="exchanging two names needs renameat2"),
@@ -45,30 +31,7 @@ pytestmark = [
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A root and an outside of the same shape, and links that lead from one to the other."""
-    for top, content in [("root", INSIDE), ("outside", SECRET)]:
-        (tmp_path / top / "a" / "b").mkdir(parents=True)
-        (tmp_path / top / "a" / "b" / "file").write_bytes(content)
-    (tmp_path / "root" / "a" / "trap").symlink_to("../../outside/a/b")
-    (tmp_path / "root" / "a" / "b" / "trap").symlink_to("../../../outside/a/b/file")
-    return tmp_path
-
-
-@contextmanager
-def swapping(one: Path, other: Path) -> Iterator[None]:
-    with subprocess.Popen(
-        [sys.executable, "-c", SWAPPER, one, other],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as swapper:
-        assert swapper.stdin is not None
-        assert swapper.stdout is not None
-        try:
-            assert swapper.stdout.readline() == b"ready\n"
-            yield
-            assert swapper.poll() is None, "nobody was swapping any more"
-        finally:
-            swapper.stdin.close()
-            swapper.wait(timeout=10)
+    return lay_traps(tmp_path)
 
 
 def count(attempt: Callable[[], bytes], tries: int) -> dict[str, int]:
@@ -84,18 +47,6 @@ def count(attempt: Callable[[], bytes], tries: int) -> dict[str, int]:
             counts["outside" if got == SECRET else "inside"] += 1
         assert time.monotonic() < deadline, f"too slow: {counts}"
     return counts
-
-
-def traps(place: Path, where: str) -> tuple[Path, Path]:
-    inside = place / "root" / "a"
-    return (
-        (inside / "b", inside / "trap")
-        if where == "parent"
-        else (
-            inside / "b" / "file",
-            inside / "b" / "trap",
-        )
-    )
 
 
 @pytest.mark.parametrize("where", ["parent", "last"])

@@ -66,6 +66,14 @@ def test_what_was_changed_last_must_be_synced_too(planted: str) -> None:
     assert lint("".join([*LINES[:first_marker], planted, *LINES[first_marker:]])) != []
 
 
+def test_a_directory_that_is_gone_need_not_be_synced() -> None:
+    planted = (
+        'renameat2(8</p/d>, "f", 4</p/.holdfast-stage-x>, "2", RENAME_NOREPLACE) = 0\n'
+        'unlinkat(3</p>, "d", AT_REMOVEDIR) = 0\n'
+    )
+    assert lint(planted + SOUND) == []
+
+
 def test_what_failed_or_is_derived_does_not_count() -> None:
     planted = (
         'openat(3</p>, "x", O_CREAT, 0600) = -1 ENOSPC (No space left on device)\n'

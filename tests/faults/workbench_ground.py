@@ -13,14 +13,13 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from holdfast.failures import Failure
-from holdfast.workbench.failures import TransactionUnsettled
+from holdfast.workbench.failures import RevisionUnwritten
 from holdfast.workbench.model import STAGE_PREFIX
-from tests.faults.workbench_scenes import SCENES, Home
+from tests.faults.workbench_scene import Home
+from tests.faults.workbench_scenes import SCENES
 from tests.faults.workbench_sights import Kept, Views
 from tests.faults.workbench_tracing import NO_HARM, Call, Harm, Ran, killed_at, traced
 from tests.faults.workbench_worker import heard, main_when_told
-
-UNSETTLED = TransactionUnsettled.code  # says itself that the next opening decides
 
 
 @dataclass(slots=True)
@@ -58,6 +57,7 @@ class Ground:
 
     def run(self, harm: Harm, *, deed: str = "act", since: str | None = "template") -> Ran:
         """Do it once, harmed, in the world as it was laid out or as it was kept."""
+        self.scene.leave(self.home)
         if since is not None:
             self.bring(since)
         order = (self.name, deed, self.home, self.base / "output")
@@ -84,14 +84,14 @@ class Ground:
         """What is wrong now that somebody who said this was harmed, and another opens it."""
         if "crashed" in said:
             return [str(said["crashed"])]
-        is_marked = any(self.home.root.rglob("marker.json"))
+        marked = list(self.home.root.rglob("marker.json"))
         try:
             told = self.scene.reopen(self.home)
             found = self.scene.views(self.home)
-            wrong = self._mixed(found, said) + self._untold(found, told, is_marked)
+            wrong = self._mixed(found, said) + self._untold(found, told, marked)
             wrong += self.scene.read_back(self.home, {**self.kept, **self._made(said)})
             wrong += left_behind(self.home)
-            if "done" not in said and found == self.before:
+            if self.scene.is_repeatable or ("done" not in said and found == self.before):
                 self.scene.act(self.home)
                 if self.scene.views(self.home) != self.after:
                     wrong.append("done again, it came to something else")
@@ -101,20 +101,21 @@ class Ground:
         return wrong
 
     def _mixed(self, found: Views, said: dict[str, object]) -> list[str]:
-        if "done" in said:
+        failed = said.get("failed")
+        if "done" in said or failed == RevisionUnwritten.code:
             ends = {"after": self.after}
-        elif said.get("failed", UNSETTLED) != UNSETTLED:
+        elif failed is not None and failed not in self.scene.undecided:
             ends = {"before": self.before}
         else:
             ends = {"before": self.before, "after": self.after}
         if found in ends.values():
             return []
-        code = said.get("failed", "")
-        return [f"not as {' or '.join(ends)} {code}: {_difference(found, self.before, self.after)}"]
+        difference = _difference(found, self.before, self.after)
+        return [f"not as {' or '.join(ends)} {failed or ''}: {difference}"]
 
-    def _untold(self, found: Views, told: list[str], is_marked: bool) -> list[str]:
+    def _untold(self, found: Views, told: list[str], marked: list[Path]) -> list[str]:
         ways = {"finished": self.after, "undone": self.before}
-        if is_marked and not told:
+        if not told and any(marker.parent.exists() for marker in marked):
             return ["there was a marker, and nobody said which way it went"]
         return [f"said to be {way}, and is not" for way in told if found != ways[way]]
 
@@ -131,24 +132,35 @@ def copy_tree(old: Path, new: Path) -> None:
 
 
 @contextmanager
-def laid_out(scene: str) -> Generator[Ground]:
-    """A ground in memory, if there is room for files: what is harmed is the call, not the disk."""
+def in_memory() -> Generator[Path]:
+    """A directory in memory, if there is room for files: what is harmed is a call, not a disk."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as base:
-        yield Ground(Path(base, "ground"), scene)
+        yield Path(base)
+
+
+@contextmanager
+def laid_out(scene: str) -> Generator[Ground]:
+    """A ground; nothing of it goes on running."""
+    with in_memory() as base:
+        ground = Ground(base / "ground", scene)
+        try:
+            yield ground
+        finally:
+            ground.scene.leave(ground.home)
 
 
 def left_behind(home: Home) -> list[str]:
-    """Traces of a transaction that nobody needs any more."""
+    """Traces of a transaction that nobody needs any more; whoever writes next clears the rest."""
     mounts = Path("/proc/self/mountinfo").read_text()
     found = [
         str(path.relative_to(home.root))
         for path in home.root.rglob("*")
-        if path.name.startswith((STAGE_PREFIX, ".gone-"))
-        or path.name == "marker.json"
-        or (path.suffix == ".tmp" and path.is_relative_to(home.state))
+        if path.name.startswith((STAGE_PREFIX, ".gone-")) or path.name == "marker.json"
     ]
+    torn = list(home.state.rglob(".*.tmp"))
     left = [f"left behind: {name}" for name in found]
+    left += [f"torn files pile up: {torn}"] if len(torn) > 1 else []
     return left + (["left mounted"] if str(home.root) in mounts else [])
 
 

@@ -89,6 +89,7 @@ class _Lint:
             self._named(call.paths[-1])
         elif call.name in _REMOVES:
             self.files.pop(call.paths[0], None)
+            self.directories.pop(call.paths[0], None)
             self._named(call.paths[0])
 
     def _sync(self, call: Traced) -> None:

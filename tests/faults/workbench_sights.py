@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from random import Random
 
@@ -11,39 +10,14 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.core.tree import NodeSort
 from holdfast.workbench.model import Checkpoint
 from holdfast.workbench.store import Store
+from tests.workbench.benches import Standing
 
-Seen = tuple[str, int, bytes, tuple[tuple[str, bytes], ...]]
-"""One name: what it is, its mode, its content or target, its attributes."""
-Sight = dict[bytes, Seen]
+Sight = dict[bytes, Standing]
 """All that is below a directory, by path."""
 Views = dict[str, Sight]
 """What is looked at: the project, and every draft."""
 Kept = dict[str, Sight]
 """What every acknowledged checkpoint must hold, by its id."""
-
-
-def sight_of(directory: Path) -> Sight:
-    """All that is below a directory, as one who reads it sees it."""
-    found: Sight = {}
-    for at, names, files in os.walk(os.fsencode(directory)):
-        for name in [*names, *files]:
-            path = os.path.join(at, name)
-            found[os.path.relpath(path, os.fsencode(directory))] = seen(path)
-    return found
-
-
-def seen(path: bytes) -> Seen:
-    """What stands at a path."""
-    status = os.lstat(path)
-    mode = stat.S_IMODE(status.st_mode)
-    xattrs = os.listxattr(path, follow_symlinks=False)
-    wanted = sorted(name for name in xattrs if name.startswith("user."))
-    kept = tuple((name, os.getxattr(path, name, follow_symlinks=False)) for name in wanted)
-    if stat.S_ISLNK(status.st_mode):
-        return "link", mode, os.readlink(path), kept
-    if stat.S_ISDIR(status.st_mode):
-        return "directory", mode, b"", kept
-    return "file", mode, Path(os.fsdecode(path)).read_bytes(), kept
 
 
 def kept_sight(store: Store, checkpoint: Checkpoint, paths: list[bytes]) -> Sight:
@@ -58,7 +32,8 @@ def kept_sight(store: Store, checkpoint: Checkpoint, paths: list[bytes]) -> Sigh
             case NodeSort.FILE:
                 content = b"".join(store.content(node.object))
             case NodeSort.LINK:
-                content = node.detail
+                found[path] = ("link", 0, node.detail, ())
+                continue
             case _:
                 content = b""
         found[path] = (node.sort.name.lower(), node.mode, content, xattrs)

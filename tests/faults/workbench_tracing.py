@@ -154,8 +154,19 @@ def errors_at(call: Call) -> tuple[str, ...]:
     return ("ENOSPC", "EDQUOT", "EIO")
 
 
+def _without_repeats(calls: list[Call]) -> Iterator[Call]:
+    """Of what is asked of every process of the machine, the first of each sort is enough."""
+    asked: set[str] = set()
+    for call in calls:
+        question = re.sub(r"\d+", "", call.text)
+        if '"/proc/' not in question or question not in asked:
+            asked.add(question)
+            yield call
+
+
 def harms(calls: list[Call]) -> list[Harm]:
     """Every harm that can be done to a run that makes these calls."""
+    calls = list(_without_repeats(calls))
     changing = [call for call in calls if call.changes]
     lasting = [call for call in changing if call.name in (*_ALLOCATING, *_SYNCING)]
     writes = [call for call in changing if call.name == "write"]

@@ -7,9 +7,10 @@ have one write take less than all, as a signal or a nearly full disk may.
 
 from __future__ import annotations
 
+import encodings.ascii  # noqa: F401  # or it would be loaded while every call is traced
 import mmap
 import os
-import sqlite3  # noqa: F401  # or it would be loaded while every call is traced
+import sqlite3  # noqa: F401  # as above
 import sys
 import traceback
 from multiprocessing.connection import Connection
@@ -19,7 +20,8 @@ import msgspec
 
 from holdfast.failures import Failure
 from tests.faults.workbench_habits import take_up
-from tests.faults.workbench_scenes import SCENES, Home
+from tests.faults.workbench_scene import Home
+from tests.faults.workbench_scenes import SCENES
 
 _BYTES_MAX = 1 << 16
 

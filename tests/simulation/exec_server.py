@@ -274,7 +274,7 @@ class Attendance:
         next_seq = max(next_seq, credit.taken + 1)
         while next_seq <= len(process.events) and credit.bytes_left:
             event = process.events[next_seq - 1]
-            credit.tell([event])
+            credit.tell(event.seq, [len(event.data) if isinstance(event, Output) else 0])
             self._say(process, event)
             next_seq += 1
         self._credits[process] = credit, next_seq

@@ -17,6 +17,7 @@ from holdfast.world import SystemDisk
 from tests.workbench.drafting_table import ENV, run
 
 LINES = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+PREPARED, COMMITTED = 1, 2  # which marker is the one
 _KILLED = 77
 Standing = tuple[str, int, bytes, tuple[tuple[str, bytes], ...]]
 """What stands at a path: its sort, its mode, its content or target, its attributes."""
@@ -114,22 +115,27 @@ def _standing(path: bytes) -> Standing:
     return ("directory" if stat.S_ISDIR(status.st_mode) else "special"), mode, b"", xattrs
 
 
-class DyingDisk(SystemDisk):
-    """A disk whose user is killed right before or right after a marker gets its name."""
+class DisturbedDisk(SystemDisk):
+    """A disk on which something happens right before or right after a marker gets its name."""
 
-    def __init__(self, markers: int, *, is_before: bool) -> None:
+    def __init__(self, markers: int, happens: Callable[[], object], *, is_before: bool) -> None:
         super().__init__()
         self._left = markers
+        self._happens = happens
         self._is_before = is_before
 
     def rename(self, old: Path, new: Path) -> None:
-        """Give a file another name, or die of it."""
-        self._left -= new.name == "marker.json"
-        if self._left == 0 and self._is_before:
-            os._exit(_KILLED)
+        """Give a file another name."""
+        is_it = new.name == "marker.json" and self._counted() == 0
+        if is_it and self._is_before:
+            self._happens()
         super().rename(old, new)
-        if self._left == 0:
-            os._exit(_KILLED)
+        if is_it and not self._is_before:
+            self._happens()
+
+    def _counted(self) -> int:
+        self._left -= 1
+        return self._left
 
 
 def killed(
@@ -140,11 +146,18 @@ def killed(
     if not child:
         status = 1
         try:
-            means = Means(disk=DyingDisk(markers, is_before=is_before))
-            deed(Workbench.at(bench.project, bench.base / "state", means=means))
+            deed(disturbed(bench, markers, lambda: os._exit(_KILLED), is_before=is_before))
             status = 0
         finally:
             os._exit(status)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in {0, _KILLED}
     return status == _KILLED
+
+
+def disturbed(
+    bench: Bench, markers: int, happens: Callable[[], object], *, is_before: bool
+) -> Workbench:
+    """The workbench, with something that happens when a marker is written."""
+    means = Means(disk=DisturbedDisk(markers, happens, is_before=is_before))
+    return Workbench.at(bench.project, bench.base / "state", means=means)

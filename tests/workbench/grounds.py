@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import struct
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
+from holdfast.confine import kernel, restrict
 from holdfast.workbench.acting import Hand, Site
 from holdfast.workbench.core.operations import lay_out
 from holdfast.workbench.core.publication import Act, Marker, Outcome, Run, State, publish
@@ -20,6 +23,7 @@ from holdfast.workbench.removing import remove_whole
 from holdfast.workbench.store import Store, Subject
 from holdfast.workbench.transaction import carry_out, recover
 from holdfast.world import SystemDisk
+from holdfast.world.openat2 import has_openat2
 
 STAGE = f"{STAGE_PREFIX}0123456789abcdef"
 KEY = "the key"
@@ -248,3 +252,24 @@ def fork(work: Callable[[], object]) -> int:
 def in_child(work: Callable[[], object]) -> int:
     """Do something in a process of its own; answer how that ended."""
     return os.waitstatus_to_exitcode(os.waitpid(fork(work), 0)[1])
+
+
+_RENAMEAT2 = {"x86_64": 316, "aarch64": 276}
+_OPENAT2 = 437
+_LOAD, _JUMP_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_ALLOW, _ERRNO = 0x7FFF_0000, 0x0005_0000
+
+
+def live_in_the_past() -> None:
+    """Be a process of a system that has neither `renameat2` nor `openat2`, for good."""
+    numbers = (_RENAMEAT2[os.uname().machine], _OPENAT2)
+    steps = [
+        (_LOAD, 0, 0, 0),
+        *((_JUMP_EQUAL, len(numbers) - at, 0, number) for at, number in enumerate(numbers)),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
+    ]
+    kernel.forbid_new_privileges()
+    restrict.filter_calls(b"".join(struct.pack("HBBI", *step) for step in steps))
+    has_openat2.cache_clear()
+    assert not has_openat2()

@@ -295,3 +295,11 @@ def test_the_holder_of_a_killed_maker_is_found(drafts: Drafts, tmp_path: Path) -
     with place, open_view(again, made) as view:
         assert view.place is not None
         assert view.place.holder == place.holder
+
+
+def test_a_project_may_be_reached_by_a_link(drafts: Drafts, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(drafts.project)
+    linked = opened(tmp_path, tmp_path / "link")
+    with open_view(linked, linked.make()) as view:
+        assert sorted(os.listdir(view.root)) == ["d", "f", "link"]
+    assert drafts.find().project == str(drafts.project)

@@ -15,6 +15,7 @@ from holdfast.workbench.knowing import (
     combined,
     entries_below,
     find_checkpoint,
+    kept_contents,
     latest,
     obscured,
     text_of,
@@ -106,6 +107,13 @@ def test_an_id_or_the_beginning_of_just_one(store: Store, tree: Path) -> None:
     for several in ("", "cp", first.id[:5], "nothing"):
         with pytest.raises(CheckpointMissing):
             find_checkpoint(store, several)
+
+
+def test_several_contents_are_kept_at_once(store: Store) -> None:
+    one, other = kept_contents(store, [b"one", b"other"])
+
+    assert (one, other) == (store.put_content([b"one"]), store.put_content([b"other"]))
+    assert kept_contents(store, []) == []
 
 
 def test_only_what_can_be_read_line_by_line_is_read(store: Store) -> None:

@@ -27,7 +27,7 @@ from holdfast.workbench.failures import (
     PublishedChanged,
 )
 from holdfast.workbench.model import Occasion
-from tests.workbench.benches import LINES, Bench, at
+from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, disturbed
 
 PAST = b"1\n2\nthree\n4\n5\n6\n7\n8\nnine\n"
 
@@ -243,6 +243,48 @@ def test_what_the_person_saves_after_it_stays_and_is_no_conflict(bench: Bench) -
 
     assert review(bench.workbench).files == ()
     assert bench.run("cat a") == "\0later"
+
+
+@pytest.mark.promise("W1")
+@pytest.mark.promise("W5")
+@pytest.mark.parametrize("is_before", [True, False], ids=["before the marker", "after the marker"])
+def test_what_the_person_saves_in_the_middle_of_it_stops_it(bench: Bench, is_before: bool) -> None:
+    bench.draft()
+    bench.run("echo ours > a; echo ours > c; rm d/b")
+    seal = review(bench.workbench).seal
+    theirs = bench.project / "d" / "b"
+    workbench = disturbed(
+        bench, PREPARED, lambda: theirs.write_bytes(b"theirs\n"), is_before=is_before
+    )
+
+    with pytest.raises(PublishedChanged) as refused:
+        publish(workbench, PublishOrder(sealed=seal))
+
+    assert refused.value.paths == ("d/b",)
+    assert theirs.read_bytes() == b"theirs\n"
+    assert (bench.project / "a").read_bytes() == LINES
+    assert sorted(bench.sight()) == [b".git", b".git/HEAD", b"a", b"d", b"d/b"]
+    assert [str(each.path) for each in review(bench.workbench).conflicts] == ["d/b"]
+    reviewed(bench, force=(at("d/b"),))
+    assert not theirs.exists()
+
+
+@pytest.mark.promise("W5")
+def test_what_the_person_saves_right_after_it_is_theirs(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo ours > a")
+    seal = review(bench.workbench).seal
+    theirs = bench.project / "a"
+    workbench = disturbed(
+        bench, COMMITTED, lambda: theirs.write_bytes(b"theirs\n"), is_before=False
+    )
+
+    done = publish(workbench, PublishOrder(sealed=seal))
+
+    assert done.count == 1
+    assert theirs.read_bytes() == b"theirs\n"
+    assert review(bench.workbench).files == ()
+    assert bench.run("cat a") == "theirs\n"
 
 
 @pytest.mark.promise("W9")

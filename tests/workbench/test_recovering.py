@@ -25,9 +25,8 @@ from holdfast.workbench import (
     undo,
 )
 from holdfast.workbench.failures import MarkerDamaged
-from tests.workbench.benches import LINES, Bench, at, killed
+from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, killed
 
-PREPARED, COMMITTED = 1, 2
 MOMENTS = [(PREPARED, True), (PREPARED, False), (COMMITTED, True), (COMMITTED, False)]
 FINISHED = (COMMITTED, False)
 

@@ -18,9 +18,9 @@ from holdfast.workbench import (
     restore,
     review,
 )
-from holdfast.workbench.failures import CheckpointMissing, FileReadFailed
+from holdfast.workbench.failures import CheckpointMissing, FileReadFailed, RestoreConflict
 from holdfast.workbench.model import Occasion
-from tests.workbench.benches import Bench, at, sight
+from tests.workbench.benches import PREPARED, Bench, at, disturbed, sight
 from tests.workbench.drafting_table import ENV
 
 DATE_NS = 1_000_000_000_123_456_789
@@ -189,6 +189,25 @@ def test_what_would_be_lost_is_named_and_nothing_is_restored(layered: Bench) -> 
 
     assert refused.value.paths == ("a",)
     assert layered.sight() == before
+
+
+@pytest.mark.promise("W1")
+@pytest.mark.parametrize("is_before", [True, False], ids=["before the marker", "after the marker"])
+def test_what_is_saved_in_the_middle_of_it_stops_it(layered: Bench, is_before: bool) -> None:
+    kept = checkpoint(layered.workbench)
+    (layered.project / "a").write_bytes(b"later\n")
+    (layered.project / "d" / "b").unlink()
+    theirs = layered.project / "a"
+    workbench = disturbed(
+        layered, PREPARED, lambda: theirs.write_bytes(b"saved\n"), is_before=is_before
+    )
+
+    with pytest.raises(RestoreConflict) as refused:
+        restore(workbench, RestoreOrder(checkpoint=kept.id))
+
+    assert refused.value.paths == ("a",)
+    assert sorted(layered.sight()) == [b".git", b".git/HEAD", b"a", b"d"]
+    assert theirs.read_bytes() == b"saved\n"
 
 
 def test_said_twice_it_is_done_once(layered: Bench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -40,6 +41,7 @@ from tests.workbench.grounds import (
     fresh_ground,
     in_child,
     link,
+    live_in_the_past,
     plant,
     quick_directory,
     read,
@@ -323,7 +325,7 @@ SMALL = (
 
 @pytest.mark.promise("W4")
 def test_a_recovery_that_is_killed_too_goes_the_same_way(quick_path: Path) -> None:
-    kill_twice(quick_path, *SMALL, step=2)
+    kill_twice(quick_path, *SMALL, step=3)
 
 
 @pytest.mark.long
@@ -332,6 +334,46 @@ def test_a_recovery_that_is_killed_too_goes_the_same_way(quick_path: Path) -> No
 def test_every_recovery_that_is_killed_anywhere_goes_the_same_way(quick_path: Path) -> None:
     kill_twice(quick_path, *SMALL)
     kill_twice(quick_path, BEFORE, AFTER, step=7)
+
+
+def in_the_past(work: Callable[[], object]) -> Callable[[], object]:
+    def done() -> None:
+        live_in_the_past()
+        work()
+
+    return done
+
+
+@pytest.mark.promise("W4", "W10")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes calls away from a process")
+def test_an_old_system_does_the_same_in_more_steps(quick_path: Path) -> None:
+    """Without exchanges, without renames that spare what is there, and without safe paths."""
+    with fresh_ground(quick_path) as ground:
+        plant(ground.project, BEFORE)
+        changes = ground.changes(AFTER)
+
+        assert in_child(in_the_past(partial(ground.carry_out, changes))) == 0
+        assert ground.tree() == AFTER
+        assert ground.is_tidy()
+
+        assert in_child(in_the_past(partial(ground.carry_out, ground.changes(BEFORE)))) == 0
+        assert ground.tree() == BEFORE
+
+
+@pytest.mark.promise("W4")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes calls away from a process")
+def test_killed_on_an_old_system_it_is_finished_or_undone_there(quick_path: Path) -> None:
+    ways: set[Way] = set()
+    for moment in count(0, 7):
+        with fresh_ground(quick_path) as ground:
+            plant(ground.project, BEFORE)
+            changes = ground.changes(AFTER)
+            work = partial(ground.drive, changes, dies_at(moment), can_exchange=False)
+            if in_child(in_the_past(work)) != DEAD:
+                break
+            assert in_child(in_the_past(ground.recover)) == 0
+            ways.add(has_gone(ground, None, BEFORE, AFTER))
+    assert ways == {Way.UNDONE, Way.FINISHED}
 
 
 # What the disk refuses
@@ -429,7 +471,6 @@ def test_what_may_not_be_moved_stops_all(tmp_path: Path) -> None:
         assert ground.carry_out(changes) == FINISHED
 
 
-@pytest.mark.promise("W7")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_where_we_may_not_write_nothing_changes(quick_path: Path) -> None:
     for closed in (b"", b"d", b"e"):

@@ -64,6 +64,26 @@ def test_what_is_no_directory_is_no_project(layered: Bench) -> None:
         Workbench.at(layered.base / "loop", layered.base / "state")
 
 
+def test_nothing_is_kept_inside_of_what_it_is_kept_of(layered: Bench) -> None:
+    for state in (layered.project, layered.project / "d" / "state"):
+        with pytest.raises(ProjectRefused):
+            Workbench.at(layered.project, state)
+
+
+def test_a_project_may_have_any_name(tmp_path: Path) -> None:
+    project = tmp_path / os.fsdecode(b"pr\xff\noject")
+    project.mkdir()
+    (project / "a").write_bytes(b"a\n")
+    workbench = Workbench.at(project, tmp_path / "state")
+    kept = checkpoint(workbench, "any\udcff words")
+    (project / "a").unlink()
+
+    restore(workbench, RestoreOrder(checkpoint=kept.id))
+
+    assert (project / "a").read_bytes() == b"a\n"
+    assert len(list((workbench.directory / "meta" / "reports").glob("*.json"))) == 1
+
+
 def test_a_project_that_has_gone_is_refused(layered: Bench) -> None:
     workbench = layered.workbench
     shutil.rmtree(layered.project)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,15 +36,17 @@ from holdfast.workbench.core.publication import (
     Sync,
     Tell,
 )
+from holdfast.workbench.core.stat_cache import is_racy, line_of
 from holdfast.workbench.core.undoing import Deed
 from holdfast.workbench.looking import ABSENT, opened, see
 from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
 from holdfast.workbench.owners import Owners
-from holdfast.workbench.renaming import Name, exchange, move
+from holdfast.workbench.renaming import ExchangeMissing, Name, exchange, move
 from holdfast.workbench.staging import StageDirectory, adjust
 from holdfast.workbench.store import Store
+from holdfast.workbench.supply import Supply
 from holdfast.world import Disk, disk_failure, replace_file
-from holdfast.world.failures import DiskDenied, DiskMissing
+from holdfast.world.failures import DiskDenied, DiskMissing, DiskUnusable
 
 _NOT_AS_THOUGHT: Final = ABSENT | {errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR}
 _READ: Final = os.O_RDONLY | os.O_DIRECTORY
@@ -69,10 +72,6 @@ class Site:
     disk: Disk
     relieve: Callable[[], None] = _nothing_to_give
 
-    def shown(self, path: RelativePath | None = None) -> str:
-        """A path as a person is told it."""
-        return self.name if path is None else f"{self.name}/{path}"
-
 
 class Hand:
     """Carries the acts of one transaction out; each raises a failure, or has been carried out."""
@@ -94,16 +93,24 @@ class Hand:
         self._unsynced: set[RelativePath | None] = set()
         self._times: dict[RelativePath, int] = {}
         self._owners = Owners(site.root)
+        self._supply = Supply(store, _contents(marker.operations))
+        self._came_out: dict[int, tuple[bytes, Entry]] = {}
         self.marked: State | None = None
 
     def carry_out(self, act: Act) -> Answer:
-        """Carry one act out and say what came of it; raise a failure of the disk or the store."""
-        operation = getattr(act, "operation", None)
-        path = operation.path if isinstance(operation, Operation) else None
+        """Carry one act out and say what came of it; raise a failure of the disk or the store.
+
+        Making a stage raises ExchangeMissing where names would have to change places and cannot.
+        """
         try:
             return self._carry_out(act)
         except OSError as error:
-            raise disk_failure(error, path=self._site.shown(path)) from error
+            raise disk_failure(error, path=self._shown(act)) from error
+        except ExchangeMissing as missing:
+            if isinstance(act, MakeStage):
+                raise
+            reason = "names cannot change places there any more"
+            raise DiskUnusable(path=self._shown(act), reason=reason) from missing
 
     def close(self) -> None:
         """Let go of what is open."""
@@ -148,6 +155,12 @@ class Hand:
             case _:
                 raise AssertionError(f"{act} has an answer")
 
+    def _shown(self, act: Act) -> str:
+        operation = getattr(act, "operation", None)
+        if isinstance(operation, Operation):
+            return f"{self._site.name}/{operation.path}"
+        return self._site.name
+
     def _say(self, what: str, operation: Operation) -> None:
         if operation.slot % _NEWS_EVERY == 0:
             self._news(Progress(what, operation.slot, len(self._marker.operations)))
@@ -162,10 +175,21 @@ class Hand:
     def _look_in_slot(self, operation: Operation) -> Entry | None:
         try:
             slot = self._stage.slot(operation.slot)
+            status = os.stat(slot.name, dir_fd=slot.directory, follow_symlinks=False)
         except FileNotFoundError:
-            return None  # the stage was dropped already
+            return None  # the slot is empty, or the stage was dropped already
+        known = self._came_out.get(operation.slot)
+        if known is not None and known[0] == line_of(status):
+            return known[1]
+        looked_ns = time.time_ns()
         seen = see(slot.directory, slot.name)
-        return seen and seen[0]
+        if seen is None:
+            return None
+        entry, status = seen
+        # Who has it open and writes to it after this look gives it another time.
+        if not is_racy(status.st_mtime_ns, looked_ns=looked_ns):
+            self._came_out[operation.slot] = line_of(status), entry
+        return entry
 
     def _make_stage(self) -> None:
         self._stage.make()
@@ -182,7 +206,7 @@ class Hand:
         owner = self._owners.of(path)
         match entry.sort:
             case Sort.FILE:
-                self._stage.write_file(slot, entry, self._store.content(entry.content), owner)
+                self._stage.write_file(slot, entry, self._supply.pieces(entry.content), owner)
             case Sort.LINK:
                 self._stage.make_link(slot, entry, owner)
             case _:
@@ -276,6 +300,12 @@ def rescue(store: Store, slot: Name, shown: str) -> None:
     node = store.keep(slot.directory, slot.name)
     if node is not None and node.totals.uncovered:
         raise DiskDenied(path=shown)
+
+
+def _contents(operations: Iterable[Operation]) -> Iterator[bytes]:
+    for operation in operations:
+        if operation.stages and operation.after and operation.after.sort is Sort.FILE:
+            yield operation.after.content
 
 
 def _depth(path: RelativePath | None) -> int:

@@ -30,7 +30,7 @@ from holdfast.workbench.core.three_way import above_of
 from holdfast.workbench.failures import BatchStale
 from holdfast.workbench.first_batch import first_batch
 from holdfast.workbench.holding import Held
-from holdfast.workbench.knowing import entries_below
+from holdfast.workbench.knowing import entries_below, kept_contents
 from holdfast.workbench.model import Change, Checkpoint, Draft, Entry, Revision, Sort
 from holdfast.workbench.records import Attempt
 from holdfast.workbench.recovering import opened
@@ -178,7 +178,7 @@ def _planned(
     held: Held, ours: Checkpoint, steps: Sequence[FileStep], key: str
 ) -> tuple[Change, ...]:
     """What the batch changes; one that was begun before must find what it found then."""
-    spelled = [_step(held, step) for step in steps]
+    spelled = _spelled(held, steps)
     tries = [each for each in held.records.attempts() if each.batch == key]
     begun = next((each.before for each in tries if each.outcome == BEGUN), None)
     if begun is None:
@@ -206,18 +206,24 @@ def _is_written(before: Entry | None, after: Entry) -> bool:
     return before.content != after.content
 
 
-def _step(held: Held, step: FileStep) -> Step:
-    """A change as the core has it: with contents by their names, which are in the store."""
+def _spelled(held: Held, steps: Sequence[FileStep]) -> list[Step]:
+    """The changes as the core has them: with contents by their names, which are in the store."""
+    data = [step.data for step in steps if isinstance(step, NewFile | NewContent)]
+    kept = iter(kept_contents(held.store, data))
+    return [_step(step, kept) for step in steps]
+
+
+def _step(step: FileStep, kept: Iterator[tuple[bytes, int]]) -> Step:
     match step:
-        case NewFile(path, data, mode):
-            content, size = held.store.put_content([data])
+        case NewFile(path, _, mode):
+            content, size = next(kept)
             return Create(path, Entry(Sort.FILE, mode, content=content, size=size))
         case NewDirectory(path, mode):
             return Create(path, Entry(Sort.DIRECTORY, mode))
         case NewLink(path, target):
             return Create(path, Entry(Sort.LINK, 0o777, target=target))
-        case NewContent(path, data, expected):
-            content, size = held.store.put_content([data])
+        case NewContent(path, _, expected):
+            content, size = next(kept)
             known = None if expected is None else cut_content([expected], name_of)[0]
             return Update(path, content, size, known)
         case _:

@@ -36,7 +36,8 @@ def checkpoint(
     """Keep the project as it is; durable when it returns."""
     with workbench.held() as (held, _):
         subject = Subject(held.bench.project, PUBLISHED, news=held.bench.news)
-        made = held.store.checkpoint(subject, occasion, message)
+        said = message.encode("utf-8", "backslashreplace").decode()
+        made = held.store.checkpoint(subject, occasion, said)
         facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
         held.records.note("checkpoint_created", facts, key=made.id)
         return made

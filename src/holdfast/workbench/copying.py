@@ -14,10 +14,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import TRIES_MAX, read_xattrs, refuse_shortage
 from holdfast.workbench.core.coverage import EVERYTHING, lack_of
 from holdfast.workbench.core.git_files import pointed_to
+from holdfast.workbench.core.overlay import nearest
 from holdfast.workbench.core.stat_cache import line_of
 from holdfast.workbench.core.touching import is_stage
 from holdfast.workbench.failures import ReflinkUnavailable, WorktreeUncovered
@@ -94,7 +94,7 @@ class _Copying:
             except _Unreadable:
                 lack = Lack.UNREADABLE
             if lack is not None:
-                self.left_out.append(Uncovered(RelativePath.of(way), lack))
+                self.left_out.append(Uncovered(nearest(way), lack))
             self._done += 1
             if self._done % _NEWS_EVERY == 0:
                 self._news(Progress("copy", self._done))

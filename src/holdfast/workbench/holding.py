@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.nouns import Id
+from holdfast.nouns.escapes import shown
 from holdfast.workbench.acting import Site
 from holdfast.workbench.drafts import Drafts
 from holdfast.workbench.failures import ProjectRefused
@@ -34,6 +35,11 @@ class Bench:
     directory: Path
     means: Means
     news: News
+
+    @property
+    def shown(self) -> str:
+        """The project as it is written down, whatever bytes are in its name."""
+        return shown(os.fsencode(self.project))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

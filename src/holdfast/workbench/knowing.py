@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
 from holdfast.nouns import RelativePath
+from holdfast.workbench.core.cutting import cut_content
 from holdfast.workbench.core.merge import MERGE_BYTES_MAX
 from holdfast.workbench.core.selection import Three, known_entry, three_of
 from holdfast.workbench.core.tree import Node, NodeSort
@@ -81,6 +82,13 @@ def obscured(
     paths = {each.path for one in three if one.uncovered for each in store.uncovered(one)}
     found = {path: three_of(*(store.node(one, path) for one in three)) for path in paths}
     return {path: one for path, one in found.items() if one is not None and len({*one}) > 1}
+
+
+def kept_contents(store: Store, data: Sequence[bytes]) -> list[tuple[bytes, int]]:
+    """Keep several contents at once, durably; return the name and the size of each."""
+    if not data:
+        return []
+    return store.vault.change(lambda objects: [cut_content([one], objects.put) for one in data])
 
 
 def text_of(store: Store, entry: Entry | None) -> bytes | None:

@@ -11,7 +11,7 @@ from holdfast.workbench.core.publication import Way
 from holdfast.workbench.core.three_way import Decisions, Verdict, merged_entry
 from holdfast.workbench.failures import BatchStale
 from holdfast.workbench.holding import Held
-from holdfast.workbench.knowing import combined, text_of
+from holdfast.workbench.knowing import combined, kept_contents, text_of
 from holdfast.workbench.model import Change
 from holdfast.workbench.settling import Deed, Intent, transact
 from holdfast.workbench.standing import Standing
@@ -45,8 +45,8 @@ def merge_into_draft(
     """Put merged texts into the draft, all or none; from then on they are changes like others."""
     base, theirs, ours = standing.trees
     changes: list[Change] = []
-    for path, text in merged.items():
-        content, size = held.store.put_content([text])
+    kept = kept_contents(held.store, list(merged.values()))
+    for path, (content, size) in zip(merged, kept, strict=True):
         entry = merged_entry(base[path], theirs[path], ours[path], content, size)
         if entry != ours[path]:
             changes.append(Change(path, ours[path], entry))

@@ -26,7 +26,7 @@ def report_done(
             Report(
                 deed=deed,
                 at=held.records.now(),
-                project=str(held.bench.project),
+                project=held.bench.shown,
                 key=str(facts["key"]),
                 draft=None if draft is None else str(draft),
                 checkpoint=undo.id,
@@ -53,7 +53,7 @@ def report_failed(
             Report(
                 deed=deed,
                 at=held.records.now(),
-                project=str(held.bench.project),
+                project=held.bench.shown,
                 draft=draft,
                 checkpoint=checkpoint,
                 failure=told(failure),

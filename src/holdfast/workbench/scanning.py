@@ -100,8 +100,11 @@ class Scan:
         """Look at all of it; with `dirty`, only on the way to those."""
         changed = self._glanced() if dirty is None else [path.raw for path in dirty]
         if changed is not None:
-            racy = self._sights.racy(self._origin)
-            self._ways = frozenset(_ways([*changed, *racy]))
+            changed += self._sights.racy(self._origin)
+            known = self._sights.known(self._origin, b"")
+            if dirty is not None and not changed and known is not None:
+                return Looked(known.tree, known.totals, is_changed=False)
+            self._ways = frozenset(_ways(changed))
         looked = self.beneath(self._root, b"")
         self.note()
         return looked
@@ -144,7 +147,7 @@ class Scan:
             [name for name, _, _ in seen], [line for _, line, _ in seen]
         )
         here = _Here(descriptor, path, seen, {}, {})
-        if known is not None and (not is_same or self._ways is not None):
+        if known is not None and not is_same:
             self._remember(here, known)
         below = dict(self._below(here, is_same=is_same))
         if known is not None and is_same and all(map(_stays, below.values())):
@@ -167,12 +170,11 @@ class Scan:
             if not stat.S_ISDIR(status.st_mode):
                 continue
             way = here.path + b"/" + name if here.path else name
-            old = here.old(name, line)
-            if self._ways is not None and old is not None and way not in self._ways:
+            is_same_itself = is_same or here.old(name, line) is not None
+            if self._ways is not None and is_same_itself and way not in self._ways:
                 continue
             is_elsewhere = self.is_elsewhere(status)
             lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
-            is_same_itself = is_same or old is not None
             yield name, lack or self._entered(here, name, way, is_same=is_same_itself)
 
     def _entered(

@@ -41,7 +41,7 @@ _DONE: Final = {
     Deed.PUBLISH: "published",
     Deed.RESTORE: "restored",
     Deed.BATCH: "batch_applied",
-    Deed.UNDO: "draft_undone",
+    Deed.UNDO: "draft_went_back",
     Deed.MERGE: "draft_merged",
 }
 

@@ -125,12 +125,11 @@ class StageDirectory:
 
     def close(self) -> None:
         """Let go of it."""
-        for descriptor in self._waiting:
-            os.close(descriptor)
-        self._waiting.clear()
-        if self._directory is not None:
-            os.close(self._directory)
-            self._directory = None
+        held = [*self._waiting, *([] if self._directory is None else [self._directory])]
+        self._waiting, self._directory = [], None
+        for descriptor in held:
+            with suppress(OSError):  # what matters was synced, or will not be used
+                os.close(descriptor)
 
     def _open(self) -> int:
         if self._directory is None:
@@ -139,11 +138,8 @@ class StageDirectory:
 
     def _sync_waiting(self) -> None:
         while self._waiting:
-            descriptor = self._waiting.pop(0)
-            try:
-                os.fsync(descriptor)  # not its bytes alone: its mode must not come later
-            finally:
-                os.close(descriptor)
+            os.fsync(self._waiting[0])  # not its bytes alone: its mode must not come later
+            os.close(self._waiting.pop(0))
 
 
 def adjust(directory: int, have: Entry, want: Entry) -> None:

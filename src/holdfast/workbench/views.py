@@ -10,23 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Self
 
-from holdfast.confine import Place, PlaceSpec, Rooted, create, end, find, remount
-from holdfast.confine.failures import PlaceHeld, PlaceLost
+from holdfast.confine import Place, PlaceSpec, Rooted, end, remount
+from holdfast.confine.failures import PlaceLost
+from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.core.overlay import Listed, touched
 from holdfast.workbench.drafts import Drafts
 from holdfast.workbench.layers import listed
 from holdfast.workbench.model import Draft, Mode, Touched
-from holdfast.workbench.removing import remove_whole
+from holdfast.workbench.placing import drop_layer, held_place, layer_of, processes_in
 from holdfast.world import disk_failure
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_UPPER, _OLD = "upper", "old-upper"
-_TRIES_MAX = 5
 
 
 class View:
@@ -48,10 +46,7 @@ class View:
     @property
     def processes(self) -> int:
         """How many processes are inside; of a copy nobody knows, so 0."""
-        if self.place is None:
-            return 0
-        names = self.place.files.names(b"/proc")
-        return sum(name.isdigit() for name in names) - 1  # the holder
+        return 0 if self.place is None else processes_in(self.place)
 
     def touched(self) -> Touched | None:
         """Where the draft may differ from the project; None if everything must be looked at.
@@ -105,19 +100,15 @@ class View:
         """Forget all that was written, for whoever knows that the project has it; say if it is so.
 
         It is not while somebody is inside, nor if anything was written since `touched` was last
-        asked. What was written outside of the project stays.
+        asked; nor if anything goes wrong, for it is no loss. What was written outside of the
+        project stays.
         """
-        if self.place is None or self._spec is None or self._seen is None or self.processes:
+        if self._spec is None or self._seen is None:
             return False
-        self.place.close()
-        self.place = None
-        end(self._spec.directory)
-        is_same = self._listed(self._spec) == self._seen
-        if is_same:
-            _drop_layer(self._spec)
-        self.place = _held(self._spec)
-        self._reopen()
-        return is_same
+        try:
+            return self._cleared(self._spec, self._seen)
+        except Failure:
+            return False
 
     def close(self) -> None:
         """Give all descriptors back; the draft lives on, and so does what runs in it."""
@@ -131,6 +122,20 @@ class View:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _cleared(self, spec: PlaceSpec, seen: frozenset[Listed]) -> bool:
+        if self.place is not None and not self.place.is_lost and self.processes:
+            return False
+        end(spec.directory)
+        is_same = self._listed(spec) == seen
+        if is_same:
+            drop_layer(spec)
+        place = held_place(spec)
+        if self.place is not None:
+            self.place.close()
+        self.place = place
+        self._reopen()
+        return is_same
+
     def _reopen(self) -> None:
         """Open the root again under the same number: an open one remembers which names it had."""
         if self.place is None or self._spec is None:
@@ -142,7 +147,7 @@ class View:
     @staticmethod
     def _listed(spec: PlaceSpec) -> frozenset[Listed]:
         try:
-            layer = os.open(os.path.join(spec.directory, _UPPER), _OPEN)
+            layer = os.open(layer_of(spec), _OPEN)
             try:
                 return frozenset(listed(layer))
             finally:
@@ -161,7 +166,7 @@ def open_view(drafts: Drafts, draft: Draft) -> View:
             raise disk_failure(error, path=str(copy)) from error
     spec = drafts.spec(draft)
     with ExitStack() as undo:
-        place = _held(spec)
+        place = held_place(spec)
         undo.callback(place.close)
         try:
             root = place.files.open(os.fsencode(spec.project), _OPEN)
@@ -169,29 +174,6 @@ def open_view(drafts: Drafts, draft: Draft) -> View:
             raise disk_failure(error, path=spec.project) from error
         undo.pop_all()
     return View(root, place, spec)
-
-
-def _drop_layer(spec: PlaceSpec) -> None:
-    """Take a layer away that is mounted nowhere, in one step."""
-    layer = Path(spec.directory, _UPPER)
-    try:
-        os.rename(layer, layer.with_name(_OLD))
-    except OSError as error:
-        raise disk_failure(error, path=str(layer)) from error
-
-
-def _held(spec: PlaceSpec) -> Place:
-    """The place that somebody holds, or a new one; both may be lost at any moment."""
-    for _ in range(_TRIES_MAX):
-        place = find(spec.directory)
-        if place is not None:
-            return place
-        remove_whole(Path(spec.directory, _OLD))
-        try:
-            return create(spec)
-        except (PlaceHeld, PlaceLost):  # somebody was faster, or has killed it
-            continue
-    raise PlaceLost(directory=spec.directory)
 
 
 def _sight(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:

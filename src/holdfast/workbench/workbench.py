@@ -59,7 +59,10 @@ class Workbench:
         if not real.is_dir():
             raise ProjectRefused(path=str(project), reason="it is no directory")
         id = blake3(os.fsencode(real)).hexdigest()[:_ID_DIGITS]
-        directory = state.absolute() / "workbench" / id
+        directory = state.resolve() / "workbench" / id
+        if directory.is_relative_to(real):
+            reason = f"what is kept of it would lie inside of it, in {directory}"
+            raise ProjectRefused(path=str(project), reason=reason)
         return cls(
             Bench(id=id, project=real, directory=directory, means=means or Means(), news=news)
         )
@@ -104,9 +107,6 @@ class Workbench:
         """Write down of which project this is, for people who look into the directory."""
         path = self.directory / _RECORD
         if not path.exists():
-            said = {"version": _VERSION, "id": self.id, "project": os.fsdecode(self.project)}
-            raw = msgspec.json.encode(
-                said | {"project": str(self.project).encode("utf-8", "backslashreplace").decode()}
-            )
+            said = {"version": _VERSION, "id": self.id, "project": self._bench.shown}
             remove_leftovers(self._bench.means.disk, path)
-            replace_file(self._bench.means.disk, path, (raw + b"\n",))
+            replace_file(self._bench.means.disk, path, (msgspec.json.encode(said) + b"\n",))

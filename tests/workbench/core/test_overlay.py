@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.coverage import DEPTH_MAX
-from holdfast.workbench.core.overlay import Listed, touched
+from holdfast.workbench.core.overlay import Listed, nearest, touched
 from holdfast.workbench.model import STAGE_PREFIX, Touched
 
 FILE, DIRECTORY, LINK = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755, stat.S_IFLNK | 0o777
@@ -79,3 +79,8 @@ def test_everything_listed_is_looked_at_exactly_once(listed: list[Listed]) -> No
         path = RelativePath.of(each.path)
         assert (path in found.paths) + any(path.within(whole) for whole in found.whole) == 1
     assert found.paths | found.whole <= {RelativePath.of(each.path) for each in listed}
+
+
+def test_what_is_too_long_for_a_path_is_named_by_what_it_is_in() -> None:
+    assert nearest(b"a/b") == RelativePath.of(b"a/b")
+    assert nearest(LONG + b"/" + b"y" * 250 + b"/" + b"z" * 250) == RelativePath.of(LONG)

@@ -43,19 +43,22 @@ def touched(listed: Iterable[Listed]) -> Touched:
     )
 
 
-def _looked_at(each: Listed) -> tuple[RelativePath, bool]:
-    """Where to look, and whether with all that is below."""
-    raw = each.path
+def nearest(raw: bytes) -> RelativePath:
+    """The path itself, or what it is in if it is too long for a path."""
     while True:
         try:
-            path = RelativePath.of(raw)
-        except PathInvalid:  # too long: whoever looks at what it is in says so
+            return RelativePath.of(raw)
+        except PathInvalid:
             raw = raw.rpartition(b"/")[0]
-            continue
-        is_itself = raw == each.path
-        is_replaced = stat.S_ISDIR(each.mode) and (each.is_opaque or each.is_closed)
-        is_deepest = stat.S_ISDIR(each.mode) and len(path.parts) >= DEPTH_MAX
-        return path, not is_itself or is_replaced or is_deepest
+
+
+def _looked_at(each: Listed) -> tuple[RelativePath, bool]:
+    """Where to look, and whether with all that is below."""
+    path = nearest(each.path)
+    is_itself = path.raw == each.path  # else whoever looks at what it is in says that it is long
+    is_replaced = stat.S_ISDIR(each.mode) and (each.is_opaque or each.is_closed)
+    is_deepest = stat.S_ISDIR(each.mode) and len(path.parts) >= DEPTH_MAX
+    return path, not is_itself or is_replaced or is_deepest
 
 
 def _is_below(path: RelativePath, directories: set[RelativePath]) -> bool:

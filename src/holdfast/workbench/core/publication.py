@@ -57,8 +57,10 @@ class Outcome:
     way: Way
     key: str = ""  # whose it was
     conflicts: tuple[RelativePath, ...] = ()  # why it was undone, if that is why
-    theirs: tuple[RelativePath, ...] = ()  # changed by somebody else meanwhile, and left so
-    rescued: tuple[RelativePath, ...] = ()  # of these, what was overwritten is in the store
+    theirs: tuple[RelativePath, ...] = ()  # not undone: somebody else changed it, and it stays so
+    rescued: tuple[
+        RelativePath, ...
+    ] = ()  # where something of theirs came out that is in the store
     is_tidy: bool = True  # else the next one to open the project tells and cleans up
 
 
@@ -230,14 +232,10 @@ def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> Run:
             if is_unknown(operation, in_slot):
                 yield Rescue(operation)
                 rescued.add(operation.path)
-    changed = _changed if is_committed else _unexpected
-    outcome = Outcome(
-        Way.FINISHED if is_committed else Way.UNDONE,
-        marker.key,
-        conflicts,
-        theirs=(yield from changed(marker.operations)),
-        rescued=tuple(sorted(rescued)),
-    )
+    outcome = Outcome(Way.FINISHED, marker.key, rescued=tuple(sorted(rescued)))
+    if not is_committed:
+        theirs = yield from _unexpected(marker.operations)
+        outcome = replace(outcome, way=Way.UNDONE, conflicts=conflicts, theirs=theirs)
     yield Tell(outcome)
     yield DropStage()
     yield Mark(None)
@@ -246,17 +244,6 @@ def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> Run:
 
 _FILLED: Final = {Verb.SWAP, Verb.TAKE}  # what fills its slot with what was at the path
 _USED: Final = {*_FILLED, Verb.PUT}
-
-
-def _changed(operations: tuple[Operation, ...]) -> Generator[Act, Answer, tuple[RelativePath, ...]]:
-    """The paths at which there is something else than what we put there."""
-    last = {operation.path: operation for operation in operations}
-    found: list[RelativePath] = []
-    for operation in last.values():
-        at_path = yield from _look(LookAtPath(operation))
-        if at_path != operation.after:
-            found.append(operation.path)
-    return tuple(sorted(found))
 
 
 def _look(act: LookAtPath | LookInSlot) -> Generator[Act, Answer, Entry | None]:

@@ -1,0 +1,147 @@
+"""Someone swaps directories for links while a workbench looks at and changes what is below."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.acting import Hand, Site
+from holdfast.workbench.core.operations import Operation, Verb
+from holdfast.workbench.core.publication import (
+    Do,
+    LookAtPath,
+    LookInSlot,
+    MakeStage,
+    Marker,
+    Stage,
+    State,
+)
+from holdfast.workbench.core.record import ObjectSort, name_of
+from holdfast.workbench.core.undoing import Deed
+from holdfast.workbench.failures import ObjectMissing
+from holdfast.workbench.model import STAGE_PREFIX, Change, Entry, Sort
+from holdfast.workbench.store import Store, Subject
+from holdfast.workbench.transaction import carry_out, recover
+from holdfast.world import SystemDisk
+from tests.faults.swapping import INSIDE, SECRET, lay_traps, swapping, traps
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="exchanging two names needs renameat2"),
+    pytest.mark.promise("W10"),
+]
+
+NEW = b"new"
+PATH = RelativePath.of("a/b/file")
+
+
+def named(data: bytes) -> bytes:
+    return name_of(ObjectSort.BLOB, data)
+
+
+def entry(data: bytes) -> Entry:
+    return Entry(Sort.FILE, 0o644, content=named(data), size=len(data))
+
+
+SWAP = Operation(Verb.SWAP, PATH, entry(INSIDE), entry(NEW), 0)
+
+
+@contextmanager
+def sited(place: Path) -> Generator[tuple[Store, Site]]:
+    """The root as a site, and a store that has the new content."""
+    root = os.open(place / "root", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with Store.open(place / "state") as store:
+            store.put_content([NEW])
+            marker = place / "state" / "marker.json"
+            yield store, Site(root, "root", f"{STAGE_PREFIX}x", marker, SystemDisk())
+    finally:
+        os.close(root)
+
+
+def outside(place: Path) -> dict[str, tuple[bytes, int, int]]:
+    """All that is outside, and whether it is still the same."""
+    return {
+        str(path.relative_to(place)): (path.read_bytes(), path.stat().st_ino, path.stat().st_mode)
+        for path in (place / "outside").rglob("*")
+        if path.is_file()
+    }
+
+
+def deeds(place: Path, where: str, tries: int) -> Counter[str]:
+    """How often a step by itself met what is inside, what is outside, or was refused."""
+    seen: Counter[str] = Counter()
+    with sited(place) as (store, site):
+        marker = Marker("key", State.PREPARED, (SWAP,))
+        with Hand(site, store, marker, lambda _: None) as hand:
+            hand.carry_out(MakeStage())
+            hand.carry_out(Stage(SWAP))
+            with swapping(*traps(place, where)):
+                for _ in range(tries // 2):
+                    seen[_met(hand.carry_out(LookAtPath(SWAP)))] += 1
+                    seen[str(hand.carry_out(Do(Deed.EXCHANGE, SWAP)))] += 1
+                    seen[f"slot {_met(hand.carry_out(LookInSlot(SWAP)))}"] += 1
+    return seen
+
+
+def _met(found: object) -> str:
+    if not isinstance(found, Entry):
+        return "nothing"
+    if found.sort is not Sort.FILE:
+        return found.sort
+    names = {named(INSIDE): "inside", named(NEW): "new", named(SECRET): "outside"}
+    return names[found.content]
+
+
+def race(place: Path, where: str, tries: int) -> None:
+    before = outside(place)
+    seen = deeds(place, where, tries)
+
+    assert seen["outside"] == seen["slot outside"] == 0, seen
+    assert outside(place) == before
+    if where == "parent":
+        assert min(seen["True"], seen["False"]) > tries // 100, f"hardly a race: {seen}"
+    else:
+        assert min(seen["link"], seen["inside"] + seen["new"]) > 0, f"hardly a race: {seen}"
+
+
+@pytest.mark.parametrize("where", ["parent", "last"])
+def test_no_step_leads_outside(where: str, tmp_path: Path) -> None:
+    race(lay_traps(tmp_path), where, 10_000)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("where", ["parent", "last"])
+def test_no_step_ever_leads_outside(where: str, tmp_path: Path) -> None:
+    race(lay_traps(tmp_path), where, 100_000)
+
+
+@pytest.mark.parametrize("where", ["parent", "last"])
+def test_no_transaction_and_no_checkpoint_leads_outside(where: str, tmp_path: Path) -> None:
+    place = lay_traps(tmp_path)
+    before = outside(place)
+    ways: Counter[str] = Counter()
+    change = {True: Change(PATH, entry(INSIDE), entry(NEW))}
+    change[False] = Change(PATH, entry(NEW), entry(INSIDE))
+    with sited(place) as (store, site), swapping(*traps(place, where)):
+        store.put_content([INSIDE])
+        for number in range(60):
+            store.checkpoint(Subject(place / "root"))
+            done = carry_out(
+                site, store, [change[number % 2 == 0]], key=f"{number}", tell=lambda _: None
+            )
+            ways[done.way] += 1
+            recover(site, store, tell=lambda _: None)
+        with pytest.raises(ObjectMissing):
+            list(store.content(named(SECRET)))
+
+    assert outside(place) == before
+    assert not [name for name in os.listdir(place / "root") if name.startswith(STAGE_PREFIX)]
+    assert ways["undone"] > 0, ways

@@ -1,0 +1,229 @@
+"""What a person and an agent can do with a workbench, by its face."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from holdfast.confine import end, places
+from holdfast.nouns import RelativePath
+from holdfast.workbench import (
+    Chmod,
+    Delete,
+    FileStep,
+    Mode,
+    NewContent,
+    NewDirectory,
+    NewFile,
+    PublishOrder,
+    Rename,
+    RestoreOrder,
+    Workbench,
+    apply,
+    checkpoint,
+    checkpoints,
+    discard,
+    list_drafts,
+    open_draft,
+    publish,
+    recover,
+    restore,
+    tidy,
+    undo,
+)
+from holdfast.workbench.views import open_view
+from holdfast.world.failures import DiskFull, DiskIo, DiskQuota
+from tests.faults.workbench_scene import Home, Scene
+from tests.faults.workbench_sights import (
+    Kept,
+    Views,
+    edit_project,
+    make_project,
+    missing_from,
+)
+from tests.workbench.benches import sight
+
+_QUOTA_BYTES = 1  # whatever may go, goes
+# A draft is gone, but its directory was not synced: it might come back.
+_NAME_NOT_SYNCED = frozenset({DiskIo.code, DiskFull.code, DiskQuota.code})
+
+
+def _at(home: Home) -> Workbench:
+    return Workbench.at(home.project, home.state)
+
+
+def _path(spelling: str) -> RelativePath:
+    return RelativePath.of(spelling)
+
+
+STEPS: tuple[FileStep, ...] = (
+    NewContent(_path("src/file1"), b"by the agent\n" * 20),
+    NewFile(_path("made/by/agent"), b"new\n" * 9, 0o755),
+    NewDirectory(_path("void")),
+    Delete(_path("src/deep/old")),
+    Rename(_path("src/file2"), _path("src/file9")),
+    Chmod(_path("src/tool"), 0o700),
+)
+FURTHER: tuple[FileStep, ...] = (
+    NewContent(_path("readme"), b"written further\n"),
+    Delete(_path("src/file0")),
+    NewFile(_path("more"), b"more\n"),
+)
+
+
+# How the world is before.
+
+
+def _lay_out(home: Home) -> Kept:
+    """A project with one checkpoint, edited since."""
+    make_project(home.project)
+    made = checkpoint(_at(home))
+    kept = {str(made.id): sight(home.project)}
+    edit_project(home.project)
+    return kept
+
+
+def _lay_out_draft(home: Home, mode: Mode = Mode.COPY) -> Kept:
+    """A draft with one revision."""
+    make_project(home.project)
+    made = checkpoint(_at(home))
+    draft = open_draft(_at(home), mode)
+    applied = apply(_at(home), draft.id, STEPS, "first")
+    kept = {str(made.id): sight(home.project)}
+    kept[str(applied.revision.checkpoint)] = _views(home)["draft 0"]
+    end_places(home)
+    return kept
+
+
+def _lay_out_layer(home: Home) -> Kept:
+    return _lay_out_draft(home, Mode.OVERLAY)
+
+
+def _lay_out_undone(home: Home) -> Kept:
+    """A draft with two revisions."""
+    kept = _lay_out_draft(home)
+    applied = apply(_at(home), list_drafts(_at(home))[0].id, FURTHER, "further")
+    kept[str(applied.revision.checkpoint)] = _views(home)["draft 0"]
+    return kept
+
+
+def _lay_out_many(home: Home) -> Kept:
+    """Many checkpoints, of which most may go, and a draft that builds on one."""
+    kept = _lay_out_draft(home)
+    for number in range(6):
+        (home.project / "changing").write_bytes(b"%d" % number * 9000)
+        kept[str(checkpoint(_at(home)).id)] = sight(home.project)
+    going = tidy(_at(home), quota_bytes=_QUOTA_BYTES, is_trial=True).checkpoints
+    assert len(going) > 3, going
+    return {id: seen for id, seen in kept.items() if id not in going}
+
+
+def _lay_out_lost_index(home: Home) -> Kept:
+    kept = _lay_out_draft(home)
+    (_at(home).directory / "wb.db").write_bytes(b"no database")
+    return kept
+
+
+# What is done.
+
+
+def _checkpoint(home: Home) -> dict[str, str]:
+    return {checkpoint(_at(home)).id: "project"}
+
+
+def _batch(home: Home) -> dict[str, str]:
+    apply(_at(home), list_drafts(_at(home))[0].id, FURTHER, "further")
+    return {}
+
+
+def _first_batch(home: Home) -> dict[str, str]:
+    apply(_at(home), None, FURTHER, "further")
+    return {}
+
+
+def _publish(home: Home) -> dict[str, str]:
+    published = publish(_at(home), PublishOrder(key="publish"))
+    assert published.checkpoint is not None
+    return {published.checkpoint: "project"}
+
+
+def _restore(home: Home) -> dict[str, str]:
+    first = checkpoints(_at(home))[-1].id
+    return {restore(_at(home), RestoreOrder(checkpoint=first, key="restore")).before: "project"}
+
+
+def _undo(home: Home) -> dict[str, str]:
+    undo(_at(home))
+    return {}
+
+
+def _discard(home: Home) -> dict[str, str]:
+    discard(_at(home))
+    return {}
+
+
+def _prune(home: Home) -> dict[str, str]:
+    tidy(_at(home), quota_bytes=_QUOTA_BYTES)
+    return {}
+
+
+def _open(home: Home) -> dict[str, str]:
+    recover(_at(home))
+    return {}
+
+
+# How it is looked at.
+
+
+def _reopen(home: Home) -> list[str]:
+    return [found.way for found in recover(_at(home))]
+
+
+def _views(home: Home) -> Views:
+    """The project and every draft, as one sees it who is in it."""
+    views = {"project": sight(home.project)}
+    with _at(home).held() as (held, _), ExitStack() as stack:
+        for number, draft in enumerate(held.drafts.all()):
+            view = stack.enter_context(open_view(held.drafts, draft))
+            views[f"draft {number}"] = sight(Path(f"/proc/self/fd/{view.root}/."))
+    return views
+
+
+def _read_back(home: Home, kept: Kept) -> list[str]:
+    with _at(home).held() as (held, _):
+        return missing_from(held.store, kept)
+
+
+def end_places(home: Home) -> None:
+    """End whatever holds a draft in place."""
+    for each in list(places()):
+        if Path(each.holder.directory).is_relative_to(home.root):
+            end(each.holder.directory)
+
+
+def _scene(
+    lay_out: Callable[[Home], Kept],
+    act: Callable[[Home], dict[str, str]],
+    *,
+    is_repeatable: bool = False,
+) -> Scene:
+    return Scene(
+        lay_out, act, _reopen, _views, _read_back, is_repeatable=is_repeatable, leave=end_places
+    )
+
+
+FLOW_SCENES: dict[str, Scene] = {
+    "checkpoint": _scene(_lay_out, _checkpoint, is_repeatable=True),
+    "first batch": _scene(_lay_out, _first_batch, is_repeatable=True),
+    "batch": _scene(_lay_out_draft, _batch, is_repeatable=True),
+    "publish": _scene(_lay_out_draft, _publish, is_repeatable=True),
+    "restore": _scene(_lay_out, _restore, is_repeatable=True),
+    "undo": _scene(_lay_out_undone, _undo),
+    "discard": replace(_scene(_lay_out_draft, _discard), undecided=_NAME_NOT_SYNCED),
+    "prune": _scene(_lay_out_many, _prune, is_repeatable=True),
+    "rebuild": _scene(_lay_out_lost_index, _open, is_repeatable=True),
+    "publish a layer": _scene(_lay_out_layer, _publish, is_repeatable=True),
+    "discard a layer": replace(_scene(_lay_out_layer, _discard), undecided=_NAME_NOT_SYNCED),
+}

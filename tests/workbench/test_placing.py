@@ -1,0 +1,98 @@
+"""The place of a draft is found, or made anew, over the directory that is the project now."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.confine import Place, PlaceSpec, end
+from holdfast.workbench.failures import ProjectRefused
+from holdfast.workbench.placing import drop_layer, held_place, layer_of, processes_in
+from holdfast.world.failures import DiskMissing
+from tests.workbench.drafting_table import run
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux has such drafts"),
+    pytest.mark.timeout(method="signal"),  # no thread beside us: we fork
+]
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Iterator[PlaceSpec]:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "f").write_text("first")
+    yield PlaceSpec(directory=str(tmp_path / "draft"), project=str(tmp_path / "project"))
+    end(tmp_path / "draft")
+
+
+def sh(spec: PlaceSpec, place: Place, script: str) -> str:
+    return run(place, script, cwd=Path(spec.project))
+
+
+def test_the_same_place_is_found_again(spec: PlaceSpec) -> None:
+    with held_place(spec) as place, held_place(spec) as again:
+        assert again.holder == place.holder
+        assert processes_in(again) == 0
+
+
+def test_one_that_is_lost_is_made_anew_with_all_that_was_written(spec: PlaceSpec) -> None:
+    with held_place(spec) as place:
+        sh(spec, place, "echo written > new")
+        end(spec.directory)
+    with held_place(spec) as again:
+        assert again.holder != place.holder
+        assert sh(spec, again, "cat new f") == "written\nfirst"
+
+
+def _replace_project(spec: PlaceSpec) -> None:
+    shutil.rmtree(spec.project)
+    os.mkdir(spec.project)
+    Path(spec.project, "f").write_text("second")
+
+
+def test_a_project_that_was_replaced_is_shown_as_it_is(spec: PlaceSpec) -> None:
+    with held_place(spec) as place:
+        sh(spec, place, "echo written > new; cat f")
+        _replace_project(spec)
+    with held_place(spec) as again:
+        assert sh(spec, again, "cat new f") == "written\nsecond"
+
+
+def test_who_runs_over_a_project_that_was_replaced_is_not_killed_for_it(spec: PlaceSpec) -> None:
+    with held_place(spec) as place:
+        sh(spec, place, "setsid sleep 100 > /dev/null 2>&1 & true")
+        _replace_project(spec)
+
+        with pytest.raises(ProjectRefused) as raised:
+            held_place(spec)
+
+        assert (raised.value.path, processes_in(place)) == (spec.project, 1)
+
+
+def test_a_place_of_which_nobody_noted_the_ground_is_believed(spec: PlaceSpec) -> None:
+    with held_place(spec) as place:
+        Path(spec.directory, "ground").unlink()
+        with held_place(spec) as again:
+            assert again.holder == place.holder
+
+
+def test_a_layer_that_was_dropped_is_gone_with_the_next_place(spec: PlaceSpec) -> None:
+    with held_place(spec) as place:
+        sh(spec, place, "echo written > new")
+    end(spec.directory)
+
+    drop_layer(spec)
+
+    assert not layer_of(spec).exists()
+    with held_place(spec) as again:
+        assert sh(spec, again, "ls") == "f\n"
+    assert sorted(os.listdir(spec.directory)) == ["ground", "holder.json", "lock", "upper", "work"]
+    end(spec.directory)
+    shutil.rmtree(layer_of(spec))
+    with pytest.raises(DiskMissing):
+        drop_layer(spec)
