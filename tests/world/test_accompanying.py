@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure
 from holdfast.world.accompanying import companions
@@ -48,6 +49,16 @@ async def test_a_failure_of_one_of_them_ends_the_block_with_it() -> None:
             await anyio.sleep_forever()
 
     assert caught.value == DiskFull(path="x")
+
+
+async def test_one_of_them_can_end_the_block() -> None:
+    async with companions() as tasks:
+        tasks.start_soon(_end, tasks)
+        await anyio.sleep_forever()
+
+
+async def _end(tasks: TaskGroup) -> None:
+    tasks.cancel_scope.cancel()
 
 
 async def test_who_cancels_the_block_is_not_told_otherwise() -> None:

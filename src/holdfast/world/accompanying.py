@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
@@ -22,11 +21,19 @@ async def companions() -> AsyncGenerator[TaskGroup]:
     await tasks.__aenter__()
     try:
         yield tasks
-    finally:
-        error = sys.exc_info()[1]
+    except anyio.get_cancelled_exc_class() as error:
         tasks.cancel_scope.cancel()
         with ungrouped():
-            if isinstance(error, anyio.get_cancelled_exc_class()):
-                await tasks.__aexit__(type(error), error, error.__traceback__)
-            else:
-                await tasks.__aexit__(None, None, None)
+            if not await tasks.__aexit__(type(error), error, error.__traceback__):
+                raise
+    except BaseException:
+        await _end(tasks)
+        raise
+    else:
+        await _end(tasks)
+
+
+async def _end(tasks: TaskGroup) -> None:
+    tasks.cancel_scope.cancel()
+    with ungrouped():
+        await tasks.__aexit__(None, None, None)

@@ -1,0 +1,45 @@
+"""A draft of a session is fresh before a turn, and can be gone back to after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.host.drafting import DraftedWorkshop
+from holdfast.workbench import Workbench, discard, entering, list_drafts, open_draft
+from holdfast.workbench.model import Mode
+from holdfast.world import WriterThread
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "file").write_text("old")
+    bench = Workbench.at(tmp_path / "project", tmp_path / "state")
+    yield bench
+    for draft in list_drafts(bench):
+        discard(bench, draft.id)
+
+
+async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
+    draft = open_draft(bench, Mode.COPY)
+    with WriterThread() as thread:
+        workshop = DraftedWorkshop(bench, draft.id, thread)
+        await workshop.prepare()
+        (bench.project / "theirs").write_text("new")
+        await workshop.prepare()
+        with entering(bench, draft.id) as entered:
+            assert (entered.directory / "theirs").read_text() == "new"
+            (entered.directory / "file").write_text("ours")
+        made = await workshop.revise("turn 1")
+        again = await workshop.revise("turn 2")
+
+    assert made is not None
+    assert again is None
+    (found,) = list_drafts(bench)
+    assert (found.revisions[-1].number, found.revisions[-1].checkpoint) == made
+    assert (bench.project / "file").read_text() == "old"

@@ -1,0 +1,76 @@
+"""A host has its session alone, is reached by its own user only, and goes when nobody needs it."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.host import hosting
+from holdfast.host.calling import calling
+from holdfast.host.hosting import HostOrder, host
+from holdfast.host.model import Close, Prompt, TurnClosed
+from holdfast.runners.model import Said
+from holdfast.runners.twins import Puppet
+from holdfast.world import companions
+from holdfast.world.failures import JournalHeld
+from tests.host.staging import Bench, until
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+@asynccontextmanager
+async def puppet() -> AsyncGenerator[Puppet]:
+    yield Puppet([[Said("1", "One")]])
+
+
+def order_in(directory: Path) -> HostOrder:
+    return HostOrder(
+        session="s1",
+        directory=directory,
+        socket=directory / "host.sock",
+        project="/p",
+        draft="d1",
+        runner="puppet",
+    )
+
+
+async def listening(order: HostOrder) -> None:
+    with anyio.fail_after(20):
+        while not await anyio.Path(order.socket).exists():  # noqa: ASYNC110  # nobody tells
+            await anyio.sleep(0.01)
+
+
+async def test_a_session_is_led_over_its_socket_and_closed(tmp_path: Path) -> None:
+    order, mode = order_in(tmp_path), 0
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(host, order, puppet(), Bench())
+        await listening(order)
+        mode = stat.S_IMODE(order.socket.stat().st_mode)
+        async with calling(order.socket) as call:
+            await call.command(Prompt("c1", "go"))
+            await until(call, lambda each: isinstance(each, TurnClosed))
+            await call.command(Close("c2"))
+
+    assert mode == 0o600
+    assert not order.socket.exists()
+
+
+async def test_a_session_has_one_host(tmp_path: Path) -> None:
+    order = order_in(tmp_path)
+    async with companions() as tasks:
+        tasks.start_soon(host, order, puppet(), Bench())
+        await listening(order)
+        with pytest.raises(JournalHeld):
+            await host(order, puppet(), Bench())
+
+
+async def test_who_is_not_needed_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hosting, "_LOOK_AGAIN", 0.05)
+    monkeypatch.setattr(hosting, "IDLE_LONGEST", 0.1)
+    with anyio.fail_after(20):
+        await host(order_in(tmp_path), puppet(), Bench())
