@@ -1,4 +1,4 @@
-"""Stay with a session whatever happens to its host: dial, start it again, go on from the cursor."""
+"""Stay with a session whatever happens to its host: dial it, or start it, and go on."""
 
 from __future__ import annotations
 

@@ -19,21 +19,17 @@ async def companions() -> AsyncGenerator[TaskGroup]:
     """
     tasks = anyio.create_task_group()
     await tasks.__aenter__()
+    is_over = False
     try:
         yield tasks
     except anyio.get_cancelled_exc_class() as error:
+        is_over = True
         tasks.cancel_scope.cancel()
         with ungrouped():
             if not await tasks.__aexit__(type(error), error, error.__traceback__):
                 raise
-    except BaseException:
-        await _end(tasks)
-        raise
-    else:
-        await _end(tasks)
-
-
-async def _end(tasks: TaskGroup) -> None:
-    tasks.cancel_scope.cancel()
-    with ungrouped():
-        await tasks.__aexit__(None, None, None)
+    finally:
+        if not is_over:
+            tasks.cancel_scope.cancel()
+            with ungrouped():
+                await tasks.__aexit__(None, None, None)
