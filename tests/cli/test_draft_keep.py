@@ -71,7 +71,7 @@ def test_a_draft_goes_back_and_forth(bench: Bench) -> None:
     assert (undone["type"], undone["draft"]) == ("undo", draft["id"])
     assert (path / "a").read_text() == "one\n"
     page = bench.asked("draft", "undo", "--to", "1").answer
-    assert ((path / "a").read_text(), "undo to 1" in page) == ("two\n", True)
+    assert ((path / "a").read_text(), "Back to revision 1" in page) == ("two\n", True)
 
 
 def test_a_revision_that_is_not_there_is_named(bench: Bench) -> None:

@@ -101,12 +101,17 @@ def test_conflicts_publish_nothing_unless_forced(bench: Bench, draft: Path) -> N
 
 
 @pytest.mark.promise("W1")
-def test_what_is_forced_needs_a_yes_as_well(bench: Bench, draft: Path) -> None:
+def test_what_is_forced_needs_a_yes_as_well(
+    bench: Bench, draft: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (draft / "a").write_text("ours\n")
     bench.asked("draft", "diff", "--stat")
     (bench.project / "a").write_text("theirs\n")
 
     assert isinstance(bench.asked("publish", "--force", "a").failure, PublishUnconfirmed)
+    assert (
+        "Changed in the project, too; a checkpoint keeps that:\n    a\n" in capsys.readouterr().err
+    )
     assert bench.files()["a"] == "theirs\n"
 
 

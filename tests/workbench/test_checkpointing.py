@@ -20,7 +20,7 @@ from holdfast.workbench import (
     storage_use,
     tidy,
 )
-from holdfast.workbench.checkpointing import kept_before
+from holdfast.workbench.checkpointing import kept_before, let_surplus_go
 from holdfast.workbench.failures import CheckpointCreateFailed, CheckpointMissing
 from holdfast.workbench.model import Lack, Occasion
 from tests.workbench.benches import Bench, at
@@ -83,6 +83,21 @@ def test_tidying_never_removes_what_a_draft_needs(bench: Bench) -> None:
     assert storage_use(bench.workbench).checkpoints < before.checkpoints
     assert [str(each.path) for each in review(bench.workbench).files] == ["a"]
     assert bench.run("cat a") == "more\n"
+
+
+@pytest.mark.promise("W11")
+def test_what_is_much_more_than_enough_goes_by_itself(layered: Bench) -> None:
+    layered.draft()
+    layered.run("echo ours > a")
+    made = [checkpoint(layered.workbench, occasion=Occasion.AUTO) for _ in range(12)]
+    with layered.workbench.held() as (held, _):
+        let_surplus_go(held, kept_least=20)
+        assert {each.id for each in made} <= {each.id for each in held.store.checkpoints()}
+        let_surplus_go(held, kept_least=5)
+        left = {each.id for each in held.store.checkpoints()}
+
+        assert held.in_use() <= left
+        assert [each.id in left for each in made] == [False] * 7 + [True] * 5
 
 
 @pytest.mark.promise("W3")

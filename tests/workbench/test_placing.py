@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,3 +97,23 @@ def test_a_layer_that_was_dropped_is_gone_with_the_next_place(spec: PlaceSpec) -
     shutil.rmtree(layer_of(spec))
     with pytest.raises(DiskMissing):
         drop_layer(spec)
+
+
+_ON_ITS_WAY_OUT = """
+import fcntl, sys, time
+lock = open(sys.argv[1], "w")
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(0.2)
+"""
+
+
+def test_who_was_killed_while_it_made_a_place_is_waited_for(spec: PlaceSpec) -> None:
+    os.mkdir(spec.directory)
+    lock = os.path.join(spec.directory, "lock")
+    command = [sys.executable, "-c", _ON_ITS_WAY_OUT, lock]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as dying:
+        assert dying.stdout is not None
+        dying.stdout.readline()
+        with held_place(spec) as place:
+            assert sh(spec, place, "ls") == "f\n"

@@ -7,10 +7,21 @@ import shutil
 
 import pytest
 
-from holdfast.workbench import checkpoints, review
+from holdfast.workbench import (
+    Clashing,
+    PublishOrder,
+    RestoreOrder,
+    checkpoint,
+    checkpoints,
+    publish,
+    restore,
+    review,
+    show,
+)
+from holdfast.workbench.failures import FileReadFailed
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.standing import stand
-from tests.workbench.benches import LINES, Bench
+from tests.workbench.benches import LINES, Bench, at
 
 
 def own(bench: Bench, draft: str | None = None) -> list[str]:
@@ -91,6 +102,29 @@ def test_what_nobody_can_copy_is_no_change_of_the_draft(bench: Bench) -> None:
 
     assert own(bench) == []
     assert review(bench.workbench).conflicts == ()
+
+
+@pytest.mark.promise("W9")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything; run as somebody else")
+def test_what_may_not_be_read_is_listed_and_stays_as_it_is(bench: Bench) -> None:
+    secret = bench.project / "d" / "secret"
+    secret.write_bytes(b"secret")
+    secret.chmod(0)
+    bench.draft()
+    bench.run("echo ours > a; rm -f d/secret; echo ours > d/secret")
+    before = checkpoint(bench.workbench)
+
+    seen = review(bench.workbench)
+    assert [(str(each.path), each.reason) for each in seen.conflicts] == [
+        ("d/secret", Clashing.NOT_COVERED)
+    ]
+    with pytest.raises(FileReadFailed) as refused:
+        publish(bench.workbench, PublishOrder(sealed=seen.seal))
+    assert refused.value.paths == ("d/secret",)
+    publish(bench.workbench, PublishOrder(sealed=seen.seal, only=(at("a"),)))
+    assert [str(each.path) for each in show(bench.workbench, before.id).uncovered] == ["d/secret"]
+    restored = restore(bench.workbench, RestoreOrder(checkpoint=before.id))
+    assert (restored.count, secret.stat().st_size) == (1, 6)
 
 
 def test_a_look_at_what_has_not_changed_leaves_nothing_behind(bench: Bench) -> None:

@@ -64,7 +64,7 @@ def shown(diffs: Iterable[FileDiff]) -> tuple[ChangedFile, ...]:
             hunks=each.hunks,
             text=each.text,
             lines_left_out=each.lines_left_out,
-            is_binary=each.is_binary,
+            is_binary=each.is_binary and any(one and one.size for one in (each.before, each.after)),
         )
         for each in diffs
     )
@@ -105,5 +105,5 @@ def _hint(request: Request, settings: Settings, found: Review) -> str:
     if found.withheld:
         page += "Not published unless asked for (--git): .git\n"
     if not found.files and not page:
-        page = f"Draft {printable(found.draft.id)} changes nothing."
+        page = f"{printable(found.draft.id)} changes nothing."
     return page.rstrip("\n")

@@ -118,7 +118,7 @@ def forget(request: Request, settings: Settings) -> Outcome:
             anyio.run(turn_out, settings, project.workbench.directory / "drafts" / gone.id)
     if request.is_json:
         return Outcome(answer=json_line(_record("discarded", gone)))
-    return Outcome(hint=f"Draft {printable(gone.id)} is gone. The project was not touched.")
+    return Outcome(hint=f"{printable(gone.id)} is gone. The project was not touched.")
 
 
 def _record(sort: str, draft: Draft) -> dict[str, object]:

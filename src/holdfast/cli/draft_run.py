@@ -91,7 +91,7 @@ def _newest(project: Project) -> str:
     made = open_draft(project.workbench)
     project.progress.clear()
     if is_terminal(sys.stderr):
-        complain(f"(Draft {printable(made.id)}, {made.mode.value})\n")
+        complain(f"({printable(made.id)}: {made.mode.value})\n")
     return made.id
 
 

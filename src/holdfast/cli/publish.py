@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.changed_page import ChangedFile, stat_page
-from holdfast.cli.core.done_page import ASK, Done, conflicts_page, done_page, done_record
+from holdfast.cli.core.done_page import (
+    ASK,
+    Done,
+    conflicts_page,
+    done_page,
+    done_record,
+    overwritten_page,
+)
 from holdfast.cli.draft_diff import shown
 from holdfast.cli.failures import PublishUnconfirmed
 from holdfast.cli.model import Outcome
@@ -24,8 +32,7 @@ from holdfast.workbench.failures import DraftMerged, DraftMovedOn, PublishedChan
 
 _NEXT = {
     PublishedChanged.code: "  holdfast publish --force PATH   takes the draft's of such a file\n"
-    "  holdfast publish --only PATH    publishes others\n"
-    "  holdfast draft diff             shows both",
+    "  holdfast publish --only PATH    publishes others",
     DraftMerged.code: "  holdfast draft diff, then holdfast publish",
     DraftMovedOn.code: "  holdfast draft diff, then holdfast publish",
 }
@@ -41,8 +48,9 @@ def publish(request: Request, settings: Settings) -> Outcome:
         chosen = _chosen(found, only, hunks)
         if chosen and not request.has("--yes"):
             project.progress.clear()
-            failure = _refused(found, chosen, force) or _unconfirmed(
-                request, settings, project, found, chosen
+            clashes = _clashes(found, chosen)
+            failure = _refused(clashes, force) or _unconfirmed(
+                request, settings, project, _Question(chosen, found.merges, clashes)
             )
             if failure is not None:
                 return _failed(request, failure)
@@ -90,29 +98,35 @@ def _chosen(
     return tuple(each for each in files if any(each.path.within(path) for path in meant))
 
 
-def _refused(
-    found: Review, chosen: Sequence[ChangedFile], force: Sequence[RelativePath]
-) -> Failure | None:
-    """What nobody needs to be asked about, because it will not be published like that."""
+def _clashes(found: Review, chosen: Sequence[ChangedFile]) -> list[RelativePath]:
     meant = {each.path for each in chosen}
-    clashes = [each.path for each in found.conflicts if each.path in meant]
+    return [each.path for each in found.conflicts if each.path in meant]
+
+
+def _refused(clashes: Sequence[RelativePath], force: Sequence[RelativePath]) -> Failure | None:
+    """What nobody needs to be asked about, because it will not be published like that."""
     open_ones = [path for path in clashes if not any(path.within(each) for each in force)]
     return PublishedChanged(paths=tuple(map(str, open_ones))) if open_ones else None
 
 
+class _Question(NamedTuple):
+    """What a person is asked about: what changes, what is merged first, what is overwritten."""
+
+    chosen: Sequence[ChangedFile]
+    merges: Sequence[RelativePath]
+    overwritten: Sequence[RelativePath]
+
+
 def _unconfirmed(
-    request: Request,
-    settings: Settings,
-    project: Project,
-    found: Review,
-    chosen: Sequence[ChangedFile],
+    request: Request, settings: Settings, project: Project, question: _Question
 ) -> Failure | None:
     """Ask, after showing what would change; a failure unless the answer is yes."""
     look = look_for(sys.stderr, request, settings)
-    page = stat_page(chosen, look) + conflicts_page((), found.merges, look)
+    page = stat_page(question.chosen, look) + conflicts_page((), question.merges, look)
+    page += overwritten_page(question.overwritten, look)
     if not request.is_json and confirmed(page, ASK):
         return None
-    return PublishUnconfirmed(count=len(chosen), project=str(project.workbench.project))
+    return PublishUnconfirmed(count=len(question.chosen), project=str(project.workbench.project))
 
 
 def _failed(request: Request, failure: Failure) -> Outcome:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
+from holdfast.workbench.core.retention import KEPT_LEAST
 from holdfast.workbench.core.three_way import is_chosen
 from holdfast.workbench.failures import CheckpointCreateFailed
 from holdfast.workbench.holding import PUBLISHED, Held
@@ -18,6 +20,7 @@ from holdfast.workbench.store import Subject
 from holdfast.workbench.upkeep import Pruned, Usage, prune, usage
 from holdfast.workbench.workbench import Workbench
 
+_SLACK_SHARE = 5  # so that not every checkpoint is paid for with a pruning
 NOW = "now"
 """In place of a checkpoint: the project as it is."""
 
@@ -40,6 +43,7 @@ def checkpoint(
         made = held.store.checkpoint(subject, occasion, said)
         facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
         held.records.note("checkpoint_created", facts, key=made.id)
+        let_surplus_go(held)
         return made
 
 
@@ -100,6 +104,18 @@ def tidy(workbench: Workbench, *, quota_bytes: int | None = None, is_trial: bool
             }
             held.records.note("pruned", facts)
         return pruned
+
+
+def let_surplus_go(held: Held, kept_least: int = KEPT_LEAST) -> None:
+    """Let old checkpoints go by themselves once there are many more than enough.
+
+    It is only tidying: that it fails is no reason to say that what was done before it did.
+    """
+    with suppress(Failure):
+        in_use = held.in_use()
+        spare = usage(held.store).checkpoints - len(in_use)
+        if spare > kept_least + kept_least // _SLACK_SHARE:
+            prune(held.store, kept_least=kept_least + len(in_use), in_use=in_use)
 
 
 def kept_before(held: Held, theirs: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:

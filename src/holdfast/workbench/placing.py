@@ -7,6 +7,7 @@ shows the one that it was made over, so that one is written down.
 from __future__ import annotations
 
 import os
+import select
 from pathlib import Path
 
 from holdfast.confine import Place, PlaceSpec, create, end, find
@@ -16,7 +17,7 @@ from holdfast.workbench.removing import remove_whole
 from holdfast.world import disk_failure
 
 _UPPER, _OLD, _GROUND = "upper", "old-upper", "ground"
-_TRIES_MAX = 5
+_TRIES_MAX, _WAIT = 200, 0.01  # who was killed while it made a place takes a moment to go
 
 
 def held_place(spec: PlaceSpec) -> Place:
@@ -34,7 +35,8 @@ def held_place(spec: PlaceSpec) -> Place:
             _leave(spec, place)
         try:
             place = create(spec)
-        except (PlaceHeld, PlaceLost):  # somebody was faster, or has killed it
+        except (PlaceHeld, PlaceLost):  # somebody was faster, or is on the way out
+            select.select([], [], [], _WAIT)
             continue
         _note_ground(spec)
         return place

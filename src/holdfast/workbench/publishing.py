@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.checkpointing import kept_before
+from holdfast.workbench.checkpointing import kept_before, let_surplus_go
 from holdfast.workbench.core.hunks import picked
 from holdfast.workbench.core.publication import Way
 from holdfast.workbench.core.three_way import (
@@ -131,6 +131,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
         if not published.remaining and standing.ours.uncovered == before.uncovered:
             view.clear()  # the project has it all; if somebody is inside, it does no harm there
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
+    let_surplus_go(held)
     return published
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.checkpointing import kept_before
+from holdfast.workbench.checkpointing import kept_before, let_surplus_go
 from holdfast.workbench.core.publication import Way
 from holdfast.workbench.core.selection import differing
 from holdfast.workbench.core.three_way import (
@@ -102,6 +102,7 @@ def _restore(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrde
     if outcome.way is not Way.FINISHED:
         raise RestoreConflict(paths=tuple(map(str, outcome.conflicts)))
     report_done(held, Deed.RESTORE, facts, changes, undo=before)
+    let_surplus_go(held)
     return _restored(facts)
 
 

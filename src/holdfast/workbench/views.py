@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Self
 
 from holdfast.confine import Place, PlaceSpec, Rooted, end, remount
@@ -25,6 +25,7 @@ from holdfast.workbench.placing import drop_layer, held_place, layer_of, process
 from holdfast.world import disk_failure
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_TRIES_MAX = 5
 
 
 class View:
@@ -140,7 +141,7 @@ class View:
         """Open the root again under the same number: an open one remembers which names it had."""
         if self.place is None or self._spec is None:
             return
-        fresh = self.place.files.open(os.fsencode(self._spec.project), _OPEN)
+        fresh = _opened(self.place, self._spec)
         os.dup2(fresh, self.root, inheritable=False)
         os.close(fresh)
 
@@ -165,15 +166,21 @@ def open_view(drafts: Drafts, draft: Draft) -> View:
         except OSError as error:
             raise disk_failure(error, path=str(copy)) from error
     spec = drafts.spec(draft)
-    with ExitStack() as undo:
-        place = held_place(spec)
-        undo.callback(place.close)
-        try:
-            root = place.files.open(os.fsencode(spec.project), _OPEN)
-        except OSError as error:
-            raise disk_failure(error, path=spec.project) from error
-        undo.pop_all()
-    return View(root, place, spec)
+    for _ in range(_TRIES_MAX):
+        with ExitStack() as undo, suppress(PlaceLost):  # who was about to hold it died with us
+            place = held_place(spec)
+            undo.callback(place.close)
+            root = _opened(place, spec)
+            undo.pop_all()
+            return View(root, place, spec)
+    raise PlaceLost(directory=spec.directory)
+
+
+def _opened(place: Place, spec: PlaceSpec) -> int:
+    try:
+        return place.files.open(os.fsencode(spec.project), _OPEN)
+    except OSError as error:
+        raise disk_failure(error, path=spec.project) from error
 
 
 def _sight(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.cli.core.done_page import Done, conflicts_page, done_page, done_record
+from holdfast.cli.core.done_page import (
+    Done,
+    conflicts_page,
+    done_page,
+    done_record,
+    overwritten_page,
+)
 from holdfast.cli.core.look import look
 from holdfast.nouns import RelativePath
 
@@ -79,4 +85,12 @@ def test_conflicts_say_what_can_be_done() -> None:
         "x In conflict with the project:",
         "    b\\x1b[2J  (both changed)",
         "  > holdfast publish --force PATH takes the draft's; --only leaves them out.",
+    ]
+
+
+def test_what_is_overwritten_is_said_before() -> None:
+    assert overwritten_page([], PAGE) == ""
+    assert overwritten_page([A], PAGE).splitlines() == [
+        "! Changed in the project, too; a checkpoint keeps that:",
+        "    a",
     ]

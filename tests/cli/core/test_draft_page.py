@@ -42,7 +42,7 @@ def test_a_line_for_each_draft() -> None:
 
 def test_a_new_draft_says_what_it_is_and_why_it_is_no_better() -> None:
     assert opened_page(DRAFT, PAGE).splitlines() == [
-        f"+ Draft {DRAFT_ID}",
+        f"+ {DRAFT_ID}",
         "  a layer over the project, at its own path: /p",
         "  > holdfast draft run -- COMMAND",
     ]
@@ -55,13 +55,18 @@ def test_a_new_draft_says_what_it_is_and_why_it_is_no_better() -> None:
 
 
 def test_after_going_back_one_can_go_forward() -> None:
-    back = replace(MAKE, number=3, cause="undo to 1")
+    back = replace(MAKE, number=3, back_to=1)
 
     assert undone_page(DRAFT, back, PAGE).splitlines() == [
-        f"+ {DRAFT_ID}: undo to 1",
-        "  It is revision 3 now. holdfast draft undo --to 2 takes this back.",
+        "+ Back to revision 1",
+        f"  {DRAFT_ID}",
+        "  > To take this back:",
+        "    holdfast draft undo --to 2",
     ]
-    assert "takes this back" not in undone_page(DRAFT, MAKE, PAGE)
+    assert undone_page(DRAFT, replace(MAKE, back_to=0), PAGE).splitlines() == [
+        "+ Back to the project as it is",
+        f"  {DRAFT_ID}",
+    ]
 
 
 def test_the_last_states_come_first() -> None:

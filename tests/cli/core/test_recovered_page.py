@@ -22,7 +22,7 @@ FINISHED = Righted(
 def test_it_is_said_which_way_it_went() -> None:
     assert recovered_page([UNDONE, FINISHED], PAGE).splitlines() == [
         "! An interrupted change of the project was undone: nothing of it is left.",
-        "! An interrupted change of draft dr_1 was finished.",
+        "! An interrupted change of dr_1 was finished.",
         "  Changed by somebody else, and left so:",
         "    a",
         "  What was written here meanwhile is in the store:",

@@ -57,16 +57,16 @@ def test_a_project_that_nobody_worked_on() -> None:
 def test_what_there_is_and_what_to_do_next() -> None:
     assert status_page(STANDING, PAGE, now=1120.0).splitlines() == [
         "/p",
-        f"  + draft {DRAFT_ID}",
+        f"  + {DRAFT_ID}",
         "    overlay, 2 min ago, 1 change",
         "      2  1 min ago   x\\x1b[2J",
         "      1  2 min ago   make -j8",
         "    > holdfast draft diff, then publish",
         f"  2 checkpoints, the last 2 min ago: {MADE.id}",
-        "  records and reports: /s/meta",
         "  ! 1 min ago: The disk is full",
         "    Free some.",
         "    > free disk space, retry",
+        "    reports: /s/meta/reports",
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_draft_in_trouble_says_what_it_is() -> None:
     page = status_page(replace(STANDING, drafts=(TROUBLE,)), PAGE, now=1120.0)
 
     assert page.splitlines()[1:3] == [
-        f"  x draft {DRAFT_ID}",
+        f"  x {DRAFT_ID}",
         "    overlay, 2 min ago, 3 changes, 2 running",
     ]
     assert page.splitlines()[5:10] == [

@@ -59,7 +59,7 @@ def test_the_use_of_room() -> None:
     assert storage_page(ROOM, PAGE).splitlines() == [
         "+ 3.0 MiB in 12 checkpoints",
         "     1.0 GiB  may be used",
-        "    17.0 MiB  for the index, and in reserve",
+        "    17.0 MiB  index and reserve",
         "     5.0 GiB  free on that disk",
     ]
     full = storage_page(replace(ROOM, quota_bytes=1), PAGE).splitlines()

@@ -120,7 +120,9 @@ def _more(each: ChangedFile) -> str:
     if old is not None and new is not None and old.mode != new.mode:
         return f" ({old.mode:o} to {new.mode:o})"
     one = new or old
-    return "" if one is None or one.sort is Sort.FILE else f" ({one.sort.value})"
+    if one is None or one.sort is Sort.FILE:
+        return "" if one is None or one.size else " (empty)"
+    return f" ({one.sort.value})"
 
 
 def _stat(each: ChangedFile, most: int, look: Look) -> str:

@@ -113,5 +113,15 @@ def conflicts_page(
     return lines
 
 
+def overwritten_page(paths: Sequence[RelativePath], look: Look) -> str:
+    """What of the project goes although it was changed there, if it is agreed to."""
+    if not paths:
+        return ""
+    sign = look.paint(look.signs.careful, Tone.CAREFUL)
+    return (
+        f"{sign} Changed in the project, too; a checkpoint keeps that:\n{path_lines(paths, look)}"
+    )
+
+
 def _wrapped(text: str, look: Look) -> str:
     return "".join(f"{line}\n" for line in look.wrap(text, indent=2))

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import printable
+from holdfast.cli.core.printable import cut, printable
 from holdfast.cli.core.threads_page import age
 from holdfast.workbench.model import Draft, Mode, Revision
 
 SCHEMA = 1
 NARROW = 60  # below this an id gets a line of its own
+_CAUSE_LEAST = 10
 _APART = {
     Mode.OVERLAY: "a layer over the project, at its own path",
     Mode.REFLINK: "a copy that shares what is the same",
@@ -36,7 +37,7 @@ def drafts_page(drafts: Sequence[Draft], look: Look, *, now: float) -> str:
 def opened_page(draft: Draft, look: Look) -> str:
     """That a draft was made, and what it is."""
     sign = look.paint(look.signs.good, Tone.GOOD)
-    lines = [f"{sign} {look.paint(f'Draft {printable(draft.id)}', Tone.STRONG)}"]
+    lines = [f"{sign} {look.paint(printable(draft.id), Tone.STRONG)}"]
     lines += look.wrap(f"{_APART[draft.mode]}: {printable(draft.project)}", indent=2)
     if draft.reason:
         lines += look.wrap(f"It is no better because {printable(draft.reason)}.", indent=2)
@@ -50,20 +51,21 @@ def opened_page(draft: Draft, look: Look) -> str:
 def undone_page(draft: Draft, revision: Revision, look: Look) -> str:
     """What state a draft is in after going back, and how to take that back."""
     sign = look.paint(look.signs.good, Tone.GOOD)
-    head = f"{sign} {printable(draft.id)}: {printable(revision.cause)}"
-    before = revision.number - 1
-    words = f"It is revision {revision.number} now."
-    if before > 0:
-        words += f" holdfast draft undo --to {before} takes this back."
-    return "\n".join([head, *look.wrap(words, indent=2)]) + "\n"
+    back = f"revision {revision.back_to}" if revision.back_to else "the project as it is"
+    lines = [f"{sign} {look.paint(f'Back to {back}', Tone.STRONG)}", f"  {printable(draft.id)}"]
+    if revision.number > 1:
+        words = f"{look.signs.leads_to} To take this back:"
+        lines += [f"  {words}", f"    holdfast draft undo --to {revision.number - 1}"]
+    return "\n".join(lines) + "\n"
 
 
 def revisions_page(revisions: Sequence[Revision], look: Look, *, now: float, most: int = 5) -> str:
     """The last few states that one can go back to, the newest first."""
+    room = max(look.width - 21, _CAUSE_LEAST)
     lines = [
         f"    {each.number:>3}  "
         f"{look.paint(f'{age(each.at_ms / 1000, now=now):<10}', Tone.QUIET)}  "
-        f"{printable(each.cause)}\n"
+        f"{cut(printable(each.cause), room, more=look.signs.more)}\n"
         for each in sorted(revisions, key=lambda each: -each.number)[:most]
     ]
     return "".join(lines)

@@ -47,7 +47,7 @@ def righted_records(found: Sequence[Righted]) -> list[dict[str, object]]:
 
 def _one(each: Righted, look: Look) -> str:
     sign = look.paint(look.signs.careful, Tone.CAREFUL)
-    where = "the project" if each.what == "project" else f"draft {printable(each.what)}"
+    where = "the project" if each.what == "project" else printable(each.what)
     how = "was finished" if each.is_finished else "was undone: nothing of it is left"
     lines = look.wrap(f"{sign} An interrupted change of {where} {how}.", indent=0)
     page = "".join(f"{line}\n" for line in lines)

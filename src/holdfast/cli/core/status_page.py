@@ -103,10 +103,9 @@ def _lines(standing: Standing, look: Look, now: float) -> Iterator[str]:
         when = age(standing.last.at_ms / 1000, now=now)
         count = f"{standing.checkpoints:,} checkpoint{'' if standing.checkpoints == 1 else 's'}"
         yield from _wrapped(f"{count}, the last {when}: {printable(standing.last.id)}", look)
-    if standing.records:
-        yield f"  records and reports: {printable(standing.records)}\n"
     if standing.failure is not None:
         yield from _failure(standing.failure, look, now)
+        yield f"    reports: {printable(standing.records)}/reports\n"
 
 
 def _draft(each: DraftStanding, look: Look, now: float) -> Iterator[str]:
@@ -118,7 +117,7 @@ def _draft(each: DraftStanding, look: Look, now: float) -> Iterator[str]:
     running = f", {each.processes} running" if each.processes else ""
     count = f"{each.changed:,} change{'' if each.changed == 1 else 's'}"
     facts = f"{each.draft.mode.value}, {age(each.draft.at_ms / 1000, now=now)}, {count}{running}"
-    yield f"  {sign} draft {printable(each.draft.id)}\n"
+    yield f"  {sign} {printable(each.draft.id)}\n"
     yield from _wrapped(facts, look, indent=4)
     yield revisions_page(each.draft.revisions, look, now=now, most=3)
     if each.merges:

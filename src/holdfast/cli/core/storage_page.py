@@ -63,7 +63,7 @@ def storage_page(room: Room, look: Look) -> str:
     lines = [
         f"{sign} {look.paint(size_text(room.kept_bytes), Tone.STRONG)} in {count}",
         f"  {size_text(room.quota_bytes):>10}  may be used",
-        f"  {size_text(room.other_bytes):>10}  for the index, and in reserve",
+        f"  {size_text(room.other_bytes):>10}  index and reserve",
         f"  {size_text(room.free_bytes):>10}  free on that disk",
     ]
     if is_full:
