@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from holdfast.host import hosting
-from holdfast.host.calling import calling
-from holdfast.host.hosting import HostOrder, host
+from holdfast.host.dialling import calling
+from holdfast.host.hosting import HostOrder, run_host
 from holdfast.host.model import Close, Prompt, TurnClosed
 from holdfast.runners.model import Said
 from holdfast.runners.twins import Puppet
@@ -48,7 +48,7 @@ async def listening(order: HostOrder) -> None:
 async def test_a_session_is_led_over_its_socket_and_closed(tmp_path: Path) -> None:
     order, mode = order_in(tmp_path), 0
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(host, order, puppet(), Bench())
+        tasks.start_soon(run_host, order, puppet(), Bench())
         await listening(order)
         mode = stat.S_IMODE(order.socket.stat().st_mode)
         async with calling(order.socket) as call:
@@ -63,14 +63,14 @@ async def test_a_session_is_led_over_its_socket_and_closed(tmp_path: Path) -> No
 async def test_a_session_has_one_host(tmp_path: Path) -> None:
     order = order_in(tmp_path)
     async with companions() as tasks:
-        tasks.start_soon(host, order, puppet(), Bench())
+        tasks.start_soon(run_host, order, puppet(), Bench())
         await listening(order)
         with pytest.raises(JournalHeld):
-            await host(order, puppet(), Bench())
+            await run_host(order, puppet(), Bench())
 
 
 async def test_who_is_not_needed_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosting, "_LOOK_AGAIN", 0.05)
     monkeypatch.setattr(hosting, "IDLE_LONGEST", 0.1)
     with anyio.fail_after(20):
-        await host(order_in(tmp_path), puppet(), Bench())
+        await run_host(order_in(tmp_path), puppet(), Bench())

@@ -10,9 +10,9 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from holdfast.host.calling import Kept
+from holdfast.host.dialling import Kept
 from holdfast.host.failures import HostGone
-from holdfast.host.hosting import HostOrder, host
+from holdfast.host.hosting import HostOrder, run_host
 from holdfast.host.model import Begun, Happened, Prompt, TurnClosed
 from holdfast.host.sitting import Reconnected, Reconnecting, Seen, seated
 from holdfast.runners.model import Ending, Said, ToolStarted
@@ -50,7 +50,7 @@ class House:
 
     async def _live(self, scope: anyio.CancelScope) -> None:
         with scope:
-            await host(self._order, self._runner(), Bench())
+            await run_host(self._order, self._runner(), Bench())
 
     @asynccontextmanager
     async def _runner(self) -> AsyncGenerator[Puppet]:

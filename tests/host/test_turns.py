@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from holdfast.host.calling import Call, Kept, Shown
+from holdfast.host.dialling import Call, Kept, Shown
 from holdfast.host.core.session import Phase
 from holdfast.host.model import (
     Abort,

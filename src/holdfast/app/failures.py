@@ -19,3 +19,28 @@ class SettingInvalid(
     variable: str
     value: str
     allowed: str
+
+
+class SessionMissing(
+    Failure,
+    code="SESSION_MISSING",
+    kind=Kind.MISSING,
+    title="No such session",
+    user_message="There is no session {session}; `holdfast sessions list` shows all.",
+):
+    """No session has the id that was given."""
+
+    session: str
+
+
+class SessionAmbiguous(
+    Failure,
+    code="SESSION_AMBIGUOUS",
+    kind=Kind.INVALID,
+    title="Which session?",
+    user_message="{count} sessions begin with {session}. Say more of the id.",
+):
+    """The beginning of an id that was given fits several sessions."""
+
+    session: str
+    count: int

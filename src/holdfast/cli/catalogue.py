@@ -9,6 +9,7 @@ from holdfast.cli.draft_commands import DRAFT
 from holdfast.cli.exec_commands import EXEC
 from holdfast.cli.publish_commands import PUBLISH
 from holdfast.cli.sandbox_commands import SANDBOX
+from holdfast.cli.session_commands import SESSION
 
 GUIDE = """\
 Holdfast runs coding agents so that nothing is lost: not your files, not the
@@ -91,6 +92,7 @@ here; a warning is not a failure.""",
         ),
         options=(Option(("--json",), "print one JSON object instead of a page"),),
     ),
+    *SESSION,
     *DRAFT,
     *PUBLISH,
     *CHECKPOINT,

@@ -24,6 +24,7 @@ from holdfast.failures import Failure, boundary
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
 HOMES = {  # the module and the function that carry a command out
+    "ask": ("ask", "ask"),
     "attach": ("exec_run", "attach"),
     "checkpoint create": ("checkpoint_keep", "create"),
     "checkpoint diff": ("checkpoint_keep", "comparing"),
@@ -41,6 +42,7 @@ HOMES = {  # the module and the function that carry a command out
     "draft undo": ("draft_keep", "back"),
     "exec": ("exec_run", "run_there"),
     "exec-server": ("exec_server", "exec_server"),
+    "host": ("host", "host"),
     "logs": ("exec_processes", "logs"),
     "ps": ("exec_processes", "ps"),
     "publish": ("publish", "publish"),

@@ -1,1 +1,60 @@
-"""A conversation that nothing can interrupt: one process holds its runner and its journal."""
+"""A conversation that nothing can interrupt: one process holds its runner and its journal.
+
+What it offers is loaded when it is first asked for: who dials a host needs little of it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.host.dialling import Call, Kept, News, Shown, calling
+    from holdfast.host.drafting import DraftedWorkshop
+    from holdfast.host.hosting import HostOrder, run_host
+    from holdfast.host.protocol import Role, Standing, Trouble
+    from holdfast.host.sitting import Reconnected, Reconnecting, Seat, Seen, seated
+
+__all__ = [
+    "Call",
+    "DraftedWorkshop",
+    "HostOrder",
+    "Kept",
+    "News",
+    "Reconnected",
+    "Reconnecting",
+    "Role",
+    "Seat",
+    "Seen",
+    "Shown",
+    "Standing",
+    "Trouble",
+    "calling",
+    "run_host",
+    "seated",
+]
+
+_HOME = {
+    "Call": "dialling",
+    "DraftedWorkshop": "drafting",
+    "HostOrder": "hosting",
+    "Kept": "dialling",
+    "News": "dialling",
+    "Reconnected": "sitting",
+    "Reconnecting": "sitting",
+    "Role": "protocol",
+    "Seat": "sitting",
+    "Seen": "sitting",
+    "Shown": "dialling",
+    "Standing": "protocol",
+    "Trouble": "protocol",
+    "calling": "dialling",
+    "run_host": "hosting",
+    "seated": "sitting",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -40,7 +40,7 @@ class HostOrder:
     reason: str = "its host died"
 
 
-async def host(
+async def run_host(
     order: HostOrder,
     runner: AbstractAsyncContextManager[Runner],
     workshop: Workshop,

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from holdfast.host.calling import Call, Kept, News, calling
 from holdfast.host.core.respawning import delay_before
+from holdfast.host.dialling import Call, Kept, News, calling
 from holdfast.host.failures import HostGone
 from holdfast.host.model import Command
 from holdfast.host.protocol import Role

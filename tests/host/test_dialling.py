@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.host.calling import Kept, calling
+from holdfast.host.dialling import Kept, calling
 from holdfast.host.model import Begun, Opened
 from holdfast.rpc.failures import SocketRefused
 from holdfast.runners.model import Said

@@ -1,0 +1,52 @@
+"""What can be asked of sessions with an agent."""
+
+from __future__ import annotations
+
+from holdfast.cli.commands import PROJECT, Command, Option
+
+SESSION = (
+    Command(
+        name="ask",
+        summary="have an agent take a turn in a draft of this project",
+        description="""\
+Have an agent take one turn. It works in a draft: the project stays as it is until
+you publish. What the agent says goes to standard output, what it does to standard
+error, a line each.
+
+The turn belongs to a process of its own. If this terminal goes away, the turn
+goes on; if that process, the agent or the server behind it dies, it is said, and
+the conversation is taken up again from what was written down.
+
+rehearsal is an agent that follows a script; it needs no key and no network. codex
+has to be installed and signed in.""",
+        examples=(
+            ('holdfast ask "Mend the failing test"', "by the rehearsal agent, to see how it goes"),
+            ('holdfast ask --runner codex "Mend the failing test"', "by Codex"),
+            ('holdfast ask --session 01k… "And now the docs"', "go on with a conversation"),
+            ("holdfast ask - < task.md", "the prompt is in a file"),
+            ('holdfast ask --json "List the TODOs" | tail -1 | jq -r .text', "the last message"),
+        ),
+        options=(
+            Option(("--json",), "print one JSON object per line; the last one is the result"),
+            Option(("--runner",), "who carries it out: rehearsal or codex", form="NAME"),
+            Option(("--session",), "go on with this session", form="ID"),
+            Option(("--draft",), "work in this draft (otherwise: a new one)", form="ID"),
+            Option(("--scenario",), "the script of the rehearsal", form="FILE"),
+            Option(
+                ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
+            ),
+            Option(("--timeout",), "end the turn after so many seconds", form="SECONDS"),
+            PROJECT,
+        ),
+        argument=("PROMPT", "what is to be done; - reads it from standard input"),
+    ),
+    Command(
+        name="host",
+        summary="host a session (started by others)",
+        description="""\
+Host a session: hold its agent, its journal and a socket for whoever leads or
+watches it. It is started by the commands that need it, on the local server.""",
+        examples=(("holdfast host 01k…", "as holdfast ask does"),),
+        argument=("SESSION", "the id of the session"),
+    ),
+)
