@@ -84,3 +84,17 @@ def test_a_head_that_is_spoiled_spoils_nothing_else(tmp_path: Path, at: int) -> 
 
     assert [files.read(found.name, found.location)[1] for found in files.scan(1, 0)] == DATA
     files.close()
+
+
+def test_a_length_that_nobody_wrote_is_not_believed(
+    written: list[Found], files: SegmentFiles, tmp_path: Path
+) -> None:
+    path = tmp_path / "000001.seg"
+    data = bytearray(path.read_bytes())
+    data[3] ^= 1  # the head of the segment
+    data[16 + 24 : 16 + 32] = b"\xff" * 8  # how long its first record is
+    path.write_bytes(data)
+
+    assert list(files.scan(1, 0)) == []
+    assert [found for number in (2, 3) for found in files.scan(number, 0)] == written[1:3]
+    files.close()

@@ -184,7 +184,7 @@ def _mark_of(file: OpenFile) -> bytes | None:
     mark, head_bytes = read_segment_head(begins), begins[SEGMENT_HEAD_BYTES:]
     first = head_bytes[:MARK_BYTES]
     head = read_head(head_bytes, first)
-    if mark == first or head is None:
+    if mark == first or head is None or head.stored_bytes > file.status().size:
         return mark
     follows = file.read(head.stored_bytes + MARK_BYTES, at=len(begins))
     stored, second = follows[: head.stored_bytes], follows[head.stored_bytes :]
