@@ -212,7 +212,7 @@ class _Watcher:
         return opened is not None
 
     def _found(self, path: str) -> Found:
-        above = path
+        above: str = path
         while (opened := self._opened(above)) is None:
             if above == "/":
                 raise FileNotFoundError(path)  # everyone inside has ended
