@@ -27,7 +27,7 @@ def bench() -> Iterator[Bench]:
 
 @pytest.fixture
 def draft(bench: Bench) -> Path:
-    return Path(bench.asked("draft", "path").answer.rstrip("\n"))
+    return bench.draft
 
 
 def test_through_a_pipe_it_is_fit_for_patch(bench: Bench, draft: Path, tmp_path: Path) -> None:

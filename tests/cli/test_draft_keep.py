@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def opened(bench: Bench, mode: str = "copy") -> dict[str, object]:
 
 
 def where(bench: Bench) -> Path:
-    return Path(bench.asked("draft", "path").answer.rstrip("\n"))
+    return bench.draft
 
 
 def test_drafts_are_listed_the_newest_first(bench: Bench) -> None:
@@ -51,6 +52,16 @@ def test_a_copy_is_seen_where_it_is(bench: Bench) -> None:
         draft["id"],
         str(where(bench)),
     )
+
+
+def test_a_path_in_any_bytes_comes_as_it_is(bench: Bench) -> None:
+    odd = bench.project / "odd\udcff\x1b[31m"
+    odd.mkdir()
+    (odd / "a").write_text("one\n")
+    bench.ran("draft", "open", "--mode", "copy", "-C", str(odd))
+    done = bench.ran("draft", "path", "-C", str(odd))
+
+    assert Path(os.fsdecode(done.stdout.rstrip(b"\n")), "a").read_text() == "one\n"
 
 
 def test_a_layer_is_seen_through_its_holder(bench: Bench) -> None:

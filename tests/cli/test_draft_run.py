@@ -78,7 +78,7 @@ def test_in_a_copy_it_runs_in_the_copy_and_says_so(bench: Bench) -> None:
     with on_terminal(*words, home=bench.home) as screen:
         status, shown = screen.end()
 
-    where = bench.asked("draft", "path").answer.rstrip("\n")
+    where = str(bench.draft)
     assert status == 0
     assert f"the command runs in {where})" in shown.replace("\n", "")
     assert shown.splitlines()[-1].startswith("(Revision 1 of draft_")

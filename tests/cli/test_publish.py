@@ -27,7 +27,7 @@ def bench() -> Iterator[Bench]:
 
 @pytest.fixture
 def draft(bench: Bench) -> Path:
-    return Path(bench.asked("draft", "path").answer.rstrip("\n"))
+    return bench.draft
 
 
 @pytest.mark.promise("W1")

@@ -232,15 +232,39 @@ def test_a_sandbox_whose_network_cannot_be_entered_runs_nothing(home: Path, proj
     assert os.listdir(project) == ["here"]
 
 
+def test_files_that_it_was_kept_from_are_named_on_request(home: Path, project: Path) -> None:
+    (project.parent / "secret").write_text("a secret")
+    script = "cat here; cat ../secret; echo x > new; echo x > .envrc; kill -INT $$; exit 3"
+    words = ("--explain", "--write", ".", "--", "sh", "-c", f"trap '' INT; {script}")
+    told_people = shut(*words, home=home, cwd=project)
+    told_programs = shut("--json", *words, home=home, cwd=project)
+    plain = shut(*words[1:], home=home, cwd=project)
+
+    assert {each.returncode for each in (told_people, told_programs, plain)} == {3}
+    assert {each.stdout for each in (told_people, told_programs, plain)} == {b"seen\n"}
+    secret = f"{project.parent}/secret"
+    lines = [line for line in told_people.stderr.decode().splitlines() if "sandbox:" in line]
+    assert lines == [
+        f"sandbox: kept from {project}/.envrc (protected)",
+        f"sandbox: kept from {secret} (not seen; --read {secret} shows it)",
+    ]
+    assert told(told_programs)["keptFrom"] == [
+        {"path": f"{project}/.envrc", "reason": "protected", "count": 1},
+        {"path": secret, "reason": "not seen", "count": 1},
+    ]
+    assert b"sandbox: kept" not in plain.stderr
+
+
 def test_a_lesser_sandbox_is_announced_and_has_no_network(home: Path, project: Path) -> None:
     done = held_back("reduced", "sandbox", "--", "cat", "here", home=home, cwd=project)
     refused = held_back(
         "reduced", "sandbox", "--net", "a.org", "--", "true", home=home, cwd=project
     )
+    silent = held_back("reduced", "sandbox", "--explain", "--", "true", home=home, cwd=project)
 
     assert (done.returncode, done.stdout) == (0, "seen\n")
     assert done.stderr.startswith("sandbox: of reduced strength, because bubblewrap does not")
-    assert refused.returncode == 126
+    assert (refused.returncode, silent.returncode) == (126, 126)
 
 
 @pytest.mark.parametrize(

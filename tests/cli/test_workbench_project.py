@@ -44,6 +44,15 @@ def test_or_the_nearest_above_that_is_known(bench: Bench, monkeypatch: pytest.Mo
         assert project.paths([".."]) == ()
 
 
+def test_but_not_one_in_which_our_own_state_is(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.ran("checkpoint", "create", "-C", str(bench.home))
+    monkeypatch.chdir(bench.project)
+    with at_work(Request("status"), bench.settings) as project:
+        assert project.workbench.project == bench.project
+
+
 def test_what_a_path_means(bench: Bench) -> None:
     (bench.home / "link").symlink_to(bench.project)
     (bench.project / "out").symlink_to("/etc")

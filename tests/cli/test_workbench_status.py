@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -34,7 +33,7 @@ def test_a_project_that_nobody_worked_on(bench: Bench) -> None:
 @pytest.mark.promise("R13")
 def test_drafts_conflicts_and_what_went_wrong(bench: Bench) -> None:
     bench.asked("draft", "open", "--mode", "copy")
-    draft = Path(bench.asked("draft", "path").answer.rstrip("\n"))
+    draft = bench.draft
     (draft / "a").write_text("ours\n")
     bench.asked("checkpoint", "create")
     (bench.project / "a").write_text("theirs\n")

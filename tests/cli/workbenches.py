@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Generator
@@ -43,6 +44,11 @@ class Bench:
         outcome = carry_out(request, self.settings)
         assert isinstance(outcome, Outcome)
         return outcome
+
+    @property
+    def draft(self) -> Path:
+        """Where the newest draft is seen."""
+        return Path(json.loads(self.asked("draft", "path", "--json").answer)["path"])
 
     def ran(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """What comes of words as a command of its own, with the project as its directory."""

@@ -34,6 +34,7 @@ from holdfast.workbench import (
     undo,
 )
 from holdfast.workbench.views import open_view
+from holdfast.world import disk_failure
 from holdfast.world.failures import DiskFull, DiskIo, DiskQuota
 from tests.faults.workbench_scene import Home, Scene
 from tests.faults.workbench_sights import (
@@ -120,12 +121,6 @@ def _lay_out_many(home: Home) -> Kept:
     return {id: seen for id, seen in kept.items() if id not in going}
 
 
-def _lay_out_lost_index(home: Home) -> Kept:
-    kept = _lay_out_draft(home)
-    (_at(home).directory / "wb.db").write_bytes(b"no database")
-    return kept
-
-
 # What is done.
 
 
@@ -169,7 +164,12 @@ def _prune(home: Home) -> dict[str, str]:
     return {}
 
 
-def _open(home: Home) -> dict[str, str]:
+def _rebuild(home: Home) -> dict[str, str]:
+    index = _at(home).directory / "wb.db"
+    try:
+        index.write_bytes(b"no database")
+    except OSError as error:
+        raise disk_failure(error, path=str(index)) from error
     recover(_at(home))
     return {}
 
@@ -223,7 +223,8 @@ FLOW_SCENES: dict[str, Scene] = {
     "undo": _scene(_lay_out_undone, _undo),
     "discard": replace(_scene(_lay_out_draft, _discard), undecided=_NAME_NOT_SYNCED),
     "prune": _scene(_lay_out_many, _prune, is_repeatable=True),
-    "rebuild": _scene(_lay_out_lost_index, _open, is_repeatable=True),
+    "rebuild": _scene(_lay_out_draft, _rebuild, is_repeatable=True),
+    "batch in a layer": _scene(_lay_out_layer, _batch, is_repeatable=True),
     "publish a layer": _scene(_lay_out_layer, _publish, is_repeatable=True),
     "discard a layer": replace(_scene(_lay_out_layer, _discard), undecided=_NAME_NOT_SYNCED),
 }

@@ -23,7 +23,10 @@ MARKER = "marker.json"
 _CALL = re.compile(r"^(?P<name>\w+)\((?P<args>.*)\)\s+= (?P<result>-?\d+)(?P<opened><[^>]*>)?")
 _DESCRIPTOR = re.compile(r"^(\d+)<([^>]*)>")
 _NAMED = re.compile(r'(?:(?:AT_FDCWD|\d+)<(?P<at>[^>]*)>, )?"(?P<name>(?:[^"\\]|\\.)*)"')
-_DERIVED = re.compile(r"/(wb\.db(-wal|-shm|-journal)?|lock)$")  # nothing rests on these
+# Nothing rests on these once the power has failed: an index, locks, and who holds a place.
+_DERIVED = re.compile(
+    r"^/proc/|/(wb\.db(-wal|-shm|-journal)?|lock|place/(holder\.new|holder\.json|ground))$"
+)
 
 _WRITES = {"write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate", "fallocate"}
 _WRITES |= {"fchmod", "fchown", "fsetxattr", "fremovexattr", "copy_file_range", "sendfile"}

@@ -7,5 +7,6 @@ from tests.faults.workbench_scene import Scene
 from tests.faults.workbench_store_scenes import STORE_SCENES
 
 SCENES: dict[str, Scene] = {**STORE_SCENES, **FLOW_SCENES}
-MARKED = ["transaction", "batch", "publish", "restore", "undo"]
+MARKED = ["transaction", "batch", "publish", "restore", "undo", "batch in a layer"]
+MARKED += ["publish a layer"]
 """Scenes in which a marker is put."""

@@ -140,11 +140,11 @@ class Ground:
     def close(self) -> None:
         os.close(self.root)
 
-    def move_to(self, project: Path) -> None:
+    def move_to(self, project: Path, *, flags: int = os.O_RDONLY) -> None:
         """Have the project elsewhere from now on."""
         os.close(self.root)
         self.project = project
-        self.root = os.open(self.project, os.O_RDONLY | os.O_DIRECTORY)
+        self.root = os.open(self.project, flags | os.O_DIRECTORY)
 
     @property
     def site(self) -> Site:

@@ -305,6 +305,7 @@ class Person:
         self._project = os.fsencode(ground.project)
         self._count = count()
         self.live: dict[bytes, bytes] = {}
+        self.last: dict[bytes, bytes] = {}  # what they saw when they looked away
         self.wrote: dict[bytes, set[bytes | None]] = {}
 
     def act(self, what: str, path: bytes) -> None:
@@ -344,10 +345,11 @@ class Person:
 
     def _note(self, path: bytes, data: bytes | None) -> None:
         self.wrote.setdefault(path, set()).add(data)
+        self.last = {each: was for each, was in self.last.items() if not each.startswith(path)}
         if data is None:
             self.live.pop(path, None)
         else:
-            self.live[path] = data
+            self.live[path] = self.last[path] = data
 
 
 NAMES = [b"a", b"b", b"d", b"d/x", b"d/y", b"e", b"e/z"]
@@ -401,6 +403,7 @@ def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
         tree = ground.tree()
         for path in {*NAMES, *tree}:
             assert is_accounted_for(path, tree.get(path), expected.get(path), person), outcome
+        assert {path: tree[path].data for path in person.last} == person.last, outcome
         with ground.open_store() as store:
             for path, data in person.live.items():
                 is_there = path in tree and tree[path].data == data
@@ -447,6 +450,28 @@ def test_what_is_saved_between_two_acts_is_put_back_or_rescued(
     assert outcome == Outcome(Way.UNDONE, KEY, conflicts=(AT,), theirs=(AT,), rescued=(AT,))
     with ground.open_store() as store:
         assert is_kept(store, b"person 0")
+
+
+@pytest.mark.promise("W5")
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_what_is_typed_into_the_old_file_after_all_was_done_is_rescued(
+    ground: Ground, can_exchange: bool
+) -> None:
+    plant(ground.project, {b"x": file(b"1")})
+    changes = ground.changes({b"x": file(b"2")})
+    typing = os.open(ground.project / "x", os.O_WRONLY)
+
+    def meanwhile(_: int, act: Act) -> None:
+        if act == Mark(State.COMMITTED):
+            os.pwrite(typing, b"9", 0)
+
+    outcome = ground.drive(changes, meanwhile, can_exchange=can_exchange)
+
+    os.close(typing)
+    assert outcome == Outcome(Way.FINISHED, KEY, rescued=(AT,))
+    assert (ground.project / "x").read_bytes() == b"2"
+    with ground.open_store() as store:
+        assert is_kept(store, b"9")
 
 
 def swap_for_good(project: Path) -> None:

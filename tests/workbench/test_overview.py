@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from holdfast.workbench import checkpoint, status
+from holdfast.workbench import Status, checkpoint, checkpoints, list_drafts, recover, status
 from tests.workbench.benches import LINES, Bench, at
 
 
 def test_a_project_that_nobody_did_anything_to(layered: Bench) -> None:
-    found = status(layered.workbench)
+    workbench = layered.workbench
 
-    assert (found.id, found.project) == (layered.workbench.id, layered.project)
-    assert (found.drafts, found.damaged, found.recovered) == ((), (), ())
-    assert (found.checkpoints, found.last) == (0, None)
+    assert status(workbench) == Status(id=workbench.id, project=layered.project)
+    assert list_drafts(workbench) == checkpoints(workbench) == recover(workbench) == ()
+    assert not (layered.base / "state").exists(), "to ask leaves something behind"
+    with workbench.held():
+        pass
+    assert status(workbench) == Status(id=workbench.id, project=layered.project)
 
 
 def test_every_draft_with_what_stands_in_its_way(bench: Bench) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine import Place, PlaceSpec, end
+from holdfast.confine.failures import PlaceUnavailable
 from holdfast.workbench.failures import ProjectRefused
 from holdfast.workbench.placing import drop_layer, held_place, layer_of, processes_in
 from holdfast.world.failures import DiskMissing
@@ -62,6 +63,24 @@ def test_a_project_that_was_replaced_is_shown_as_it_is(spec: PlaceSpec) -> None:
         _replace_project(spec)
     with held_place(spec) as again:
         assert sh(spec, again, "cat new f") == "written\nsecond"
+
+
+def test_a_project_that_was_removed_has_no_place(spec: PlaceSpec) -> None:
+    with held_place(spec):
+        shutil.rmtree(spec.project)
+    with pytest.raises(PlaceUnavailable):
+        held_place(spec)
+
+
+def test_nobody_is_let_into_a_place_that_no_longer_covers_the_project(spec: PlaceSpec) -> None:
+    for _ in range(10):  # the new directory often gets the number of the old one
+        with held_place(spec) as place:
+            sh(spec, place, "echo written > new")
+            _replace_project(spec)
+        with held_place(spec) as again:
+            sh(spec, again, "echo by the agent > f")
+        assert Path(spec.project, "f").read_text() == "second"
+        assert sorted(os.listdir(spec.project)) == ["f"]
 
 
 def test_who_runs_over_a_project_that_was_replaced_is_not_killed_for_it(spec: PlaceSpec) -> None:

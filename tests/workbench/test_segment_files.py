@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.core.record import ObjectSort, name_of
+from holdfast.workbench.core.record import SEGMENT_HEAD_BYTES, ObjectSort, name_of
 from holdfast.workbench.failures import ObjectDamaged
 from holdfast.workbench.segment_files import Found, Location, SegmentFiles
 from holdfast.workbench.segments import Segments
@@ -66,4 +66,35 @@ def test_another_object_does_not_pass_for_this_one(
         getattr(files, ask)(first.name, second.location)
     with pytest.raises(ObjectDamaged):
         getattr(files, ask)(first.name, Location(1, first.location.offset + 1, 5))
+    files.close()
+
+
+@pytest.mark.parametrize("at", range(SEGMENT_HEAD_BYTES))
+def test_a_head_that_is_spoiled_spoils_nothing_else(tmp_path: Path, at: int) -> None:
+    segments = Segments(SystemDisk(), tmp_path, SeededChance(1))
+    for data in DATA:
+        segments.append(ObjectSort.BLOB, name_of(ObjectSort.BLOB, data), data)
+    segments.commit()
+    segments.close()
+    segment = tmp_path / "000001.seg"
+    data = bytearray(segment.read_bytes())
+    data[at] ^= 1
+    segment.write_bytes(data)
+    files = SegmentFiles(SystemDisk(), tmp_path)
+
+    assert [files.read(found.name, found.location)[1] for found in files.scan(1, 0)] == DATA
+    files.close()
+
+
+def test_a_length_that_nobody_wrote_is_not_believed(
+    written: list[Found], files: SegmentFiles, tmp_path: Path
+) -> None:
+    path = tmp_path / "000001.seg"
+    data = bytearray(path.read_bytes())
+    data[3] ^= 1  # the head of the segment
+    data[16 + 24 : 16 + 32] = b"\xff" * 8  # how long its first record is
+    path.write_bytes(data)
+
+    assert list(files.scan(1, 0)) == []
+    assert [found for number in (2, 3) for found in files.scan(number, 0)] == written[1:3]
     files.close()

@@ -48,6 +48,8 @@ from tests.workbench.grounds import (
 )
 
 FINISHED = Outcome(Way.FINISHED, KEY)
+MISSING = missing_for_mounts()
+mounts = pytest.mark.skipif(MISSING is not None, reason=f"nothing can be mounted: {MISSING}")
 
 
 @pytest.fixture
@@ -376,11 +378,32 @@ def test_killed_on_an_old_system_it_is_finished_or_undone_there(quick_path: Path
     assert ways == {Way.UNDONE, Way.FINISHED}
 
 
+@pytest.mark.promise("W4")
+@mounts
+@pytest.mark.parametrize("options", ["", "userxattr,"])
+def test_in_a_layer_over_a_project_it_is_the_same(tmp_path: Path, options: str) -> None:
+    layers = {name: tmp_path / name for name in ("lowerdir", "upperdir", "workdir")}
+    for each in layers.values():
+        each.mkdir()
+    plant(layers["lowerdir"], BEFORE)
+    words = options + ",".join(f"{name}={path}" for name, path in layers.items())
+    with (
+        mounted(tmp_path / "merged", "-t", "overlay", "-o", words, "overlay") as merged,
+        fresh_ground(tmp_path) as ground,
+    ):
+        ground.move_to(merged, flags=os.O_PATH)
+        for tree in (AFTER, BEFORE):
+            assert ground.carry_out(ground.changes(tree)) == FINISHED
+            assert ground.tree() == tree
+        changes = ground.changes(AFTER)
+        assert in_child(partial(ground.drive, changes, dies_at(70))) == DEAD
+        assert has_gone(ground, ground.recover(), BEFORE, AFTER) is Way.UNDONE
+    assert read(layers["lowerdir"]) == BEFORE
+
+
 # What the disk refuses
 
 
-MISSING = missing_for_mounts()
-mounts = pytest.mark.skipif(MISSING is not None, reason=f"nothing can be mounted: {MISSING}")
 LARGER = {
     **AFTER,
     **{b"large %d" % number: file(bytes([number]) * 9_000) for number in range(6)},

@@ -86,11 +86,12 @@ def told(
         return Outcome(answer=stat_page(files, look))
     if is_terminal(sys.stdout):
         return Outcome(answer=diff_page(files, look))
-    _emit(raw_diff(files))
+    emit_bytes(raw_diff(files))
     return Outcome()
 
 
-def _emit(data: bytes) -> None:
+def emit_bytes(data: bytes) -> None:
+    """Write to standard output as it is; raise OutputLost if it took no more."""
     try:
         write_bytes(data)
     except OSError as error:

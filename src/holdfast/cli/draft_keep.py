@@ -24,10 +24,11 @@ from holdfast.cli.core.draft_page import (
     undone_page,
 )
 from holdfast.cli.core.printable import printable
-from holdfast.cli.draft_diff import shown
+from holdfast.cli.draft_diff import emit_bytes, shown
 from holdfast.cli.draft_guest import turn_out
 from holdfast.cli.failures import DiscardUnconfirmed
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import is_terminal
 from holdfast.cli.workbench_confirming import confirmed
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
@@ -75,7 +76,10 @@ def path(request: Request, settings: Settings) -> Outcome:
     if request.is_json:
         record = {**_record("path", draft), "path": where}
         return Outcome(answer=json_line(record))
-    return Outcome(answer=f"{where}\n")
+    if is_terminal(sys.stdout):
+        return Outcome(answer=f"{printable(where)}\n")
+    emit_bytes(os.fsencode(where) + b"\n")
+    return Outcome()
 
 
 def seen_at(entered: Entered) -> str:

@@ -20,6 +20,7 @@ from holdfast.cli.exec_dial import server_of
 from holdfast.cli.exec_run import Stay, command_in
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, is_terminal
+from holdfast.cli.reporting import reported
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.exec import Process
 from holdfast.exec.model import Command
@@ -102,6 +103,7 @@ def _record(outcome: Outcome, draft: Draft, revision: Revision | None) -> dict[s
         "draft": draft.id,
         "exitCode": outcome.status if outcome.failure is None else None,
         "revision": None if revision is None else revision_record(revision),
+        "error": None if outcome.failure is None else reported(outcome.failure),
     }
 
 

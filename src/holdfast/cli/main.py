@@ -1,16 +1,19 @@
 """Where the program begins.
 
 Imports wait until they are needed: a hook or a prompt that asks for the version, or a person who
-asks for help, must not pay for the whole program.
+asks for help, must not pay for the whole program. Nor must a person who interrupts it at once be
+shown where in its imports that was.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
-from holdfast.cli.commands import VERSION_LINE, Misuse, Request
-from holdfast.cli.output import write
+TYPE_CHECKING = False  # to ask `typing` would be an import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.cli.commands import Misuse, Request
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read(words: Sequence[str]) -> Request | Misuse:
+    from holdfast.cli.commands import VERSION_LINE, Request
+
     if list(words) in (["--version"], ["-V"]):
         return Request(page=VERSION_LINE)
     from holdfast.cli.parser import parse
@@ -31,6 +36,9 @@ def _read(words: Sequence[str]) -> Request | Misuse:
 
 
 def _is_answered(request: Request | Misuse) -> bool:
+    from holdfast.cli.commands import Misuse
+    from holdfast.cli.output import write
+
     if isinstance(request, Misuse) or request.page is None:
         return False
     try:

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,8 @@ from holdfast.app.settings import Settings, environment
 from holdfast.cli.commands import Request
 from holdfast.cli.core.sandbox_page import (
     Attempt,
+    Hindrance,
+    Missed,
     Report,
     announcement,
     report_lines,
@@ -29,13 +32,15 @@ from holdfast.cli.output import complain, is_terminal
 from holdfast.cli.sandbox_order import PROXIED, Order, kept_in, read_order
 from holdfast.cli.sandbox_stay import Stay, signals_waiting
 from holdfast.cli.sandbox_streams import Streams
-from holdfast.confine.core.policy import Strength
+from holdfast.confine.core.policy import OF_THE_SYSTEM, Policy, Strength, is_within
+from holdfast.confine.core.watched import Refusal, Why
 from holdfast.confine.entry import Entry, enter
 from holdfast.confine.failures import SandboxFailed
 from holdfast.confine.preflight import preflight
 from holdfast.confine.proxy_loop import Proxy
 from holdfast.confine.sandbox import Shut, shut_in
 from holdfast.confine.threshold import Threshold, command_of
+from holdfast.confine.watching import Watch
 
 _SYSTEM: Final = "/usr/bin:/bin"
 _SHELL: Final = "/bin/sh"
@@ -65,8 +70,13 @@ def sandbox(request: Request, settings: Settings) -> Outcome:
         shut = undo.enter_context(shut_in(_entry(order, streams), order.policy, state=state))
         if not request.is_json:
             complain(_announced(shut))
-        status = _stay(shut, streams, proxy if order.hosts else None)
+        watch = undo.enter_context(Watch()) if order.is_explained else None
+        status = _stay(shut, streams, proxy if order.hosts else None, watch)
+        told = None if watch is None else watch.told()
     report = _report(order, shut, proxy, status)
+    if told is not None:
+        missed = [_missed(each, order.policy) for each in told.refusals]
+        report = replace(report, is_explained=True, missed=missed, missed_untold=told.untold)
     if request.is_json:
         return Outcome(status=status, hint=json.dumps(report_record(report)))
     lines = report_lines(report, is_talkative=is_terminal(sys.stderr))
@@ -88,7 +98,7 @@ def _leading(has_terminal: bool) -> str:
     return f"{program} --ctty" if has_terminal else program
 
 
-def _stay(shut: Shut, streams: Streams, proxy: Proxy | None) -> int:
+def _stay(shut: Shut, streams: Streams, proxy: Proxy | None, watch: Watch | None) -> int:
     """Start it and be at it until it ends; its exit status."""
     with signals_waiting(), ExitStack() as undo:
         if shut.strength is Strength.REDUCED:
@@ -96,13 +106,15 @@ def _stay(shut: Shut, streams: Streams, proxy: Proxy | None) -> int:
             streams.hand_over()
             return anyio.run(Stay(pid, streams, lambda: pid).run)
         with Threshold(shut.entry) as threshold:
-            pid = _entered(threshold.entry)
+            pid = _entered(threshold.entry if watch is None else watch.watched(threshold.entry))
             undo.callback(_put_down, pid, os.pidfd_open(pid))
             streams.hand_over()
             threshold.arrive()
             listener: socket.socket | None = None
             if proxy is not None:
                 listener = undo.enter_context(threshold.listen())
+            if watch is not None:
+                watch.begin()
             threshold.cross()
         find = partial(command_of, threshold.first)
         return anyio.run(Stay(pid, streams, find, proxy, listener).run)
@@ -128,6 +140,18 @@ def _announced(shut: Shut) -> str:
     if shut.strength is Strength.FULL:
         return ""
     return announcement(shut.strength, preflight().reasons, shut.lacks)
+
+
+def _missed(each: Refusal, policy: Policy) -> Missed:
+    """What it means for a person that a path was out of reach."""
+    if each.why == Why.UNSEEN:
+        why = Hindrance.UNSEEN
+    elif is_within(each.path, policy.writable):
+        why = Hindrance.PROTECTED
+    else:
+        is_of_system = is_within(each.path, OF_THE_SYSTEM)
+        why = Hindrance.OF_THE_SYSTEM if is_of_system else Hindrance.READ_ONLY
+    return Missed(each.path, why, each.count)
 
 
 def _report(order: Order, shut: Shut, proxy: Proxy, status: int) -> Report:

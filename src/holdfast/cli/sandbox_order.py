@@ -32,6 +32,7 @@ class Order:
     policy: Policy
     hosts: tuple[str, ...]
     allowed: AllowList
+    is_explained: bool = False
 
 
 def read_order(request: Request, *, home: Path) -> Order:
@@ -57,10 +58,18 @@ def read_order(request: Request, *, home: Path) -> Order:
         readable=readable,
         writable=writable,
         environment=(*ENVIRONMENT, *PROXIED) if hosts else ENVIRONMENT,
-        # The lesser sandbox has no network of its own that a proxy could stand in.
-        strength_least=Strength.FULL if hosts else Strength.REDUCED,
+        # The lesser sandbox has no network of its own that a proxy could stand in, and no view of
+        # its own that could be compared.
+        strength_least=Strength.FULL if hosts or request.has("--explain") else Strength.REDUCED,
     )
-    return Order(argv=request.words, cwd=cwd, policy=policy, hosts=hosts, allowed=allowed)
+    return Order(
+        argv=request.words,
+        cwd=cwd,
+        policy=policy,
+        hosts=hosts,
+        allowed=allowed,
+        is_explained=request.has("--explain"),
+    )
 
 
 def kept_in(settings: Settings) -> Path:

@@ -99,7 +99,10 @@ def _recovered(workbench: Workbench, look: Look, progress: ProgressLine) -> tupl
 
 
 def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tuple[Path, Workbench]:
-    """Where the person is, and the project: the one they name, else the nearest that is known."""
+    """Where the person is, and the project: the one they name, else the nearest that is known.
+
+    A directory in which we keep our own state, such as a home, is only meant by who is in it.
+    """
     named = request.value("--project")
     if named is not None:
         workbench = Workbench.at(Path(named), settings.state, news=progress)
@@ -108,7 +111,9 @@ def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tupl
         here = Path.cwd()
     except OSError as error:
         raise ProjectRefused(path=".", reason=error.strerror or str(error)) from error
-    for each in (here, *here.parents):
+    state = settings.state.resolve()
+    above = [each for each in here.parents if not state.is_relative_to(each)]
+    for each in (here, *above):
         workbench = Workbench.at(each, settings.state, news=progress)
         if workbench.directory.is_dir():
             return here, workbench

@@ -37,7 +37,8 @@ class Entry:
     in the order in which they are entered: the user's first. `groups` are descriptors of files
     that take the number of who enters a control group. `limits` are (resource, most) pairs. `fence`
     and `filter` hold the process back from paths and from system calls; `shields` are paths that it
-    sees read-only.
+    sees read-only. `watch` is a filter that asks a listener about calls; `watcher` is the number,
+    among its files, of a socket to whoever is to get that listener.
     """
 
     argv: Sequence[str]
@@ -53,6 +54,8 @@ class Entry:
     fence: Fence | None = None
     filter: bytes = b""
     shields: Sequence[str] = ()
+    watch: bytes = b""
+    watcher: int = -1
 
 
 def enter(entry: Entry) -> int:
@@ -158,3 +161,5 @@ def _restrict(entry: Entry) -> None:
         restrict.stay_within(entry.fence)
     if entry.filter:
         restrict.filter_calls(entry.filter)
+    if entry.watch:
+        restrict.have_watched(entry.watch, entry.watcher)

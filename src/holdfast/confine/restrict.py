@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import socket
 import stat
 from collections.abc import Sequence
 from typing import Final
@@ -31,7 +32,9 @@ from holdfast.confine.kernel import (
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same on every architecture
 _VERSION: Final = 1
 _PATH_BENEATH: Final = 1
-_PR_SET_SECCOMP, _MODE_FILTER = 22, 2
+_PR_SET_SECCOMP, _MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
+_SECCOMP_NUMBERS: Final = {"x86_64": 317, "aarch64": 277}
+_SET_FILTER, _NEW_LISTENER = 1, 1 << 3
 _INSTRUCTION_BYTES: Final = 8
 _ON_FILES: Final = 0b1100_0000_0000_0111  # rights that something without entries can have
 _MS_REMOUNT: Final = 0x20
@@ -90,3 +93,17 @@ def filter_calls(program: bytes) -> None:
     """Have every system call of ours judged by a program, from the next one on."""
     filtered = _Program(len(program) // _INSTRUCTION_BYTES, program)
     control(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(filtered))
+
+
+def have_watched(program: bytes, watcher: int) -> None:
+    """Hand whoever is at the other end of a socket a listener, and have it told of calls.
+
+    Each that the program asks about waits until the listener has let it go on.
+    """
+    control(_PR_SET_NO_NEW_PRIVS, 1)
+    filtered = _Program(len(program) // _INSTRUCTION_BYTES, program)
+    number = _SECCOMP_NUMBERS[os.uname().machine]
+    listener = call(number, _SET_FILTER, _NEW_LISTENER, ctypes.addressof(filtered))
+    with socket.socket(fileno=watcher) as other:
+        socket.send_fds(other, [b"l"], [listener])
+    os.close(listener)

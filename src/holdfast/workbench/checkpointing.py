@@ -49,6 +49,8 @@ def checkpoint(
 
 def checkpoints(workbench: Workbench, *, of_drafts: bool = False) -> tuple[Checkpoint, ...]:
     """The checkpoints of the project, the newest first; those of its drafts, too, if asked for."""
+    if not workbench.is_used:
+        return ()
     with workbench.held() as (held, _):
         every = held.store.checkpoints()
     return tuple(each for each in every if of_drafts or each.origin == PUBLISHED)
@@ -76,6 +78,8 @@ def compare(
 
 def recover(workbench: Workbench) -> tuple[Recovered, ...]:
     """Finish or undo what was interrupted, as holding the workbench does by itself; say which."""
+    if not workbench.is_used:
+        return ()
     with workbench.held() as (_, recovered):
         return recovered
 

@@ -44,6 +44,8 @@ def open_draft(workbench: Workbench, mode: Mode | None = None) -> Draft:
 
 def list_drafts(workbench: Workbench) -> tuple[Draft, ...]:
     """All drafts of the project, the oldest first."""
+    if not workbench.is_used:
+        return ()
     with workbench.held() as (held, _):
         return held.drafts.all()
 

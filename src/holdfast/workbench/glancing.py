@@ -63,7 +63,10 @@ class _Slots:
 
     def agree(self, statx: Statx, root: int, directory: bytes, sight: bytes) -> bool:
         """Whether all names of a directory are as in its sight."""
-        names = names_of(sight)
+        try:
+            names = names_of(sight)
+        except ValueError:  # the index is spoiled there
+            return False
         if len(names) > self._count:
             if len(names) > NAMES_MAX:
                 return False

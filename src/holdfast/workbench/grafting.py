@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from typing import NamedTuple
 
 from holdfast.workbench.contents import read_node, read_xattrs, refuse_shortage
@@ -137,9 +138,10 @@ class Graft:
     def _here(self, descriptor: int, path: bytes) -> _Here:
         known = self._objects.rows.sights.known(self._origin, path)
         nodes = None if known is None else self._nodes(known.tree)
-        if known is None or nodes is None:
-            return _Here(descriptor, path, {}, {})
-        return _Here(descriptor, path, decode_sight(known.sight), nodes)
+        with suppress(ValueError):  # the index is spoiled there
+            if known is not None and nodes is not None:
+                return _Here(descriptor, path, decode_sight(known.sight), nodes)
+        return _Here(descriptor, path, {}, {})
 
     def _nodes(self, tree: bytes) -> dict[bytes, Node] | None:
         """What is in a kept directory; None if it is spoiled, and must be looked at anew."""

@@ -36,15 +36,17 @@ class Status:
 
     id: str
     project: Path
-    drafts: tuple[DraftStatus, ...]
-    damaged: tuple[DraftDamaged, ...]
-    checkpoints: int
-    last: Checkpoint | None
-    recovered: tuple[Recovered, ...]
+    drafts: tuple[DraftStatus, ...] = ()
+    damaged: tuple[DraftDamaged, ...] = ()
+    checkpoints: int = 0
+    last: Checkpoint | None = None
+    recovered: tuple[Recovered, ...] = ()
 
 
 def status(workbench: Workbench) -> Status:
     """How the project and every draft of it stand now."""
+    if not workbench.is_used:
+        return Status(id=workbench.id, project=workbench.project)
     with workbench.held() as (held, recovered):
         every = [each for each in held.store.checkpoints() if each.origin == PUBLISHED]
         found = held.drafts.all()

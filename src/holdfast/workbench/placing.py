@@ -1,13 +1,15 @@
 """Find the place of a draft that is a layer, or make it anew over what was written.
 
-Whoever held it may have died, and the project's path may lead to another directory by now: a place
-shows the one that it was made over, so that one is written down.
+Whoever held it may have died, and the project's path may lead to another directory by now. A place
+covers the one that it was made over, so that one is written down; and the kernel uncovers what is
+removed, so that whoever wrote to the path would write to the project. Such a place is not used.
 """
 
 from __future__ import annotations
 
 import os
 import select
+from contextlib import ExitStack
 from pathlib import Path
 
 from holdfast.confine import Place, PlaceSpec, create, end, find
@@ -26,14 +28,10 @@ def held_place(spec: PlaceSpec) -> Place:
     Raises ProjectRefused while something runs over a project that was replaced by another.
     """
     for _ in range(_TRIES_MAX):
-        place = find(spec.directory)
-        if place is None:
-            remove_whole(Path(spec.directory, _OLD))
-        elif _is_same_ground(spec):
-            return place
-        else:
-            _leave(spec, place)
         try:
+            found = _found(spec)
+            if found is not None:
+                return found
             place = create(spec)
         except (PlaceHeld, PlaceLost):  # somebody was faster, or is on the way out
             select.select([], [], [], _WAIT)
@@ -62,15 +60,35 @@ def drop_layer(spec: PlaceSpec) -> None:
         raise disk_failure(error, path=str(layer)) from error
 
 
-def _leave(spec: PlaceSpec, place: Place) -> None:
-    """End a place that shows what is no longer there, if that is in nobody's way."""
-    with place:
+def _found(spec: PlaceSpec) -> Place | None:
+    """The place that somebody holds; one that shows what is no longer there is ended."""
+    place = find(spec.directory)
+    if place is None:
+        remove_whole(Path(spec.directory, _OLD))
+        return None
+    with ExitStack() as undo:
+        undo.callback(place.close)
+        if _is_same_ground(spec) and _covers(spec, place):
+            undo.pop_all()
+            return place
         if processes_in(place):
             raise ProjectRefused(
                 path=spec.project,
                 reason="another directory has taken its place while something runs in the draft",
             )
     end(spec.directory)
+    return None
+
+
+def _covers(spec: PlaceSpec, place: Place) -> bool:
+    """Whether something else is seen inside than outside, at each path that should be covered."""
+    try:
+        return not any(
+            os.path.samestat(place.files.look(os.fsencode(path)), os.stat(path))
+            for path in spec.covered
+        )
+    except FileNotFoundError:
+        return False
 
 
 def _is_same_ground(spec: PlaceSpec) -> bool:

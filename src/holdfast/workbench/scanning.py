@@ -161,7 +161,7 @@ class Scan:
         try:
             here.nodes = {node.name: node for node in self._objects.tree(known.tree)}
             here.was = decode_sight(known.sight)
-        except (ObjectMissing, ObjectDamaged):
+        except (ObjectMissing, ObjectDamaged, ValueError):
             here.nodes, here.was = {}, {}
 
     def _below(self, here: _Here, *, is_same: bool) -> Iterator[tuple[bytes, Looked | Lack | None]]:

@@ -151,7 +151,7 @@ class SegmentFiles:
             if len(self._reading) >= _OPEN_MAX:
                 self._close_reading(next(iter(self._reading)))
             file = self._disk.open(self.path(number))
-            reading = _Reading(file, read_segment_head(file.read(SEGMENT_HEAD_BYTES, at=0)))
+            reading = _Reading(file, _mark_of(file))
             self._reading[number] = reading
         return reading
 
@@ -176,6 +176,20 @@ class SegmentFiles:
 
 def _is_segment(name: Path) -> bool:
     return name.suffix == ".seg" and name.stem.isascii() and name.stem.isdigit()
+
+
+def _mark_of(file: OpenFile) -> bytes | None:
+    """The mark of a segment: if its head is spoiled, the one that its first records have."""
+    begins = file.read(SEGMENT_HEAD_BYTES + HEAD_BYTES, at=0)
+    mark, head_bytes = read_segment_head(begins), begins[SEGMENT_HEAD_BYTES:]
+    first = head_bytes[:MARK_BYTES]
+    head = read_head(head_bytes, first)
+    if mark == first or head is None or head.stored_bytes > file.status().size:
+        return mark
+    follows = file.read(head.stored_bytes + MARK_BYTES, at=len(begins))
+    stored, second = follows[: head.stored_bytes], follows[head.stored_bytes :]
+    is_sure = is_intact(head_bytes, head, stored) and (mark is None or second == first)
+    return first if is_sure else mark
 
 
 def _next_mark(file: OpenFile, mark: bytes, at: int, size: int) -> int:

@@ -82,6 +82,11 @@ class Workbench:
         """Where all that is kept of the project is."""
         return self._bench.directory
 
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was ever kept of the project; to hold it makes a place for that."""
+        return self.directory.is_dir()
+
     @contextmanager
     def held(self, patience: float = PATIENCE) -> Generator[Opened]:
         """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while."""

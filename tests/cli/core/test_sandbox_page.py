@@ -6,6 +6,8 @@ import pytest
 
 from holdfast.cli.core.sandbox_page import (
     Attempt,
+    Hindrance,
+    Missed,
     Report,
     announcement,
     report_lines,
@@ -61,6 +63,30 @@ BLOCKED = (
             ["sandbox: it could write nowhere and reach no host (--write DIR, --net HOST)"],
         ),
         (
+            Report(
+                status=0,
+                strength="full",
+                writable=("/w",),
+                is_explained=True,
+                missed=(
+                    Missed("/home/me/x\ny", Hindrance.UNSEEN, 2),
+                    Missed("/w/.envrc", Hindrance.PROTECTED),
+                    Missed("/etc/hosts", Hindrance.OF_THE_SYSTEM),
+                    Missed("/srv/x", Hindrance.READ_ONLY),
+                ),
+                missed_untold=3,
+            ),
+            False,
+            [
+                "sandbox: kept from /home/me/x\\ny 2 times"
+                " (not seen; --read /home/me/x\\ny shows it)",
+                "sandbox: kept from /w/.envrc (protected)",
+                "sandbox: kept from /etc/hosts (of the system)",
+                "sandbox: kept from /srv/x (read-only; --write DIR allows it)",
+                "sandbox: and from 3 more (--json names 4)",
+            ],
+        ),
+        (
             Report(status=2, strength="full", writable=("/a", "/b"), hosts=("x.org",)),
             True,
             ["sandbox: it could write in /a, /b and reach x.org (--write DIR, --net HOST)"],
@@ -99,3 +125,15 @@ def test_record() -> None:
         ],
         "uncounted": 0,
     }
+
+
+def test_what_it_was_kept_from_is_told_where_it_was_asked_for() -> None:
+    missed = (Missed("/x", Hindrance.PROTECTED, 3),)
+    report = Report(status=0, strength="full", is_explained=True, missed=missed)
+    record = report_record(report)
+    assert record["keptFrom"] == [{"path": "/x", "reason": "protected", "count": 3}]
+    assert record["keptFromUncounted"] == 0
+    missed = tuple(Missed(f"/{n}", Hindrance.UNSEEN) for n in range(25))
+    many = Report(status=0, strength="full", missed=missed)
+    lines = list(report_lines(many, is_talkative=False))
+    assert (len(lines), lines[-1]) == (21, "sandbox: and from 5 more (--json names 25)")

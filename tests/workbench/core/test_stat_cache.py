@@ -81,6 +81,14 @@ def test_a_sight_is_read_back(lines: dict[bytes, bytes]) -> None:
     assert names_of(sight) == list(lines)
 
 
+@pytest.mark.parametrize("at", range(12))
+def test_what_is_spoiled_is_no_sight(at: int) -> None:
+    sight = encode_sight([b"one", b"two"], [b"x" * LINE_BYTES, b"y" * LINE_BYTES])
+    for spoiled in (sight[:at], sight + b"z", bytes([sight[0] ^ 1]) + sight[1:]):
+        with pytest.raises(ValueError):
+            decode_sight(spoiled)
+
+
 def test_no_two_directories_look_the_same() -> None:
     line = b"\0a" * (LINE_BYTES // 2)
     sights = [([], []), ([b"a"], [line]), ([b"b"], [line]), ([b"a"], [BLANK])]

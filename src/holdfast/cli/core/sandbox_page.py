@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+
+from holdfast.cli.core.printable import printable
 
 SCHEMA = 1
+_LINES_MOST = 20
 _NOT_FOUND = 127
 
 
@@ -16,6 +20,24 @@ class Attempt:
     host: str
     count: int
     why: str = ""
+
+
+class Hindrance(StrEnum):
+    """Why a file was out of reach."""
+
+    UNSEEN = "not seen"
+    PROTECTED = "protected"
+    OF_THE_SYSTEM = "of the system"
+    READ_ONLY = "read-only"
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A file that the command was kept from: why, and how often it tried."""
+
+    path: str
+    why: Hindrance
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +54,9 @@ class Report:
     reached: Sequence[Attempt] = ()
     blocked: Sequence[Attempt] = ()
     unnamed: int = 0
+    is_explained: bool = False
+    missed: Sequence[Missed] = ()
+    missed_untold: int = 0
 
 
 def announcement(strength: str, reasons: Sequence[str], lacks: Sequence[str]) -> str:
@@ -52,12 +77,27 @@ def report_lines(report: Report, *, is_talkative: bool) -> Iterator[str]:
         yield f"sandbox: blocked{host}{times} ({each.why}{remedy})"
     if report.unnamed:
         yield f"sandbox: and {report.unnamed} connections to further hosts"
+    yield from _missed_lines(report)
     if report.status == _NOT_FOUND and report.unseen:
         yield f"sandbox: not seen inside: {', '.join(report.unseen)} (--read DIR shows it)"
     elif report.status and is_talkative:
         where = ", ".join(report.writable) or "nowhere"
         net = ", ".join(report.hosts) or "no host"
         yield f"sandbox: it could write {_in(where)} and reach {net} (--write DIR, --net HOST)"
+
+
+def _missed_lines(report: Report) -> Iterator[str]:
+    """The files that it was kept from, and what would have allowed them, if anything does."""
+    for each in report.missed[:_LINES_MOST]:
+        path, times = printable(each.path), "" if each.count == 1 else f" {each.count} times"
+        remedies = {
+            Hindrance.UNSEEN: f"; --read {path} shows it",
+            Hindrance.READ_ONLY: "; --write DIR allows it",
+        }
+        yield f"sandbox: kept from {path}{times} ({each.why}{remedies.get(each.why, '')})"
+    more = len(report.missed[_LINES_MOST:]) + report.missed_untold
+    if more:
+        yield f"sandbox: and from {more} more (--json names {len(report.missed)})"
 
 
 def report_record(report: Report) -> dict[str, object]:
@@ -78,6 +118,17 @@ def report_record(report: Report) -> dict[str, object]:
             for each in report.blocked
         ],
         "uncounted": report.unnamed,
+        **(_missed_record(report) if report.is_explained else {}),
+    }
+
+
+def _missed_record(report: Report) -> dict[str, object]:
+    return {
+        "keptFrom": [
+            {"path": each.path, "reason": each.why.value, "count": each.count}
+            for each in report.missed
+        ],
+        "keptFromUncounted": report.missed_untold,
     }
 
 

@@ -23,8 +23,10 @@ def is_stand_in(path: str, mode: int, size: int) -> bool:
 
     It says nothing about a link, which is none.
     """
+    if not mode & MARK:  # nearly always
+        return False
     parts = path.split("/")
-    if not mode & MARK or not any("/".join(parts[-depth:]) in _NAMES for depth in _DEPTHS):
+    if not any("/".join(parts[-depth:]) in _NAMES for depth in _DEPTHS):
         return False
     content = stand_in(f"/{path}")
     if content is None:

@@ -16,7 +16,7 @@ from holdfast.confine.model import Policy as Policy
 from holdfast.confine.model import Strength as Strength
 
 SECRETS: Final = ("*KEY*", "*TOKEN*", "*SECRET*", "*PASS*", "*CREDENTIAL*", "*AUTH*", "*COOKIE*")
-_OF_THE_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/etc", "/proc", "/dev", "/sys", "/boot")
+OF_THE_SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/etc", "/proc", "/dev", "/sys", "/boot")
 
 
 def checked(policy: Policy) -> Policy:
@@ -24,7 +24,7 @@ def checked(policy: Policy) -> Policy:
     for path in (*policy.readable, *policy.writable, *policy.hidden):
         _check_path(path)
     for path in policy.writable:
-        if is_within(path, _OF_THE_SYSTEM):
+        if is_within(path, OF_THE_SYSTEM):
             raise SandboxRequestUnfit(reason=f"{path} belongs to the system and stays as it is")
     for name in policy.protected:
         if name.startswith("/") or ".." in name.split("/") or normpath(name) != name:

@@ -21,7 +21,7 @@ EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 _INSTRUCTION: Final = struct.Struct("=HBBI")
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
-_ALLOW, _REFUSE, _KILL = 0x7FFF_0000, 0x0005_0000, 0x8000_0000
+_ALLOW, _REFUSE, _KILL, _ASK = 0x7FFF_0000, 0x0005_0000, 0x8000_0000, 0x7FC0_0000
 _X32, _NO_CALL = 0x4000_0000, 0xFFFF_FFFF
 _JUMP_MOST: Final = 255
 
@@ -151,6 +151,24 @@ def program(machine: str, families: tuple[Family, ...]) -> bytes:
             ),
             *_if_equal(asked["personality"], [_argument(0), *plain, _refuse()]),
             *_if_equal(asked["socket"], _sockets(frozenset(families))),
+            _allow(),
+        ]
+    )
+
+
+@cache
+def asking_about(machine: str, numbers: tuple[int, ...]) -> bytes:
+    """A filter that asks a listener about these calls, and allows everything else."""
+    known = _ARCHITECTURES.get(machine)
+    if known is None:
+        raise SandboxUnavailable(reason=f"there is no filter of system calls for {machine}")
+    return b"".join(
+        [
+            _load(_ARCHITECTURE),
+            _instruction(_EQUAL, known.code, skip_true=1),
+            _allow(),  # another filter kills it
+            _load(_NUMBER),
+            *_if_in(numbers, [_instruction(_RETURN, _ASK)]),
             _allow(),
         ]
     )

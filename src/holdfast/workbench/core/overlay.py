@@ -8,10 +8,10 @@ where another had been removed is marked: nothing of the old shows through.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from holdfast.nouns import PathInvalid, RelativePath
+from holdfast.nouns import PATH_BYTES_MAX, PathInvalid, RelativePath
 from holdfast.workbench.core.coverage import DEPTH_MAX
 from holdfast.workbench.core.touching import is_stage
 from holdfast.workbench.model import Touched
@@ -30,16 +30,16 @@ class Listed(NamedTuple):
 
 def touched(listed: Iterable[Listed]) -> Touched:
     """Where a draft may differ, of all that its layer holds, in any order."""
-    paths: set[RelativePath] = set()
-    whole: set[RelativePath] = set()
+    paths: dict[bytes, RelativePath] = {}
+    whole: dict[bytes, RelativePath] = {}
     for each in listed:
         if is_stage(each.path) or each.is_stand_in:
             continue
-        path, is_whole = _looked_at(each)
-        (whole if is_whole else paths).add(path)
+        path = nearest(each.path)
+        (whole if _is_whole(each, path) else paths)[path.raw] = path
     return Touched(
-        frozenset(path for path in paths if not _is_below(path, whole) and path not in whole),
-        frozenset(path for path in whole if not _is_below(path, whole)),
+        frozenset(path for raw, path in paths.items() if not _is_within(raw, whole)),
+        frozenset(path for raw, path in whole.items() if not _is_below(raw, whole)),
     )
 
 
@@ -52,20 +52,21 @@ def nearest(raw: bytes) -> RelativePath:
             raw = raw.rpartition(b"/")[0]
 
 
-def _looked_at(each: Listed) -> tuple[RelativePath, bool]:
-    """Where to look, and whether with all that is below."""
-    path = nearest(each.path)
-    is_itself = path.raw == each.path  # else whoever looks at what it is in says that it is long
-    is_replaced = stat.S_ISDIR(each.mode) and (each.is_opaque or each.is_closed)
-    is_deepest = stat.S_ISDIR(each.mode) and len(path.parts) >= DEPTH_MAX
-    return path, not is_itself or is_replaced or is_deepest
+def _is_whole(each: Listed, path: RelativePath) -> bool:
+    """Whether to look at all that is below, too."""
+    if len(each.path) > PATH_BYTES_MAX:
+        return True  # whoever looks at what it is in says that it is too long
+    is_deepest = len(path.parts) >= DEPTH_MAX
+    return stat.S_ISDIR(each.mode) and (each.is_opaque or each.is_closed or is_deepest)
 
 
-def _is_below(path: RelativePath, directories: set[RelativePath]) -> bool:
-    return any(each in directories for each in _above(path))
+def _is_within(raw: bytes, directories: Mapping[bytes, object]) -> bool:
+    return raw in directories or _is_below(raw, directories)
 
 
-def _above(path: RelativePath) -> Iterator[RelativePath]:
-    while (parent := path.parent) is not None:
-        yield parent
-        path = parent
+def _is_below(raw: bytes, directories: Mapping[bytes, object]) -> bool:
+    while directories and b"/" in raw:
+        raw = raw.rpartition(b"/")[0]
+        if raw in directories:
+            return True
+    return False

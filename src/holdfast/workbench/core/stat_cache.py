@@ -95,7 +95,7 @@ def encode_sight(names: Sequence[bytes], lines: Sequence[bytes]) -> bytes:
 
 
 def decode_sight(sight: bytes) -> dict[bytes, bytes]:
-    """Read what `encode_sight` wrote: the line of each name."""
+    """Read what `encode_sight` wrote: the line of each name; raise ValueError if it is not that."""
     names = names_of(sight)
     columns = memoryview(sight)[len(sight) - LINE_BYTES * len(names) :].cast("Q")
     lines = bytearray(LINE_BYTES * len(names))
@@ -110,6 +110,11 @@ def decode_sight(sight: bytes) -> dict[bytes, bytes]:
 
 
 def names_of(sight: bytes) -> list[bytes]:
-    """The names in a sight."""
+    """The names in a sight; raise ValueError if that is none."""
+    if len(sight) < _LENGTH.size:
+        raise ValueError("this is too short for a sight")
     (length,) = _LENGTH.unpack_from(sight)
-    return sight[_LENGTH.size : _LENGTH.size + length].split(b"\0") if length else []
+    names = sight[_LENGTH.size : _LENGTH.size + length].split(b"\0") if length else []
+    if len(sight) != _LENGTH.size + length + LINE_BYTES * len(names):
+        raise ValueError("this sight has not a line for each name")
+    return names
