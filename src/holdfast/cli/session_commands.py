@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli.commands import PROJECT, Command, Option
 
+_JSON = Option(("--json",), "print one JSON object per line instead of text")
 SESSION = (
     Command(
         name="ask",
@@ -39,6 +40,61 @@ has to be installed and signed in.""",
             PROJECT,
         ),
         argument=("PROMPT", "what is to be done; - reads it from standard input"),
+    ),
+    Command(
+        name="sessions",
+        summary="the conversations with agents",
+        description="""\
+Every conversation with an agent is a session: all that was said and done is
+written down before anybody is told, and can be read, watched and gone on with.""",
+        examples=(
+            ("holdfast sessions list", "which there are"),
+            ("holdfast sessions show", "what was said in the newest"),
+            ('holdfast ask --session ID "..."', "go on with one"),
+        ),
+    ),
+    Command(
+        name="sessions list",
+        summary="all sessions",
+        description="""\
+List all sessions, the newest first: id, what it is doing, since when, and what it
+began with. One at rest has no process; it is taken up when you go on with it.""",
+        examples=(
+            ("holdfast sessions list", "a page"),
+            ("holdfast sessions list --json | jq -r .id", "only the ids"),
+        ),
+        options=(_JSON,),
+    ),
+    Command(
+        name="sessions show",
+        summary="what was said and done in a session",
+        description="""\
+Print what was said and done in a session, from its journal; nothing has to run.""",
+        examples=(
+            ("holdfast sessions show", "the newest"),
+            ("holdfast sessions show ID --json", "every record, for a program"),
+        ),
+        options=(_JSON,),
+        argument=("[ID]", "the beginning of its id (otherwise: the newest)"),
+    ),
+    Command(
+        name="sessions watch",
+        summary="watch a session",
+        description="""\
+Print what was said and done in a session, and what is said and done from now on.
+Whoever watches changes nothing. It ends when the session comes to rest.""",
+        examples=(("holdfast sessions watch", "the newest"),),
+        options=(_JSON,),
+        argument=("[ID]", "the beginning of its id (otherwise: the newest)"),
+    ),
+    Command(
+        name="sessions end",
+        summary="end a session",
+        description="""\
+End the turn that runs in a session, if one does, and the process that hosts it.
+What was said and the draft are kept, and it can be gone on with.""",
+        examples=(("holdfast sessions end ID", "let it rest"),),
+        argument=("[ID]", "the beginning of its id (otherwise: the newest)"),
     ),
     Command(
         name="host",

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.host.book import read_book
+    from holdfast.host.core.session import Phase, Session, fold
     from holdfast.host.dialling import Call, Kept, News, Shown, calling
     from holdfast.host.drafting import DraftedWorkshop
     from holdfast.host.hosting import HostOrder, run_host
@@ -21,15 +23,19 @@ __all__ = [
     "HostOrder",
     "Kept",
     "News",
+    "Phase",
     "Reconnected",
     "Reconnecting",
     "Role",
     "Seat",
     "Seen",
+    "Session",
     "Shown",
     "Standing",
     "Trouble",
     "calling",
+    "fold",
+    "read_book",
     "run_host",
     "seated",
 ]
@@ -40,15 +46,19 @@ _HOME = {
     "HostOrder": "hosting",
     "Kept": "dialling",
     "News": "dialling",
+    "Phase": "core.session",
     "Reconnected": "sitting",
     "Reconnecting": "sitting",
     "Role": "protocol",
     "Seat": "sitting",
     "Seen": "sitting",
+    "Session": "core.session",
     "Shown": "dialling",
     "Standing": "protocol",
     "Trouble": "protocol",
     "calling": "dialling",
+    "fold": "core.session",
+    "read_book": "book",
     "run_host": "hosting",
     "seated": "sitting",
 }

@@ -18,7 +18,17 @@ from holdfast.failures import Failure
 from holdfast.host.core.session import Session, fold
 from holdfast.host.core.tail import Line, Tail, paged
 from holdfast.host.model import AnyRecord
-from holdfast.world import Disk, GroupCommit, Journal, JournalEntry, RecordSchema, Runner, Schema
+from holdfast.world import (
+    Disk,
+    GroupCommit,
+    Journal,
+    JournalEntry,
+    RecordSchema,
+    Runner,
+    Schema,
+    SystemDisk,
+    read_journal,
+)
 
 SCHEMA: Final[RecordSchema] = Schema("session", 1, ())
 
@@ -105,6 +115,12 @@ class Book:
     def close(self) -> None:
         """Let another host have it."""
         self._journal.close()
+
+
+def read_book(path: Path, *, after: int = 0) -> Iterator[tuple[int, AnyRecord]]:
+    """Everything that is written down of a session, with its number, whoever writes meanwhile."""
+    for entry in read_journal(SystemDisk(), path, schema=SCHEMA, after=after):
+        yield entry.seq, _read(entry)
 
 
 def _read(entry: JournalEntry) -> AnyRecord:

@@ -1,0 +1,77 @@
+"""Lay out sessions, for a person and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from holdfast.cli.core.look import Look, Tone
+from holdfast.cli.core.printable import cut, printable, prose
+from holdfast.cli.core.threads_page import age
+from holdfast.cli.core.turn_lines import note_of
+from holdfast.host.model import AnyRecord, Happened, Prompted
+from holdfast.runners.model import Said
+
+SCHEMA = 1
+_TITLE_LEAST = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenSession:
+    """One session, as much of it as a list needs; `phase` is none if nobody hosts it."""
+
+    id: str
+    project: str
+    draft: str
+    runner: str
+    title: str
+    at_ms: int
+    turns: int
+    phase: str
+    is_hosted: bool
+
+
+def sessions_page(sessions: Sequence[SeenSession], look: Look, *, now: float) -> str:
+    """A line for each: how to name it, how it stands, since when, and what it began with."""
+    lines: list[str] = []
+    for each in sessions:
+        state = each.phase if each.is_hosted else "at rest"
+        when = look.paint(f"{age(each.at_ms / 1000, now=now):<10}", Tone.QUIET)
+        head = f"{printable(each.id)}  {state:<8}  {when}  "
+        room = max(look.width - len(each.id) - 24, _TITLE_LEAST)
+        lines.append(f"{head}{cut(printable(each.title), room, more=look.signs.more)}\n")
+    return "".join(lines)
+
+
+def session_record(each: SeenSession) -> dict[str, object]:
+    """One session for a program."""
+    return {
+        "schema": SCHEMA,
+        "type": "session",
+        "id": each.id,
+        "project": each.project,
+        "draft": each.draft,
+        "runner": each.runner,
+        "title": each.title,
+        "atMs": each.at_ms,
+        "turns": each.turns,
+        "phase": each.phase,
+        "hosted": each.is_hosted,
+    }
+
+
+def conversation_page(records: Iterable[AnyRecord], look: Look) -> str:
+    """What was said and done, in order."""
+    return "".join(line_of(record, look) for record in records)
+
+
+def line_of(record: AnyRecord, look: Look) -> str:
+    """What one record looks like in a conversation; nothing if it is not for people."""
+    match record:
+        case Prompted(text=text):
+            return f"\n{look.paint(f'> {prose(text)}', Tone.STRONG)}\n"
+        case Happened(event=Said(text=text)):
+            return f"{prose(text)}\n"
+        case _:
+            note = note_of(record)
+            return f"{look.paint(note, Tone.QUIET)}\n" if note else ""

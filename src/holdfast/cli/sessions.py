@@ -1,0 +1,138 @@
+"""See to sessions: list them, read them, watch them, end them."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+
+import anyio
+
+from holdfast.app.sessions import KeptSession, Sessions
+from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
+from holdfast.cli.codex_views import json_line
+from holdfast.cli.commands import Request
+from holdfast.cli.core.look import Look
+from holdfast.cli.core.sessions_page import (
+    SeenSession,
+    conversation_page,
+    line_of,
+    session_record,
+    sessions_page,
+)
+from holdfast.cli.core.turn_lines import record_of
+from holdfast.cli.model import Outcome
+from holdfast.cli.terminal import Terminal
+from holdfast.host import Kept, Role, Session, calling, fold, read_book
+from holdfast.host.model import AnyRecord, Close
+from holdfast.rpc import connect
+from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
+from holdfast.world.failures import DiskMissing
+
+_JOURNAL = "journal.jsonl"
+
+
+def listing(request: Request, settings: Settings) -> Outcome:
+    """All sessions, the newest first."""
+    sessions = Sessions(settings)
+    found = anyio.run(_all_seen, sessions)
+    if request.is_json:
+        return Outcome(answer="".join(json_line(session_record(each)) for each in found))
+    look = look_for(sys.stdout, request, settings)
+    hint = "" if found else 'No sessions. Begin one: holdfast ask "..."'
+    return Outcome(answer=sessions_page(found, look, now=time.time()), hint=hint)
+
+
+def show(request: Request, settings: Settings) -> Outcome:
+    """All that was said and done in a session."""
+    sessions = Sessions(settings)
+    records = _records(sessions, sessions.find(request.argument))
+    if request.is_json:
+        return Outcome(answer="".join(json_line(record_of(*each)) for each in records))
+    look = look_for(sys.stdout, request, settings)
+    return Outcome(answer=conversation_page((record for _, record in records), look))
+
+
+def watch(request: Request, settings: Settings) -> Outcome:
+    """What was said and done, and what is, until the session rests."""
+    sessions = Sessions(settings)
+    look = look_for(sys.stdout, request, settings)
+    anyio.run(_watch, sessions, sessions.find(request.argument), look, request.is_json)
+    return Outcome()
+
+
+def end(request: Request, settings: Settings) -> Outcome:
+    """End the running turn and the host of a session; what was said and the draft are kept."""
+    sessions = Sessions(settings)
+    session = sessions.find(request.argument)
+    try:
+        anyio.run(_close, sessions, session)
+    except SocketRefused:
+        return Outcome(hint=f"{session.id} is at rest.")
+    return Outcome(hint=f"{session.id} has ended. What was said and the draft are kept.")
+
+
+async def _close(sessions: Sessions, session: KeptSession) -> None:
+    async with calling(sessions.socket(session)) as call:
+        await call.command(Close(f"end-{secrets.token_hex(8)}"))
+
+
+async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: bool) -> None:
+    terminal, seen = Terminal(), 0
+
+    async def tell(seq: int, record: AnyRecord) -> None:
+        if is_json:
+            await terminal.say(json_line(record_of(seq, record)))
+        else:
+            await terminal.say(line_of(record, look))
+
+    try:
+        async with calling(sessions.socket(session), role=Role.WATCH) as call:
+            async for news in call.watch():
+                for each in news:
+                    if isinstance(each, Kept):
+                        await tell(*each)
+                        seen = each.seq
+    except (SocketRefused, ConnectionClosed, ConnectionLost):
+        for seq, record in _records(sessions, session, after=seen):
+            await tell(seq, record)
+
+
+async def _all_seen(sessions: Sessions) -> list[SeenSession]:
+    return [
+        _seen(sessions, each, is_hosted=await _is_hosted(sessions, each)) for each in sessions.all()
+    ]
+
+
+async def _is_hosted(sessions: Sessions, session: KeptSession) -> bool:
+    """Whether somebody listens where its host would."""
+    try:
+        await (await connect(sessions.socket(session))).aclose()
+    except SocketRefused:
+        return False
+    return True
+
+
+def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenSession:
+    state = fold(Session(), (record for _, record in _records(sessions, session)))
+    return SeenSession(
+        id=session.id,
+        project=session.project,
+        draft=session.draft,
+        runner=session.runner,
+        title=session.title,
+        at_ms=session.at_ms,
+        turns=state.turn,
+        phase=state.phase,
+        is_hosted=is_hosted,
+    )
+
+
+def _records(
+    sessions: Sessions, session: KeptSession, *, after: int = 0
+) -> list[tuple[int, AnyRecord]]:
+    try:
+        return list(read_book(sessions.directory(session) / _JOURNAL, after=after))
+    except DiskMissing:
+        return []
