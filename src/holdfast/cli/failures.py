@@ -169,3 +169,18 @@ class DiscardUnconfirmed(
 
     count: int
     draft: str
+
+
+class DemoFailed(
+    Failure,
+    code="CLI_DEMO_FAILED",
+    kind=Kind.BROKEN,
+    title="The demonstration went wrong",
+    user_message="`{command}` ended with {status} and not with {expected}. `holdfast doctor` says "
+    "what this machine lacks.",
+):
+    """A command of the demonstration did not end as it always does."""
+
+    command: str
+    status: int
+    expected: int

@@ -32,6 +32,7 @@ HOMES = {  # the module and the function that carry a command out
     "checkpoint show": ("checkpoint_keep", "showing"),
     "codex ask": ("codex_ask", "ask"),
     "codex threads": ("codex_threads", "threads"),
+    "demo": ("demo", "demo"),
     "doctor": ("doctor", "doctor"),
     "draft diff": ("draft_diff", "diff"),
     "draft discard": ("draft_keep", "forget"),

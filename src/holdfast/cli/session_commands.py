@@ -97,6 +97,15 @@ What was said and the draft are kept, and it can be gone on with.""",
         argument=("[ID]", "the beginning of its id (otherwise: the newest)"),
     ),
     Command(
+        name="demo",
+        summary="see in a minute what this is for",
+        description="""\
+Let a scripted agent mend a small project in a directory of its own, and watch what
+happens when the processes behind it are killed. It needs no key and no network,
+touches nothing of yours, and leaves nothing behind.""",
+        examples=(("holdfast demo", "watch it"),),
+    ),
+    Command(
         name="host",
         summary="host a session (started by others)",
         description="""\

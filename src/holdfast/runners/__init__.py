@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
     from holdfast.runners.ports import Conversation, Runner
     from holdfast.runners.rehearsal import DEMO, Rehearsal
+    from holdfast.runners.sample import write_sample
     from holdfast.runners.stage import Stage
 
-__all__ = ["DEMO", "CodexRunner", "Conversation", "Rehearsal", "Runner", "Stage"]
+__all__ = ["DEMO", "CodexRunner", "Conversation", "Rehearsal", "Runner", "Stage", "write_sample"]
 
 _HOME = {
     "CodexRunner": "codex",
@@ -23,6 +24,7 @@ _HOME = {
     "Rehearsal": "rehearsal",
     "Runner": "ports",
     "Stage": "stage",
+    "write_sample": "sample",
 }
 
 
