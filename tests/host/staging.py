@@ -9,8 +9,8 @@ from pathlib import Path
 import anyio
 
 from holdfast.host.book import Book
-from holdfast.host.dialling import Call, Kept, called
 from holdfast.host.core.session import resumed
+from holdfast.host.dialling import Call, Kept, called
 from holdfast.host.model import AnyRecord, Opened
 from holdfast.host.ports import Revisited
 from holdfast.host.protocol import Role

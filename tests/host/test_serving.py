@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from holdfast.failures import Failure
-from holdfast.host.dialling import Kept, called
 from holdfast.host.core.tail import PAGE_BYTES
+from holdfast.host.dialling import Kept, called
 from holdfast.host.failures import LeaseOutdated, NotLeading
 from holdfast.host.model import Prompt, TurnClosed
 from holdfast.host.protocol import Role

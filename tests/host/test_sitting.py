@@ -10,11 +10,21 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
+from holdfast.host import sitting
+from holdfast.host.core import heartbeat
 from holdfast.host.dialling import Kept
 from holdfast.host.failures import HostGone
 from holdfast.host.hosting import HostOrder, run_host
 from holdfast.host.model import Begun, Happened, Prompt, TurnClosed
-from holdfast.host.sitting import Reconnected, Reconnecting, Seen, seated
+from holdfast.host.sitting import (
+    Reach,
+    Reconnected,
+    Reconnecting,
+    Responsive,
+    Seen,
+    Unresponsive,
+    seated,
+)
 from holdfast.runners.model import Ending, Said, ToolStarted
 from holdfast.runners.twins import Puppet, Script
 from tests.host.staging import Bench
@@ -47,6 +57,9 @@ class House:
 
     def kill(self) -> None:
         self._living.cancel()
+
+    async def end(self, _: Path) -> None:
+        self.kill()
 
     async def _live(self, scope: anyio.CancelScope) -> None:
         with scope:
@@ -110,3 +123,72 @@ def _is_end(kept: Kept, turn: int) -> bool:
     return (
         isinstance(record, TurnClosed) and record.turn == turn and record.ending is Ending.COMPLETED
     )
+
+
+@pytest.fixture
+def is_stuck(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ping often, and take every pause for a sign of trouble."""
+    monkeypatch.setattr(sitting, "PING_PAUSE", 0.01)
+    monkeypatch.setattr(heartbeat, "TURN_STUCK", 0.1)
+
+
+@pytest.mark.promise("A5")
+@pytest.mark.usefixtures("is_stuck")
+async def test_a_host_whose_turn_makes_no_progress_is_unresponsive_until_it_does(
+    tmp_path: Path,
+) -> None:
+    seen: list[Seen] = []
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, [[1.0, Said("1", "One")]], tasks)
+    async with tasks:
+        async with seated(house.socket, house.start) as seat:
+            await seat.command(Prompt("c1", "one"))
+            while Responsive() not in seen:
+                seen += await seat.receive()
+        tasks.cancel_scope.cancel()
+
+    assert [each for each in seen if isinstance(each, Unresponsive | Responsive)] == [
+        Unresponsive(3),
+        Responsive(),
+    ]
+
+
+@pytest.mark.promise("A5", "A7")
+@pytest.mark.usefixtures("is_stuck")
+async def test_an_unresponsive_host_is_restarted_on_request(tmp_path: Path) -> None:
+    seen: list[Seen] = []
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, SCRIPT, tasks)
+    async with tasks:
+        reach = Reach(end=house.end)
+        async with seated(house.socket, house.start, reach=reach) as seat:
+            await seat.command(Prompt("c1", "one"))
+            while not any(isinstance(each, Unresponsive) for each in seen):
+                seen += await seat.receive()
+            await seat.restart()
+            await seat.command(Prompt("c2", "two"))
+            while not any(isinstance(each, Kept) and _is_end(each, 2) for each in seen):
+                seen += await seat.receive()
+        tasks.cancel_scope.cancel()
+
+    assert [each.delay for each in seen if isinstance(each, Reconnecting)] == [0.0]
+    assert (house.starts, house.puppet.heard) == (2, ["one", "two"])
+
+
+@pytest.mark.promise("A7")
+async def test_a_host_that_was_given_up_can_be_restarted(tmp_path: Path) -> None:
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, SCRIPT, tasks)
+    async with tasks:
+        async with seated(house.socket, house.start, reach=Reach(end=house.end)) as seat:
+            with pytest.raises(HostGone):
+                while True:
+                    if any(isinstance(each, Reconnected) for each in await seat.receive()):
+                        house.kill()
+            with pytest.raises(HostGone):
+                await seat.command(Prompt("c1", "one"))
+            await seat.restart()
+            await seat.command(Prompt("c1", "one"))
+        tasks.cancel_scope.cancel()
+
+    assert house.starts == 4

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from holdfast.host.dialling import Call, Kept, Shown
 from holdfast.host.core.session import Phase
+from holdfast.host.dialling import Call, Kept, Shown
 from holdfast.host.model import (
     Abort,
     Aborted,

@@ -15,7 +15,16 @@ if TYPE_CHECKING:
     from holdfast.host.drafting import DraftedWorkshop
     from holdfast.host.hosting import HostOrder, run_host
     from holdfast.host.protocol import Role, Standing, Trouble
-    from holdfast.host.sitting import Reconnected, Reconnecting, Seat, Seen, seated
+    from holdfast.host.sitting import (
+        Reach,
+        Reconnected,
+        Reconnecting,
+        Responsive,
+        Seat,
+        Seen,
+        Unresponsive,
+        seated,
+    )
 
 __all__ = [
     "Call",
@@ -24,8 +33,10 @@ __all__ = [
     "Kept",
     "News",
     "Phase",
+    "Reach",
     "Reconnected",
     "Reconnecting",
+    "Responsive",
     "Role",
     "Seat",
     "Seen",
@@ -33,6 +44,7 @@ __all__ = [
     "Shown",
     "Standing",
     "Trouble",
+    "Unresponsive",
     "calling",
     "fold",
     "read_book",
@@ -47,8 +59,10 @@ _HOME = {
     "Kept": "dialling",
     "News": "dialling",
     "Phase": "core.session",
+    "Reach": "sitting",
     "Reconnected": "sitting",
     "Reconnecting": "sitting",
+    "Responsive": "sitting",
     "Role": "protocol",
     "Seat": "sitting",
     "Seen": "sitting",
@@ -56,6 +70,7 @@ _HOME = {
     "Shown": "dialling",
     "Standing": "protocol",
     "Trouble": "protocol",
+    "Unresponsive": "sitting",
     "calling": "dialling",
     "fold": "core.session",
     "read_book": "book",

@@ -7,6 +7,7 @@ disk. If it cannot get there, it was never decided.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -35,6 +36,14 @@ SCHEMA: Final[RecordSchema] = Schema("session", 1, ())
 _decoder: Final = msgspec.json.Decoder[AnyRecord](AnyRecord)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Writing:
+    """What was decided, and when."""
+
+    records: tuple[AnyRecord, ...]
+    since: float
+
+
 class Book:
     """Where a session stands, and all that was written down of it."""
 
@@ -44,8 +53,9 @@ class Book:
         self._tail = Tail()
         self._stirred = anyio.Event()
         self.session = self._kept = fold(Session(), map(_read, journal.read()))
-        self._refusals = 0
-        self._writing: list[float] = []  # since when, of each that is not on disk yet
+        self._writing: list[_Writing] = []  # on their way to the disk
+        self._arrived: dict[int, _Writing] = {}  # there, by the number of the first record
+        self._taken = journal.seq  # up to which record `_kept` goes
 
     @classmethod
     def open(cls, disk: Disk, path: Path, *, name: str, run: Runner) -> Book:
@@ -58,6 +68,11 @@ class Book:
         return self._journal.seq
 
     @property
+    def kept(self) -> Session:
+        """Where the session stands by what is on disk: what may be acted upon."""
+        return self._kept
+
+    @property
     def is_repaired(self) -> bool:
         """Whether something in it was damaged when it was opened."""
         return bool(self._journal.repairs.set_aside)
@@ -65,28 +80,42 @@ class Book:
     @property
     def writing_for(self) -> float:
         """For how many seconds the oldest record has been on its way to the disk."""
-        return anyio.current_time() - self._writing[0] if self._writing else 0.0
+        return anyio.current_time() - self._writing[0].since if self._writing else 0.0
 
     async def write(self, *records: AnyRecord) -> int:
-        """Write down what was decided, all or nothing; return the number of the last record."""
+        """Write down what was decided, all or nothing; return the number of the last record.
+
+        What is on its way to the disk cannot be called back: who is cancelled waits for its end.
+        """
         self.session = fold(self.session, records)
-        refusals = self._refusals
-        self._writing.append(anyio.current_time())
-        try:
-            cursor = await self._commit.append(*records)
-        except Failure:
-            self._refusals += 1
-            self.session = self._kept
-            raise
-        finally:
-            self._writing.pop(0)
-        self._kept = fold(self._kept, records)
-        if refusals != self._refusals:  # what was refused meanwhile took this away, too
-            self.session = fold(self.session, records)
-        first = cursor.sequence - len(records) + 1
-        self._tail.add(first, map(msgspec.json.encode, records))
-        self.stir()
+        writing = _Writing(records, anyio.current_time())
+        self._writing.append(writing)
+        with anyio.CancelScope(shield=True):
+            try:
+                cursor = await self._commit.append(*records)
+            except Failure:
+                self._writing.remove(writing)
+                others = (each for other in self._writing for each in other.records)
+                self.session = fold(self._kept, others)
+                self.stir()
+                raise
+            self._arrived[cursor.sequence - len(records) + 1] = writing
+            self._take_up()
+            while self._taken < cursor.sequence:  # those before have arrived, too
+                await self.stirred()
         return cursor.sequence
+
+    def _take_up(self) -> None:
+        """Take what is on disk up in its order there, whoever was told first."""
+        while (first := self._taken + 1) in self._arrived:
+            writing = self._arrived.pop(first)
+            self._writing.remove(writing)
+            self._kept = fold(self._kept, writing.records)
+            self._taken += len(writing.records)
+            self._tail.add(first, map(msgspec.json.encode, writing.records))
+        if not self._writing:
+            self.session = self._kept
+        self.stir()
 
     async def follow(self, after: int) -> AsyncGenerator[list[Line]]:
         """Yield everything after a number, in pages: first what there is, then what comes."""

@@ -12,10 +12,10 @@ import anyio
 from holdfast.host.book import Book
 from holdfast.host.core.session import Phase, resumed
 from holdfast.host.model import AnyRecord, Opened
-from holdfast.host.ports import Workshop
+from holdfast.host.ports import Server, Workshop
 from holdfast.host.serving import Reception
-from holdfast.host.turns import Turns
-from holdfast.rpc import UnixServer, listen
+from holdfast.host.turns import ANSWER_LONGEST, Turns
+from holdfast.rpc import listen
 from holdfast.runners import Runner
 from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
 
@@ -28,7 +28,8 @@ _LOOK_AGAIN: Final = 5.0
 class HostOrder:
     """Which session is to be hosted, where it is kept, and where its host is to be reached.
 
-    `reason` says what became of the host before, as far as anybody knows.
+    `reason` says what became of the host before, as far as anybody knows; `answer_longest`, for
+    how long a question waits for a person.
     """
 
     session: str
@@ -38,6 +39,7 @@ class HostOrder:
     draft: str
     runner: str
     reason: str = "its host died"
+    answer_longest: float = ANSWER_LONGEST
 
 
 async def run_host(
@@ -57,7 +59,7 @@ async def run_host(
             server = await listen(order.socket)
             try:
                 async with runner as chosen:
-                    await _hosted(order, book, server, chosen, workshop, clock)
+                    await hosted(order, book, server, chosen, workshop, clock)
             finally:
                 with anyio.CancelScope(shield=True):
                     await server.aclose()
@@ -65,14 +67,15 @@ async def run_host(
             book.close()
 
 
-async def _hosted(
+async def hosted(
     order: HostOrder,
     book: Book,
-    server: UnixServer,
+    server: Server,
     runner: Runner,
     workshop: Workshop,
     clock: Clock,
 ) -> None:
+    """Host a session on what is open already, until it is closed or left alone."""
     reception = Reception(book, clock)
     turns = Turns(
         book=book,
@@ -81,10 +84,11 @@ async def _hosted(
         clock=clock,
         told=reception.show,
         troubled=reception.complain,
+        answer_longest=order.answer_longest,
     )
-    await book.write(*_first_words(order, book, int(clock.now() * 1000)))
     async with companions() as tasks:
-        tasks.start_soon(reception.serve, server, turns)
+        tasks.start_soon(reception.serve, server, turns)  # at once: who comes is told of trouble
+        await turns.keep(lambda: _first_words(order, book, int(clock.now() * 1000)))
         tasks.start_soon(_leave_if_idle, book, reception, tasks.cancel_scope)
         await turns.run()
 

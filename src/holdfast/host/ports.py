@@ -1,8 +1,10 @@
-"""What a host needs of the draft that its session works in."""
+"""What a host needs of the draft that its session works in, and of those who dial it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
+
+from holdfast.rpc import Transport
 
 
 class Revisited(NamedTuple):
@@ -21,4 +23,12 @@ class Workshop(Protocol):
 
     async def revise(self, cause: str) -> Revisited | None:
         """Keep how the draft is now; None if nothing has changed."""
+        ...
+
+
+class Server(Protocol):
+    """Where callers come in."""
+
+    async def accept(self) -> Transport:
+        """Wait for the next caller."""
         ...

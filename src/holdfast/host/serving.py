@@ -16,7 +16,8 @@ from holdfast.host.book import Book
 from holdfast.host.core.session import decide, lead
 from holdfast.host.core.tail import Line
 from holdfast.host.failures import NotLeading
-from holdfast.host.model import Abort, Answer, Close, Command, Prompt, Steer, Steered
+from holdfast.host.model import Abort, Answer, Close, Command, Prompt, Steer
+from holdfast.host.ports import Server
 from holdfast.host.protocol import (
     ABORT,
     ANSWER,
@@ -48,7 +49,6 @@ from holdfast.rpc import (
     Service,
     Terms,
     Transport,
-    UnixServer,
     welcoming,
 )
 from holdfast.runners.model import Delta
@@ -64,6 +64,7 @@ class Reception:
         self.book = book
         self.clock = clock
         self.trouble: Failure | None = None
+        self.steering: set[str] = set()  # commands of which it is not known yet if they are taken
         self._watching: set[Visit] = set()
         self._visits = 0
 
@@ -72,7 +73,7 @@ class Reception:
         """Whether anybody is here."""
         return self._visits > 0
 
-    async def serve(self, server: UnixServer, turns: Turns) -> None:
+    async def serve(self, server: Server, turns: Turns) -> None:
         """Let everyone in who dials, until cancelled."""
         async with anyio.create_task_group() as tasks:
             while True:
@@ -128,7 +129,7 @@ class Visit:
             WATCH: Handler(WatchParams, self._watch),
             PROMPT: Handler(Prompt, self._commanded),
             STEER: Handler(Steer, self._steer),
-            ANSWER: Handler(Answer, self._answer),
+            ANSWER: Handler(Answer, self._commanded),
             ABORT: Handler(Abort, self._commanded),
             CLOSE: Handler(Close, self._commanded),
         }
@@ -169,22 +170,29 @@ class Visit:
 
     async def _commanded(self, command: Command) -> Done:
         self._check_leading()
-        records = decide(self._book.session, command, at_ms=self._now())
-        return Done(await self._book.write(*records) if records else self._book.seq)
+        while True:
+            records = decide(self._book.session, command, at_ms=self._now())
+            if records:
+                return Done(await self._book.write(*records))
+            if command.id in self._book.kept.commands:
+                return Done(self._book.seq)
+            await self._book.stirred()  # it was given before, and is on its way to the disk
 
     async def _steer(self, command: Steer) -> Done:
         """Steer the turn; if that takes nothing more, what was said waits for its own."""
         self._check_leading()
-        is_new = decide(self._book.session, command, at_ms=self._now())
-        if is_new and await self._turns.steer(command.text):
-            steered = Steered(command.id, self._book.session.turn, command.text)
-            return Done(await self._book.write(steered))
-        return await self._commanded(command)
-
-    async def _answer(self, command: Answer) -> Done:
-        done = await self._commanded(command)
-        await self._turns.answer(command.question, command.answer)
-        return done
+        steering = self._reception.steering
+        with anyio.CancelScope(shield=True):  # what a turn was told is written down
+            while command.id in steering:
+                await self._book.stirred()
+            steering.add(command.id)
+            try:
+                if decide(self._book.session, command, at_ms=self._now()):
+                    await self._turns.steer(command)
+                return await self._commanded(command)
+            finally:
+                steering.discard(command.id)
+                self._book.stir()
 
     async def _tell(self, params: WatchParams, scope: anyio.CancelScope) -> None:
         with suppress(Failure), scope, ungrouped():  # a failure: the caller has hung up

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import anyio
 
+from holdfast.host.core.heartbeat import Watched, answered, missed
 from holdfast.host.core.respawning import delay_before
-from holdfast.host.dialling import Call, Kept, News, calling
+from holdfast.host.dialling import Call, Kept, News, called
+from holdfast.host.ending import end_host
 from holdfast.host.failures import HostGone
 from holdfast.host.model import Command
 from holdfast.host.protocol import Role
-from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
+from holdfast.rpc import Transport, connect
+from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut, SocketRefused
 from holdfast.world import Inbox, companions
 
 Start = Callable[[], Awaitable[None]]
 """Starts the host of a session; it need not listen yet when this returns."""
 
 START_LONGEST: Final = 20.0
+PING_PAUSE: Final = 5.0  # between two pings
 _DIAL_AGAIN: Final = 0.02
 _LOST = (ConnectionLost, ConnectionClosed)
 
@@ -37,19 +43,40 @@ class Reconnected(NamedTuple):
     attempt: int
 
 
-Seen = News | Reconnecting | Reconnected
+class Unresponsive(NamedTuple):
+    """The host is there and does not do its work; `Seat.restart` puts another in its place."""
+
+    misses: int
+
+
+class Responsive(NamedTuple):
+    """The host that was unresponsive does its work again."""
+
+
+Seen = News | Reconnecting | Reconnected | Unresponsive | Responsive
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How a host is reached: dialled at its socket, and ended however stuck it is."""
+
+    connect: Callable[[Path], Awaitable[Transport]] = connect
+    end: Callable[[Path], Awaitable[None]] = end_host
 
 
 class Seat:
     """A place at a session: one may lead it or watch it, and hears everything exactly once."""
 
-    def __init__(self, socket: Path, start: Start, *, role: Role, after: int) -> None:
+    def __init__(self, socket: Path, start: Start, *, role: Role, after: int, reach: Reach) -> None:
         self._socket, self._start, self._role = socket, start, role
+        self._reach = reach
         self._seen = after
         self._starts: list[float] = []
         self._inbox: Inbox[Seen | HostGone] = Inbox()
         self._call: Call | None = None
-        self._called = anyio.Event()
+        self._gone: HostGone | None = None
+        self._stirred = anyio.Event()
+        self._watched = Watched()
 
     async def receive(self) -> list[Seen]:
         """Wait for what has happened, in order; raise HostGone when it was started too often."""
@@ -61,33 +88,81 @@ class Seat:
         return news
 
     async def command(self, command: Command) -> int:
-        """Have something done, once, whatever happens meanwhile; return up to which record."""
+        """Have something done, once, whatever happens meanwhile; return up to which record.
+
+        Raises HostGone if nobody is there to do it, and will not be by itself.
+        """
         while True:
             while self._call is None:
-                await self._called.wait()
-            with suppress(*_LOST):
+                if self._gone is not None:
+                    raise copy(self._gone)
+                await self._stirred.wait()
+            with suppress(RequestTimedOut, *_LOST):
                 return await self._call.command(command)
             await anyio.sleep(_DIAL_AGAIN)
 
+    async def restart(self) -> None:
+        """End the host, however stuck it is, and start another: it knows all that is kept."""
+        await self._reach.end(self._socket)
+        self._starts.clear()
+        self._gone = None
+        self._stir()
+
     async def attend(self) -> None:
-        """Stay connected, until that makes no more sense."""
-        try:
-            while True:
+        """Stay connected, whatever that takes."""
+        while True:
+            try:
                 async with self._dialled() as call:
-                    self._call = call
-                    self._called.set()
-                    await self._inbox.put((Reconnected(call.standing.attempt),))
-                    with suppress(*_LOST):
-                        await self._listen(call)
-                    self._call, self._called = None, anyio.Event()
+                    await self._sit(call)
                 await self._pause()
-        except HostGone as gone:
-            await self._inbox.put((gone,))
+            except RequestTimedOut:  # somebody listens, and nobody answers
+                await self._judge(missed(self._watched))
+            except HostGone as gone:
+                self._gone = gone
+                await self._inbox.put((gone,))
+                self._stir()
+                while self._gone is not None:
+                    await self._stirred.wait()
+
+    async def _sit(self, call: Call) -> None:
+        """Hear everything until the connection ends."""
+        self._call = call
+        self._stir()
+        try:
+            await self._judge(Watched())
+            await self._inbox.put((Reconnected(call.standing.attempt),))
+            with suppress(*_LOST):
+                async with companions() as tasks:
+                    tasks.start_soon(self._ping, call)
+                    await self._listen(call)
+        finally:
+            self._call = None
 
     async def _listen(self, call: Call) -> None:
         async with aclosing(call.watch(after=self._seen)) as watched:
             async for news in watched:
                 await self._inbox.put(self._unseen(news))
+
+    async def _ping(self, call: Call) -> None:
+        with suppress(*_LOST):  # whoever listens hears that, too
+            while True:
+                await anyio.sleep(PING_PAUSE)
+                try:
+                    pulse = await call.ping()
+                except RequestTimedOut:
+                    await self._judge(missed(self._watched))
+                else:
+                    await self._judge(
+                        answered(self._watched, turn=pulse.turn, journal=pulse.journal)
+                    )
+
+    async def _judge(self, watched: Watched) -> None:
+        """Say so when it becomes unresponsive, and when it is no longer."""
+        before, self._watched = self._watched, watched
+        if before.is_responsive and not watched.is_responsive:
+            await self._inbox.put((Unresponsive(watched.misses),))
+        elif watched.is_responsive and not before.is_responsive:
+            await self._inbox.put((Responsive(),))
 
     async def _pause(self) -> None:
         delay = delay_before(self._starts, now=anyio.current_time())
@@ -111,7 +186,7 @@ class Seat:
         """Dial the host; if nobody is there, start it."""
         async with AsyncExitStack() as stack:
             try:
-                call = await stack.enter_async_context(calling(self._socket, role=self._role))
+                call = await self._dial(stack)
             except (SocketRefused, *_LOST):
                 self._starts.append(anyio.current_time())
                 await self._start()
@@ -122,17 +197,30 @@ class Seat:
         deadline = anyio.current_time() + START_LONGEST
         while anyio.current_time() < deadline:
             with suppress(SocketRefused, *_LOST):
-                return await stack.enter_async_context(calling(self._socket, role=self._role))
+                return await self._dial(stack)
             await anyio.sleep(_DIAL_AGAIN)
         raise HostGone(starts=len(self._starts))
+
+    async def _dial(self, stack: AsyncExitStack) -> Call:
+        transport = await self._reach.connect(self._socket)
+        return await stack.enter_async_context(called(transport, role=self._role))
+
+    def _stir(self) -> None:
+        self._stirred.set()
+        self._stirred = anyio.Event()
 
 
 @asynccontextmanager
 async def seated(
-    socket: Path, start: Start, *, role: Role = Role.LEAD, after: int = 0
+    socket: Path,
+    start: Start,
+    *,
+    role: Role = Role.LEAD,
+    after: int = 0,
+    reach: Reach | None = None,
 ) -> AsyncGenerator[Seat]:
     """Sit at a session for the length of the block, from the record that follows `after` on."""
-    seat = Seat(socket, start, role=role, after=after)
+    seat = Seat(socket, start, role=role, after=after, reach=reach or Reach())
     async with companions() as tasks:
         tasks.start_soon(seat.attend)
         yield seat

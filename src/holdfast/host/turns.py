@@ -19,6 +19,8 @@ from holdfast.host.model import (
     Prompted,
     Repaired,
     Revised,
+    Steer,
+    Steered,
     TurnClosed,
     Who,
 )
@@ -71,23 +73,40 @@ class Turns:
     async def run(self) -> None:
         """Take every turn that is wanted until the session is closed."""
         async with self._stack:
-            while not self._book.session.is_closed:
-                begun = next_turn(self._book.session, at_ms=self._now())
+            while not self._book.kept.is_closed:
+                begun = next_turn(self._book.kept, at_ms=self._now())
                 if begun is None:
                     await self._book.stirred()
                     continue
-                prompted = self._book.session.waiting[0]
+                prompted = self._book.kept.waiting[0]
                 await self._keep(begun)
                 await self._take(prompted)
 
-    async def steer(self, text: str) -> bool:
-        """Add to what the running turn was asked; say whether it was taken."""
-        return self._talk is not None and await self._talk.steer(text)
+    async def steer(self, command: Steer) -> bool:
+        """Add to what the running turn was asked; if it was taken, write that down and say so."""
+        is_taken = self._talk is not None and await self._talk.steer(command.text)
+        if is_taken:
+            await self._keep(Steered(command.id, self._book.session.turn, command.text))
+        return is_taken
 
-    async def answer(self, question: str, answer: str) -> None:
-        """Pass an answer on that is written down."""
-        if self._talk is not None:
-            await self._talk.answer(question, answer)
+    async def keep(self, decided: Callable[[], Sequence[AnyRecord]]) -> None:
+        """Write down what is decided, however long the disk has no room for it.
+
+        What happens meanwhile waits: nobody acts on what is not kept. It is decided anew each time.
+        """
+        is_troubled = False
+        while records := decided():
+            try:
+                await self._book.write(*records)
+                break
+            except Failure as failure:
+                if not failure.retryable:
+                    raise
+                self._troubled(failure)
+                is_troubled = True
+                await anyio.sleep(_ROOM_AGAIN)
+        if is_troubled:
+            self._troubled(None)
 
     async def _take(self, prompted: Prompted) -> None:
         turn, ended = prompted.turn, TurnEnded(Ending.FAILED)
@@ -119,13 +138,13 @@ class Turns:
             tasks.start_soon(self._end_if_unwanted, self._talk)
             async for batch in batches:
                 self._progressed = anyio.current_time()
-                ended = await self._heed(prompted.turn, batch, tasks)
+                ended = await self._heed(prompted.turn, batch, self._talk, tasks)
                 if ended is not None:
                     return ended
         raise AssertionError("a turn tells its end")
 
     async def _heed(
-        self, turn: int, batch: Sequence[AnyEvent], tasks: TaskGroup
+        self, turn: int, batch: Sequence[AnyEvent], talk: Conversation, tasks: TaskGroup
     ) -> TurnEnded | None:
         if deltas := [each for each in batch if isinstance(each, Delta)]:
             self._told(deltas)
@@ -134,12 +153,12 @@ class Turns:
             await self._keep(*(Happened(turn, each) for each in kept))
         for each in kept:
             if isinstance(each, Asked):
-                tasks.start_soon(self._await_answer, each)
+                tasks.start_soon(self._await_answer, each, talk)
         return next((each for each in batch if isinstance(each, TurnEnded)), None)
 
     @property
     def _is_unwanted(self) -> bool:
-        return self._book.session.is_aborting or self._book.session.is_closed
+        return self._book.kept.is_aborting or self._book.kept.is_closed
 
     async def _end_if_unwanted(self, talk: Conversation) -> None:
         """Interrupt the turn as soon as the person wants that, and until it has ended."""
@@ -150,32 +169,21 @@ class Turns:
                 await talk.interrupt()
             await anyio.sleep(_INSIST)
 
-    async def _await_answer(self, asked: Asked) -> None:
-        """Refuse in the person's name if they do not answer in time."""
-        await anyio.sleep(self._answer_longest)
-        if asked in self._book.session.questions:
-            await self._keep(Answered(asked.question, asked.refusal, Who.NOBODY))
-            await self.answer(asked.question, asked.refusal)
+    async def _await_answer(self, asked: Asked, talk: Conversation) -> None:
+        """Pass the answer on once it is kept; if none comes in time, refuse for the person."""
+        with anyio.move_on_after(self._answer_longest):
+            while asked in self._book.kept.questions:
+                await self._book.stirred()
+        refused = (Answered(asked.question, asked.refusal, Who.NOBODY),)
+        while asked in self._book.kept.questions:
+            await self.keep(lambda: refused if asked in self._book.session.questions else ())
+            if asked in self._book.kept.questions:
+                await self._book.stirred()  # an answer is on its way to the disk
+        with suppress(Failure):  # whatever is wrong, the turn tells
+            await talk.answer(asked.question, self._book.kept.answers[asked.question])
 
     async def _keep(self, *records: AnyRecord) -> None:
-        """Write down what has happened, however long the disk has no room for it.
-
-        What happens meanwhile waits: nobody acts on what is not kept.
-        """
-        is_troubled = False
-        while True:
-            try:
-                await self._book.write(*records)
-            except Failure as failure:
-                if not failure.retryable:
-                    raise
-                self._troubled(failure)
-                is_troubled = True
-                await anyio.sleep(_ROOM_AGAIN)
-            else:
-                if is_troubled:
-                    self._troubled(None)
-                return
+        await self.keep(lambda: records)
 
     async def _hang_up(self) -> None:
         self._talk = None

@@ -77,15 +77,21 @@ class Session:
     turn: int = 0  # the number of the last turn that has begun
     is_running: bool = False
     is_closed: bool = False
-    is_aborting: bool = False
+    aborting: int = 0  # the turn that is not wanted any more
     waiting: tuple[Prompted, ...] = ()  # for their turn, in order
     questions: tuple[Asked, ...] = ()  # that the agent waits for
+    answers: dict[str, str] = field(default_factory=dict[str, str])  # given in the last turn
     tools: tuple[str, ...] = ()  # begun and not ended
     runner_session: str | None = None
     revision: int | None = None
     used: Used | None = None
     failure: dict[str, object] | None = None  # of the last turn
     commands: dict[str, Command] = field(default_factory=dict[str, Command])
+
+    @property
+    def is_aborting(self) -> bool:
+        """Whether the last turn is to end, or to end as soon as it begins."""
+        return self.aborting == self.turn > 0
 
     @property
     def phase(self) -> Phase:
@@ -118,7 +124,8 @@ def decide(session: Session, command: Command, *, at_ms: int) -> tuple[AnyRecord
         case Prompt(id, text) | Steer(id, text):
             if len(session.waiting) >= WAITING_MAX:
                 raise TooManyPrompts(waiting=len(session.waiting))
-            turn = session.turn + len(session.waiting) + 1
+            # One that found no room may have taken a number: those in use need not be dense.
+            turn = max(session.turn, *(each.turn for each in session.waiting), 0) + 1
             return (Prompted(id, turn, text, at_ms),)
         case Answer(id, question, answer):
             return (Answered(question, _checked(session, question, answer), Who.PERSON, id),)
@@ -192,7 +199,7 @@ def _after_step(session: Session, record: TurnBegun | Repaired | Revised | TurnC
         case TurnBegun(turn):
             waiting = tuple(each for each in session.waiting if each.turn != turn)
             begun = replace(session, turn=turn, waiting=waiting, is_running=True)
-            return replace(begun, is_aborting=False, failure=None)
+            return replace(begun, answers={}, failure=None)
         case Repaired(items=items):
             return replace(session, tools=tuple(_without(session.tools, items)))
         case Revised(revision=revision):
@@ -231,10 +238,10 @@ def _after_command(session: Session, record: AnyRecord) -> Session:
         case Answered(question, answer, _, id):
             left = tuple(each for each in session.questions if each.question != question)
             noted = _noted(session, Answer(id, question, answer)) if id else session
-            return replace(noted, questions=left)
-        case Aborted(id):
+            return replace(noted, questions=left, answers={**session.answers, question: answer})
+        case Aborted(id, turn):
             # What waits for the end of a turn that is not wanted is not wanted either.
-            return replace(_noted(session, Abort(id)), is_aborting=True, waiting=())
+            return replace(_noted(session, Abort(id)), aborting=turn, waiting=())
         case Closed(id):
             return replace(_noted(session, Close(id)), is_closed=True, waiting=())
         case _:
