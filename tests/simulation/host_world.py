@@ -156,7 +156,8 @@ class Hosted:
                 except Failure as failure:
                     outcome = failure
                 except PowerLost:
-                    self._world.power_lost()
+                    if not self.is_dead:  # else it was the disk before
+                        self._world.power_lost()
             tell(outcome)
 
         self._world.tasks.start_soon(later)

@@ -64,7 +64,6 @@ class Reception:
         self.book = book
         self.clock = clock
         self.trouble: Failure | None = None
-        self.steering: set[str] = set()  # commands of which it is not known yet if they are taken
         self._watching: set[Visit] = set()
         self._visits = 0
 
@@ -181,18 +180,10 @@ class Visit:
     async def _steer(self, command: Steer) -> Done:
         """Steer the turn; if that takes nothing more, what was said waits for its own."""
         self._check_leading()
-        steering = self._reception.steering
-        with anyio.CancelScope(shield=True):  # what a turn was told is written down
-            while command.id in steering:
-                await self._book.stirred()
-            steering.add(command.id)
-            try:
-                if decide(self._book.session, command, at_ms=self._now()):
-                    await self._turns.steer(command)
-                return await self._commanded(command)
-            finally:
-                steering.discard(command.id)
-                self._book.stir()
+        if command.id not in self._book.kept.commands:
+            decide(self._book.session, command, at_ms=self._now())  # or say what is wrong with it
+            await self._turns.steer(command)
+        return await self._commanded(command)
 
     async def _tell(self, params: WatchParams, scope: anyio.CancelScope) -> None:
         with suppress(Failure), scope, ungrouped():  # a failure: the caller has hung up

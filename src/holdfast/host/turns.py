@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure, boundary, to_wire
 from holdfast.host.book import Book
-from holdfast.host.core.session import next_turn
+from holdfast.host.core.session import decide, next_turn
 from holdfast.host.model import (
     Answered,
     AnyRecord,
@@ -26,12 +26,15 @@ from holdfast.host.model import (
 )
 from holdfast.host.ports import Workshop
 from holdfast.runners import Conversation, Runner
-from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, TurnEnded
+from holdfast.runners.failures import RunnerEnded
+from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, SessionKnown, TurnEnded
 from holdfast.world import Clock, companions
 
 ANSWER_LONGEST: Final = 24 * 3600.0  # that a question waits for a person
 _ROOM_AGAIN: Final = 1.0  # between two tries to write what found no room
 _INSIST: Final = 1.0  # between two interrupts of a turn that does not end
+
+_BEFORE: Final = (SessionKnown, TurnEnded)  # what an agent tells that has not begun
 
 Told = Callable[[Sequence[Delta]], None]
 """Is told what is only shown, at once; it must be quick and must not raise."""
@@ -62,6 +65,9 @@ class Turns:
         self._answer_longest = answer_longest
         self._talk: Conversation | None = None
         self._stack = AsyncExitStack()
+        self._is_begun = False  # the running turn has told of something that it did
+        self._tasks: TaskGroup | None = None  # while turns are taken
+        self._steering: set[str] = set()  # what may still be taken
         self._progressed = anyio.current_time()
 
     @property
@@ -72,7 +78,7 @@ class Turns:
 
     async def run(self) -> None:
         """Take every turn that is wanted until the session is closed."""
-        async with self._stack:
+        async with self._stack, companions() as self._tasks:
             while not self._book.kept.is_closed:
                 begun = next_turn(self._book.kept, at_ms=self._now())
                 if begun is None:
@@ -82,12 +88,16 @@ class Turns:
                 await self._keep(begun)
                 await self._take(prompted)
 
-    async def steer(self, command: Steer) -> bool:
-        """Add to what the running turn was asked; if it was taken, write that down and say so."""
-        is_taken = self._talk is not None and await self._talk.steer(command.text)
-        if is_taken:
-            await self._keep(Steered(command.id, self._book.session.turn, command.text))
-        return is_taken
+    async def steer(self, command: Steer) -> None:
+        """Add to what the running turn was asked, once; what it does not take waits for its own.
+
+        It is done whatever becomes of the caller: what a turn was told is written down.
+        """
+        if self._tasks is not None and command.id not in self._steering:
+            self._steering.add(command.id)
+            self._tasks.start_soon(self._steer, command)
+        while command.id in self._steering:
+            await self._book.stirred()
 
     async def keep(self, decided: Callable[[], Sequence[AnyRecord]]) -> None:
         """Write down what is decided, however long the disk has no room for it.
@@ -107,6 +117,21 @@ class Turns:
                 await anyio.sleep(_ROOM_AGAIN)
         if is_troubled:
             self._troubled(None)
+
+    async def _steer(self, command: Steer) -> None:
+        talk, is_taken = self._talk, False
+        try:
+            with suppress(Failure):  # what could not be done or written is still to be done
+                if talk is not None and command.id not in self._book.session.commands:
+                    is_taken = await talk.steer(command.text)
+                is_new = decide(self._book.session, command, at_ms=self._now())
+                if is_new and not is_taken:
+                    await self._book.write(*is_new)
+            if is_taken:
+                await self._keep(Steered(command.id, self._book.session.turn, command.text))
+        finally:
+            self._steering.discard(command.id)
+            self._book.stir()
 
     async def _take(self, prompted: Prompted) -> None:
         turn, ended = prompted.turn, TurnEnded(Ending.FAILED)
@@ -128,7 +153,17 @@ class Turns:
         await self._keep(*records)
 
     async def _perform(self, prompted: Prompted) -> TurnEnded:
+        """Take a turn; an agent that has ended since the last one is not worth a word."""
+        is_used = self._talk is not None
+        ended = await self._converse(prompted)
+        if is_used and not self._is_begun and _has_ended(ended):
+            await self._hang_up()
+            ended = await self._converse(prompted)
+        return ended
+
+    async def _converse(self, prompted: Prompted) -> TurnEnded:
         self._progressed = anyio.current_time()
+        self._is_begun = False
         if self._talk is None:
             session = self._book.session.runner_session
             self._talk = await self._stack.enter_async_context(self._runner.converse(session))
@@ -149,6 +184,7 @@ class Turns:
         if deltas := [each for each in batch if isinstance(each, Delta)]:
             self._told(deltas)
         kept = [each for each in batch if not isinstance(each, Delta | TurnEnded)]
+        self._is_begun = self._is_begun or not all(isinstance(each, _BEFORE) for each in batch)
         if kept:
             await self._keep(*(Happened(turn, each) for each in kept))
         for each in kept:
@@ -191,3 +227,7 @@ class Turns:
 
     def _now(self) -> int:
         return int(self._clock.now() * 1000)
+
+
+def _has_ended(ended: TurnEnded) -> bool:
+    return ended.failure is not None and ended.failure.get("code") == RunnerEnded.code

@@ -85,6 +85,7 @@ class CodexRunner:
     async def converse(self, session: str | None) -> AsyncGenerator[CodexConversation]:
         """Start Codex, and begin a thread or resume the one that the word names."""
         questions = _Questions()
+        self._stage.clear()
         async with self._connected(questions) as (server, transport), companions() as tasks:
             thread = await self._thread(server, session)
             yield CodexConversation(thread, transport, questions, tasks)
@@ -97,14 +98,14 @@ class CodexRunner:
         program = native_program(self._program, path=path, cwd=self._stage.root)
         manners = [word for each in _MANNERS for word in ("-c", each)]
         try:
-            process = await self._stage.start(program, "app-server", *manners)
-            transport = ProcessTransport(process)
-            async with AppServer.connect(
-                transport=transport,
-                approvals=questions.ask,
-                approval_timeout=PATIENCE,
-            ) as server:
-                yield server, transport
+            async with self._stage.agent(program, "app-server", *manners) as process:
+                transport = ProcessTransport(process)
+                async with AppServer.connect(
+                    transport=transport,
+                    approvals=questions.ask,
+                    approval_timeout=PATIENCE,
+                ) as server:
+                    yield server, transport
         except (StartFailed, CodexStartupFailed, CodexInitTimeout, CodexInitRejected) as failure:
             reason = failure.user_message
             raise RunnerUnavailable(runner=NAME, reason=reason, remedy=_REMEDY) from failure

@@ -60,12 +60,12 @@ class Rehearsal:
         """Start the scripted agent; it continues with the turn that the word names."""
         begun = _begun(session)
         _read(self._script)  # what makes no sense is said here, where somebody hears it
-        process = await self._stage.start(
-            sys.executable, "-P", "-m", "holdfast.runners.rehearsing", str(self._script)
-        )
-        transport = ProcessTransport(process)
-        async with Connection(transport) as connection:
-            yield RehearsalConversation(connection, transport, begun)
+        self._stage.clear()
+        argv = (sys.executable, "-P", "-m", "holdfast.runners.rehearsing", str(self._script))
+        async with self._stage.agent(*argv) as process:
+            transport = ProcessTransport(process)
+            async with Connection(transport) as connection:
+                yield RehearsalConversation(connection, transport, begun)
 
 
 class RehearsalConversation:
