@@ -10,8 +10,9 @@ PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
 .DEFAULT_GOAL := run
 .PHONY: run test test-long check bench docs lock clean help
 
-run: $(READY)  ## examine this machine (holdfast doctor)
-	@$(BIN)/holdfast doctor
+run: $(READY)  ## examine this machine, then show in a minute what Holdfast is for
+	@$(BIN)/holdfast doctor | tail -n 2
+	@$(BIN)/holdfast demo
 
 test: $(READY) $(TOOLS)  ## run the tests, in less than 15 minutes
 	@$(PYTEST)

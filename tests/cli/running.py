@@ -27,8 +27,9 @@ def harmless(*words: str) -> tuple[str, ...]:
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """An environment with nothing in it that could change the answer."""
-    return {"PATH": os.environ["PATH"], "HOLDFAST_HOME": str(home), **more}
+    """An environment with nothing in it that could change the answer, for the code under test."""
+    tested = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**tested, "HOLDFAST_HOME": str(home), **more}
 
 
 def holdfast(

@@ -1,4 +1,4 @@
-"""The sessions that are kept here: a directory for each, and where its host is to be reached."""
+"""Keep sessions: a directory for each, and where its host is to be reached."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import msgspec
 
 from holdfast.app.failures import SessionAmbiguous, SessionMissing
 from holdfast.app.settings import Settings
+from holdfast.host import read_book
+from holdfast.host.model import AnyRecord
 from holdfast.world import (
     IdMaker,
     SystemChance,
@@ -19,9 +21,12 @@ from holdfast.world import (
     make_private,
     replace_file,
 )
+from holdfast.world.failures import DiskMissing
 
 PREFIX: Final = "session"
 _ABOUT: Final = "session.json"
+_JOURNAL: Final = "journal.jsonl"
+_TAIL: Final = 8  # characters at the end of an id: enough to name a session among one's own
 
 
 class KeptSession(msgspec.Struct, frozen=True):
@@ -74,13 +79,30 @@ class Sessions:
     def find(self, name: str | None) -> KeptSession:
         """The session whose id begins so, or ends so; without a name the newest."""
         every = self.all()
-        matching = [each for each in every if name is None or name in {each.id, each.id[-8:]}]
-        matching = matching or [each for each in every if each.id.startswith(name or "")]
+        matching = [each for each in every if name is None or name in {each.id, short(each)}]
+        if name:
+            begins = (name, f"{PREFIX}_{name}")
+            matching = matching or [each for each in every if each.id.startswith(begins)]
         if not matching:
             raise SessionMissing(session=name or "")
         if name is not None and len(matching) > 1:
             raise SessionAmbiguous(session=name, count=len(matching))
         return matching[0]
+
+    def is_named(self, name: str) -> bool:
+        """Whether a word can only mean a session here, and not a process."""
+        return any(name == short(each) or each.id == name for each in self.all())
+
+    def records(self, session: KeptSession, *, after: int = 0) -> list[tuple[int, AnyRecord]]:
+        """All that is written down of it, each with its number; whoever writes meanwhile."""
+        try:
+            return list(read_book(self._directory / session.id / _JOURNAL, after=after))
+        except DiskMissing:
+            return []
+
+    def last(self, session: KeptSession) -> int:
+        """The number of the last record that is written down of it."""
+        return max((number for number, _ in self.records(session)), default=0)
 
     def directory(self, session: KeptSession) -> Path:
         """Where all of a session is kept."""
@@ -90,3 +112,8 @@ class Sessions:
         """Where its host is to be reached."""
         make_private(self._runtime)
         return self._runtime / f"{session.id[-12:]}.sock"
+
+
+def short(session: KeptSession) -> str:
+    """The end of an id, by which a person names a session."""
+    return session.id[-_TAIL:]

@@ -18,6 +18,9 @@ agent's work, not the conversation, not the reason why something failed.
 first steps:
   holdfast doctor            see what this machine can do, and what is missing
   holdfast doctor --json     the same, for a program
+  holdfast demo              see in a minute what this is for
+  holdfast ask "..."         have an agent take a turn, in a draft of this project
+  holdfast sessions list     the conversations, which go on whatever dies
   holdfast codex ask "..."   let Codex take a turn, and watch it
   holdfast codex threads     the conversations that can be continued
   holdfast exec -- make      run a command that outlives this terminal
@@ -45,7 +48,7 @@ what was there before:
 processes:
   holdfast ps                what runs, and what has ended lately
   holdfast logs -f NAME      what one has written, and what it writes
-  holdfast attach NAME       be at it again, with input and signals
+  holdfast attach NAME       be at it, or at a session, again
   holdfast stop NAME         end it
   holdfast exec-server       let other machines, or Codex, run processes here
 

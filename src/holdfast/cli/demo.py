@@ -1,4 +1,4 @@
-"""Show in a minute what Holdfast is for, with nothing but itself: no key, no network, no trace."""
+"""Show in a minute what Holdfast is for: without a key, without a network, without a trace."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def demo(request: Request, settings: Settings) -> Outcome:
             _play(show)
         finally:
             show.clear_up()
-    return Outcome(hint="That was all of it, and nothing of it is left.")
+    show.tell("That was all of it, and nothing of it is left.")
+    return Outcome()
 
 
 def _play(show: Show) -> None:
@@ -159,10 +160,16 @@ class Show:
             text=True,
         ) as process:
             assert process.stdout is not None
-            for line in process.stdout:
-                write(f"    {line}")
-                if heed is not None:
-                    heed(line)
+            is_read = False
+            try:
+                for line in process.stdout:
+                    write(f"    {line}")
+                    if heed is not None:
+                        heed(line)
+                is_read = True
+            finally:
+                if not is_read:  # nothing of the show goes on without us
+                    process.kill()
         if process.returncode != status:
             raise DemoFailed(command=shlex.join(said), status=process.returncode, expected=status)
 

@@ -68,14 +68,24 @@ one has left processes.""",
     ),
     Command(
         name="attach",
-        summary="be at a process again, with input and signals",
+        summary="be at a process or a session again",
         description="""\
 Take a process up again that was left: what is kept of its output, from the
 beginning, and then all as with holdfast exec. A process that somebody is
-attached to is refused; holdfast logs -f shows it all the same.""",
-        examples=(("holdfast attach make-3f09a1", "as if you had never left"),),
+attached to is refused; holdfast logs -f shows it all the same.
+
+Or be at a session with an agent: all that was said and done, then what is. Every
+line that you type is a prompt, or the answer if the agent asks something. Ctrl-C
+interrupts the turn; Ctrl-D leaves, and a turn that runs goes on.""",
+        examples=(
+            ("holdfast attach make-3f09a1", "as if you had never left"),
+            (
+                "holdfast attach h1x7abcd",
+                "a session, by the name that holdfast sessions list shows",
+            ),
+        ),
         options=(_SERVER, _TOKEN),
-        argument=("PROCESS", _OF_EXEC),
+        argument=("PROCESS|SESSION", f"{_OF_EXEC}, or the id of a session or its end"),
     ),
     Command(
         name="logs",

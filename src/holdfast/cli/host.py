@@ -16,6 +16,7 @@ from holdfast.cli.draft_guest import guest_of
 from holdfast.cli.exec_dial import server_of
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
+from holdfast.cli.session_consent import Agreed
 from holdfast.exec import Client
 from holdfast.host import DraftedWorkshop, HostOrder, run_host
 from holdfast.runners import DEMO, CodexRunner, Rehearsal, Runner, Stage
@@ -61,7 +62,9 @@ async def _runner(
         if place is not None and place.holder is not None:
             server = await guest_of(server, Path(place.holder.directory))
     async with Client(server.dial_or_start) as client:
-        yield _chosen(session, Stage(client, root, environment(), _scratch()), settings)
+        yield _chosen(
+            session, Stage(client, root, environment(), _scratch(), session.id), bench, settings
+        )
 
 
 def _scratch() -> str:
@@ -69,11 +72,12 @@ def _scratch() -> str:
     return "/var/tmp" if os.path.isdir("/var/tmp") else "/tmp"
 
 
-def _chosen(session: KeptSession, stage: Stage, settings: Settings) -> Runner:
+def _chosen(session: KeptSession, stage: Stage, bench: Workbench, settings: Settings) -> Runner:
     match session.runner:
         case "rehearsal":
             return Rehearsal(stage, Path(session.options.get("scenario", DEMO)))
         case "codex":
-            return CodexRunner(stage, settings.codex, model=session.options.get("model"))
+            codex = CodexRunner(stage, settings.codex, model=session.options.get("model"))
+            return Agreed(codex, bench)
         case other:
             raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))

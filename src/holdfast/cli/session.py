@@ -16,7 +16,6 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Misuse, Request
 from holdfast.cli.core.error_page import error_page
 from holdfast.cli.core.printable import printable
-from holdfast.cli.core.turn_record import Result, result_record
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, write
@@ -25,7 +24,7 @@ from holdfast.failures import Failure, boundary
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
 HOMES = {  # the module and the function that carry a command out
     "ask": ("ask", "ask"),
-    "attach": ("exec_run", "attach"),
+    "attach": ("session_attach", "attach"),
     "checkpoint create": ("checkpoint_keep", "create"),
     "checkpoint diff": ("checkpoint_keep", "comparing"),
     "checkpoint list": ("checkpoint_keep", "listing"),
@@ -149,7 +148,15 @@ def _record(failure: Failure, command: str) -> dict[str, object]:
     from holdfast.cli.reporting import reported
 
     wire = reported(failure)
-    return result_record(Result(), error=wire) if command == "codex ask" else wire
+    if command == "codex ask":
+        from holdfast.cli.core.turn_record import Result, result_record
+
+        return result_record(Result(), error=wire)
+    if command == "ask":
+        from holdfast.cli.core.turn_lines import TurnResult, result_of
+
+        return result_of(TurnResult(status="failed"), error=wire)
+    return wire
 
 
 def _page(failure: Failure, request: Request | Misuse, settings: Settings | None) -> str:

@@ -18,12 +18,18 @@ The turn belongs to a process of its own. If this terminal goes away, the turn
 goes on; if that process, the agent or the server behind it dies, it is said, and
 the conversation is taken up again from what was written down.
 
+With --json or without a terminal nobody is there to answer: what the
+agent asks leave for is refused then, and that is said. With --in-place the project
+has what the turn did as soon as it has completed, after a checkpoint; a turn that
+fails or is interrupted leaves it as it is.
+
 rehearsal is an agent that follows a script; it needs no key and no network. codex
-has to be installed and signed in.""",
+has to be installed and signed in, and sends what it reads of the project to its
+model: you are asked once for each project, or say so with --consent.""",
         examples=(
             ('holdfast ask "Mend the failing test"', "by the rehearsal agent, to see how it goes"),
             ('holdfast ask --runner codex "Mend the failing test"', "by Codex"),
-            ('holdfast ask --session 01k… "And now the docs"', "go on with a conversation"),
+            ('holdfast ask --session h1x7abcd "And now the docs"', "go on with a conversation"),
             ("holdfast ask - < task.md", "the prompt is in a file"),
             ('holdfast ask --json "List the TODOs" | tail -1 | jq -r .text', "the last message"),
         ),
@@ -31,6 +37,10 @@ has to be installed and signed in.""",
             Option(("--json",), "print one JSON object per line; the last one is the result"),
             Option(("--runner",), "who carries it out: rehearsal or codex", form="NAME"),
             Option(("--session",), "go on with this session", form="ID"),
+            Option(("--in-place",), "publish what the turn did when it has completed"),
+            Option(
+                ("--consent",), "agree that the agent's model may see this project, from now on"
+            ),
             Option(("--draft",), "work in this draft (otherwise: a new one)", form="ID"),
             Option(("--scenario",), "the script of the rehearsal", form="FILE"),
             Option(
@@ -75,7 +85,7 @@ Print what was said and done in a session, from its journal; nothing has to run.
             ("holdfast sessions show ID --json", "every record, for a program"),
         ),
         options=(_JSON,),
-        argument=("[ID]", "the beginning of its id (otherwise: the newest)"),
+        argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),
     ),
     Command(
         name="sessions watch",
@@ -85,7 +95,7 @@ Print what was said and done in a session, and what is said and done from now on
 Whoever watches changes nothing. It ends when the session comes to rest.""",
         examples=(("holdfast sessions watch", "the newest"),),
         options=(_JSON,),
-        argument=("[ID]", "the beginning of its id (otherwise: the newest)"),
+        argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),
     ),
     Command(
         name="sessions end",
@@ -94,7 +104,7 @@ Whoever watches changes nothing. It ends when the session comes to rest.""",
 End the turn that runs in a session, if one does, and the process that hosts it.
 What was said and the draft are kept, and it can be gone on with.""",
         examples=(("holdfast sessions end ID", "let it rest"),),
-        argument=("[ID]", "the beginning of its id (otherwise: the newest)"),
+        argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),
     ),
     Command(
         name="demo",
@@ -111,7 +121,7 @@ touches nothing of yours, and leaves nothing behind.""",
         description="""\
 Host a session: hold its agent, its journal and a socket for whoever leads or
 watches it. It is started by the commands that need it, on the local server.""",
-        examples=(("holdfast host 01k…", "as holdfast ask does"),),
+        examples=(("holdfast host ID", "as holdfast ask does"),),
         argument=("SESSION", "the id of the session"),
     ),
 )

@@ -8,7 +8,7 @@ import time
 
 import anyio
 
-from holdfast.app.sessions import KeptSession, Sessions
+from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.codex_views import json_line
@@ -24,13 +24,10 @@ from holdfast.cli.core.sessions_page import (
 from holdfast.cli.core.turn_lines import record_of
 from holdfast.cli.model import Outcome
 from holdfast.cli.terminal import Terminal
-from holdfast.host import Kept, Role, Session, calling, fold, read_book
+from holdfast.host import Kept, Role, Session, calling, fold
 from holdfast.host.model import AnyRecord, Close
 from holdfast.rpc import connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
-from holdfast.world.failures import DiskMissing
-
-_JOURNAL = "journal.jsonl"
 
 
 def listing(request: Request, settings: Settings) -> Outcome:
@@ -47,7 +44,7 @@ def listing(request: Request, settings: Settings) -> Outcome:
 def show(request: Request, settings: Settings) -> Outcome:
     """All that was said and done in a session."""
     sessions = Sessions(settings)
-    records = _records(sessions, sessions.find(request.argument))
+    records = sessions.records(sessions.find(request.argument))
     if request.is_json:
         return Outcome(answer="".join(json_line(record_of(*each)) for each in records))
     look = look_for(sys.stdout, request, settings)
@@ -95,7 +92,7 @@ async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: 
                         await tell(*each)
                         seen = each.seq
     except (SocketRefused, ConnectionClosed, ConnectionLost):
-        for seq, record in _records(sessions, session, after=seen):
+        for seq, record in sessions.records(session, after=seen):
             await tell(seq, record)
 
 
@@ -115,9 +112,10 @@ async def _is_hosted(sessions: Sessions, session: KeptSession) -> bool:
 
 
 def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenSession:
-    state = fold(Session(), (record for _, record in _records(sessions, session)))
+    state = fold(Session(), (record for _, record in sessions.records(session)))
     return SeenSession(
         id=session.id,
+        name=short(session),
         project=session.project,
         draft=session.draft,
         runner=session.runner,
@@ -127,12 +125,3 @@ def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenS
         phase=state.phase,
         is_hosted=is_hosted,
     )
-
-
-def _records(
-    sessions: Sessions, session: KeptSession, *, after: int = 0
-) -> list[tuple[int, AnyRecord]]:
-    try:
-        return list(read_book(sessions.directory(session) / _JOURNAL, after=after))
-    except DiskMissing:
-        return []

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import cut, printable, prose
 from holdfast.cli.core.threads_page import age
-from holdfast.cli.core.turn_lines import note_of
-from holdfast.host.model import AnyRecord, Happened, Prompted
+from holdfast.cli.core.turn_lines import ending_of, note_of
+from holdfast.host.model import AnyRecord, Happened, Prompted, TurnClosed
 from holdfast.runners.model import Said
 
 SCHEMA = 1
-_TITLE_LEAST = 10
+_TITLE_LEAST = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,7 @@ class SeenSession:
     """One session, as much of it as a list needs; `phase` is none if nobody hosts it."""
 
     id: str
+    name: str  # by which a person calls it
     project: str
     draft: str
     runner: str
@@ -36,10 +37,10 @@ def sessions_page(sessions: Sequence[SeenSession], look: Look, *, now: float) ->
     lines: list[str] = []
     for each in sessions:
         state = each.phase if each.is_hosted else "at rest"
-        when = look.paint(f"{age(each.at_ms / 1000, now=now):<10}", Tone.QUIET)
-        head = f"{printable(each.id)}  {state:<8}  {when}  "
-        room = max(look.width - len(each.id) - 24, _TITLE_LEAST)
-        lines.append(f"{head}{cut(printable(each.title), room, more=look.signs.more)}\n")
+        head = f"{printable(each.name)}  {state:<7}  {age(each.at_ms / 1000, now=now):<10}"
+        room = max(look.width - len(head) - 2, _TITLE_LEAST)
+        title = printable(" ".join(each.title.split()))
+        lines.append(f"{head}  {cut(title, room, more=look.signs.more)}\n")
     return "".join(lines)
 
 
@@ -72,6 +73,9 @@ def line_of(record: AnyRecord, look: Look) -> str:
             return f"\n{look.paint(f'> {prose(text)}', Tone.STRONG)}\n"
         case Happened(event=Said(text=text)):
             return f"{prose(text)}\n"
+        case TurnClosed():
+            ending = ending_of(record)
+            return "".join(f"{line}\n" for line in look.wrap(ending, indent=0))
         case _:
-            note = note_of(record)
+            note = note_of(record, look.width)
             return f"{look.paint(note, Tone.QUIET)}\n" if note else ""

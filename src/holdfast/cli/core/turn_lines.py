@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -20,23 +22,26 @@ from holdfast.host.model import (
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
+    Ending,
     Noticed,
     Planned,
     Progress,
     ToolEnded,
     ToolStarted,
+    Used,
 )
 
 SCHEMA: Final = 1
-_CELLS: Final = 100
+LEFT: Final = "left"  # what a turn is that we have not seen the end of
+CELLS: Final = 100
 _MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 
 
-def note_of(record: AnyRecord) -> str:
+def note_of(record: AnyRecord, cells: int = CELLS) -> str:
     """What a person is told of a record beside what the agent says; often nothing."""
     match record:
         case Happened(event=event):
-            return _event_note(event)
+            return _event_note(event, cells)
         case Begun(attempt, _, reason) if reason:
             return f"! The agent crashed ({printable(reason)}); this is attempt {attempt}."
         case Repaired(items=items):
@@ -44,19 +49,28 @@ def note_of(record: AnyRecord) -> str:
         case Answered(answer=answer, by=Who.NOBODY):
             return f"? Nobody answered: {printable(answer) or 'refused'}"
         case Revised(revision=revision):
-            return f"(Revision {revision} of the draft; holdfast draft diff shows it.)"
+            return f"(The draft is at revision {revision}.)"
         case _:
             return ""
 
 
-def _event_note(event: AnyEvent) -> str:
+def ending_of(record: AnyRecord) -> str:
+    """What a person is told of a turn that did not end well; nothing of all else."""
+    if not isinstance(record, TurnClosed) or record.ending is Ending.COMPLETED:
+        return ""
+    if record.failure is None:
+        return f"(The turn was {record.ending}.)"
+    return f"✗ {printable(str(record.failure.get('userMessage', 'The turn failed.')))}"
+
+
+def _event_note(event: AnyEvent, cells: int) -> str:
     match event:
         case ToolStarted(title=title):
-            return cut(f"▸ {printable(title)}", _CELLS, more="…")
+            return cut(f"▸ {printable(title)}", cells, more="…")
         case ToolEnded(is_ok=False, status=status, output=output):
             lines = prose(output).strip().splitlines()
             last = f": {lines[-1]}" if lines else ""
-            return cut(f"  ✗ {'' if status is None else status}{last}", _CELLS, more="…")
+            return cut(f"  ✗ {'' if status is None else status}{last}", cells, more="…")
         case Asked(title=title):
             return f"? {printable(title)}"
         case Noticed(text=text):
@@ -73,14 +87,42 @@ def record_of(seq: int, record: AnyRecord) -> dict[str, object]:
     return {"schema": SCHEMA, "seq": seq, **plain}
 
 
-def result_of(session: str, draft: str, closed: TurnClosed | None, text: str) -> dict[str, object]:
+@dataclass(slots=True)
+class TurnResult:
+    """What is known of a turn so far; as long as nobody has seen its end, we have left it."""
+
+    status: str = LEFT
+    text: str = ""
+    turn: int | None = None
+    revision: int | None = None
+    checkpoint: str | None = None
+    report: str | None = None
+    used: Used | None = None
+    refusals: int = 0  # of what the agent asked while nobody was there
+    is_published: bool = False
+
+
+def result_of(
+    result: TurnResult,
+    *,
+    session: str | None = None,
+    draft: str | None = None,
+    error: Mapping[str, object] | None = None,
+) -> dict[str, object]:
     """How a turn ended, for a program: always the last record."""
     return {
         "schema": SCHEMA,
         "type": "result",
+        "status": result.status,
+        "text": result.text,
         "session": session,
         "draft": draft,
-        "status": None if closed is None else closed.ending,
-        "text": text,
-        "error": None if closed is None else closed.failure,
+        "turn": result.turn,
+        "revision": result.revision,
+        "checkpoint": result.checkpoint,
+        "report": result.report,
+        "usage": None if result.used is None else msgspec.to_builtins(result.used),
+        "refusals": result.refusals,
+        "published": result.is_published,
+        "error": None if error is None else dict(error),
     }

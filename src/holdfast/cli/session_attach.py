@@ -1,0 +1,190 @@
+"""Be at a session again: what was said, what is said now, and what one types is a prompt."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.app.sessions import KeptSession, Sessions, short
+from holdfast.app.settings import Settings
+from holdfast.cli import exec_run
+from holdfast.cli.appearance import look_for
+from holdfast.cli.commands import Request
+from holdfast.cli.core.look import Look, Tone
+from holdfast.cli.core.printable import printable
+from holdfast.cli.core.sessions_page import line_of
+from holdfast.cli.model import Outcome
+from holdfast.cli.output import is_terminal
+from holdfast.cli.session_attend import INTERRUPTING
+from holdfast.cli.session_start import start_host
+from holdfast.cli.terminal import Terminal
+from holdfast.failures import Failure, boundary, from_wire
+from holdfast.host import (
+    Kept,
+    Reconnecting,
+    Seat,
+    Seen,
+    Session,
+    Trouble,
+    Unresponsive,
+    fold,
+    seated,
+)
+from holdfast.host.model import Abort, Answer, Command, Happened, Prompt, Prompted
+from holdfast.runners.model import Asked
+
+_IN: Final = 0
+_PIECE: Final = 65536
+_LINE_MOST: Final = 1 << 20  # bytes of one prompt that is typed or piped in
+_GUIDE: Final = "Type what is to be done. Ctrl-C interrupts the turn, Ctrl-D leaves the session."
+
+
+def attach(request: Request, settings: Settings) -> Outcome:
+    """Be at a session, if one is named, or at a process."""
+    sessions, name = Sessions(settings), request.argument
+    if name is None or not sessions.is_named(name):
+        return exec_run.attach(request, settings)
+    stay = Stay(sessions.find(name), settings, look_for(sys.stdout, request, settings))
+    anyio.run(stay.run)
+    return stay.outcome()
+
+
+class Stay:
+    """One stay at one session, until the person leaves."""
+
+    def __init__(self, session: KeptSession, settings: Settings, look: Look) -> None:
+        self._session, self._settings, self._look = session, settings, look
+        self._terminal = Terminal()
+        self._is_typed = is_terminal(sys.stdin)
+        self._state = Session()
+        self._seen = 0
+        self._until = Sessions(settings).last(session)  # what was said before we came
+        self._mark, self._count = f"attach-{secrets.token_hex(6)}", 0
+        self._given: set[str] = set()  # what we said that is not written down yet
+        self._is_input_over = False
+        self._failure: Failure | None = None
+        self._tasks: TaskGroup
+
+    async def run(self) -> None:
+        """Show what was said, then what is; what went wrong is kept, not raised."""
+        socket = Sessions(self._settings).socket(self._session)
+        start = partial(start_host, self._session, self._settings)
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with anyio.create_task_group() as self._tasks:
+                try:
+                    with boundary("attach"):
+                        async with seated(socket, start) as seat:
+                            self._tasks.start_soon(self._heed, signals, seat)
+                            await self._watch(seat)
+                except Failure as failure:
+                    self._failure = failure
+                self._tasks.cancel_scope.cancel()
+
+    def outcome(self) -> Outcome:
+        """How it ended, and how to come back."""
+        is_on = self._state.is_running or bool(self._state.waiting)
+        name = printable(short(self._session))
+        hint = f"The turn goes on. Be there again: holdfast attach {name}" if is_on else ""
+        return Outcome(failure=self._failure, hint=hint)
+
+    async def _watch(self, seat: Seat) -> None:
+        is_listening = False
+        while not self._is_over:
+            for each in await seat.receive():
+                await self._show(each)
+            if not is_listening and self._seen >= self._until:
+                is_listening = True  # what is typed is about what one has seen
+                if self._is_typed:
+                    await self._note(_GUIDE)
+                self._tasks.start_soon(self._listen, seat)
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether nothing more is wanted, and all that was wanted is done."""
+        is_busy = self._state.is_running or self._state.waiting or self._given
+        return self._is_input_over and self._seen >= self._until and not is_busy
+
+    async def _show(self, seen: Seen) -> None:
+        match seen:
+            case Kept(seq, record):
+                self._seen, self._state = seq, fold(self._state, (record,))
+                is_ours = isinstance(record, Prompted) and record.command in self._given
+                self._given.discard(getattr(record, "command", ""))
+                if not (is_ours and self._is_typed):  # the terminal has shown it
+                    await self._terminal.say(line_of(record, self._look))
+                if isinstance(record, Happened) and isinstance(record.event, Asked):
+                    words = " / ".join(printable(each.word) for each in record.event.choices)
+                    await self._note(f"  answer: {words or 'in your words'}")
+            case Reconnecting(delay):
+                await self._note(f"! reconnecting… ({delay:g} s)")
+            case Unresponsive():
+                await self._note("! The backend is unresponsive.")
+            case Trouble(failure) if failure is not None:
+                await self._note(f"! {from_wire(failure).user_message}")
+            case _:
+                pass
+
+    async def _note(self, line: str) -> None:
+        await self._terminal.note(self._look.paint(line, Tone.QUIET))
+
+    async def _listen(self, seat: Seat) -> None:
+        """Pass every line on that is typed; who ends the input leaves, or waits for the answer."""
+        rest = b""
+        while data := await _read():
+            *lines, rest = (rest + data).split(b"\n")
+            for line in (*lines, rest) if len(rest) > _LINE_MOST else lines:
+                await self._say(line, seat)
+            rest = b"" if len(rest) > _LINE_MOST else rest
+        await self._say(rest, seat)
+        if self._is_typed:
+            self._tasks.cancel_scope.cancel()
+        self._is_input_over = True
+        if self._is_over:
+            self._tasks.cancel_scope.cancel()
+
+    async def _say(self, line: bytes, seat: Seat) -> None:
+        text = line.decode("utf-8", "backslashreplace").strip()
+        if not text:
+            return
+        self._count += 1
+        name = f"{self._mark}-{self._count}"
+        command: Command = Prompt(name, text)
+        if self._state.questions:
+            command = Answer(name, self._state.questions[0].question, text)
+        self._given.add(name)
+        try:
+            await seat.command(command)
+        except Failure as failure:
+            self._given.discard(name)
+            await self._note(f"! {failure.user_message}")
+
+    async def _heed(self, signals: AsyncIterator[signal.Signals], seat: Seat) -> None:
+        """Ctrl-C interrupts the turn that runs; without one it leaves, and so does the second."""
+        is_interrupting = False
+        async for number in signals:
+            if is_interrupting or number == signal.SIGTERM or not self._state.is_running:
+                self._tasks.cancel_scope.cancel()
+                return
+            is_interrupting = True
+            await self._note(INTERRUPTING)
+            with suppress(Failure):  # it is over already
+                await seat.command(Abort(f"{self._mark}-abort-{self._state.turn}"))
+            is_interrupting = False
+
+
+async def _read() -> bytes:
+    """What is typed or comes in, as it comes; nothing once no more will come."""
+    await anyio.wait_readable(_IN)
+    try:
+        return os.read(_IN, _PIECE)
+    except OSError:
+        return b""

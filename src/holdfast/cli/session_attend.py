@@ -1,0 +1,193 @@
+"""Attend one turn of a session to its end, whatever dies meanwhile, or be made to leave."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.app.sessions import KeptSession, Sessions
+from holdfast.app.settings import Settings
+from holdfast.cli.codex_views import json_line
+from holdfast.cli.core.look import Look, Tone
+from holdfast.cli.core.printable import printable, prose
+from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of
+from holdfast.cli.failures import TurnTooLong
+from holdfast.cli.session_start import start_host
+from holdfast.cli.terminal import Terminal
+from holdfast.failures import Failure, boundary, from_wire
+from holdfast.host import Kept, Reconnecting, Seat, Seen, Trouble, Unresponsive, seated
+from holdfast.host.model import (
+    Abort,
+    Answer,
+    AnyRecord,
+    Begun,
+    Happened,
+    Prompt,
+    Prompted,
+    Revised,
+    TurnClosed,
+)
+from holdfast.runners.model import Asked, Said, Used
+
+INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
+_AGAIN: Final = 0.1
+_ABORT_LONGEST: Final = 20.0  # that a turn which is to end is waited for
+
+
+class Attendance:
+    """One turn, watched to its end; what went wrong is kept, not raised."""
+
+    def __init__(self, session: KeptSession, settings: Settings, look: Look | None) -> None:
+        """Show it to a person with this look, or without one as records to a program."""
+        self.result = TurnResult()
+        self.failure: Failure | None = None
+        self.signal: int | None = None  # what made the turn end, or us leave
+        self._session, self._settings, self._look = session, settings, look
+        self._terminal = Terminal()
+        self._command = f"ask-{secrets.token_hex(8)}"
+        self._seat: Seat | None = None  # once the prompt is taken
+        self._is_stopping = False
+        self._tasks: TaskGroup
+
+    async def run(self, prompt: str, limit: float | None) -> None:
+        """Ask, and stay until the turn is over."""
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with anyio.create_task_group() as self._tasks:
+                self._tasks.start_soon(self._heed, signals)
+                try:
+                    with boundary("ask"):
+                        await self._attend(prompt, limit)
+                except Failure as failure:
+                    self.failure = self.failure or failure
+                self._tasks.cancel_scope.cancel()
+
+    async def _attend(self, prompt: str, limit: float | None) -> None:
+        sessions = Sessions(self._settings)
+        start = partial(start_host, self._session, self._settings)
+        seen = sessions.last(self._session)
+        async with seated(sessions.socket(self._session), start, after=seen) as seat:
+            await seat.command(Prompt(self._command, prompt))
+            self._seat = seat
+            self._tasks.start_soon(self._limit, limit)
+            while True:
+                for each in await seat.receive():
+                    await self._take(each, seat)
+                    if isinstance(each, Kept) and self._is_end(each.record):
+                        return
+
+    def _is_end(self, record: AnyRecord) -> bool:
+        return isinstance(record, TurnClosed) and record.turn == self.result.turn
+
+    async def _take(self, seen: Seen, seat: Seat) -> None:
+        match seen:
+            case Kept(seq, record):
+                self._learn(record)
+                if isinstance(record, Begun) or self._is_of_turn(record):
+                    await self._show(seq, record)
+                if isinstance(record, Happened) and isinstance(record.event, Asked):
+                    self._tasks.start_soon(self._answer, record.event, seat)
+            case Reconnecting(delay):
+                await self._note(f"! reconnecting… ({delay:g} s)")
+            case Unresponsive():
+                await self._note("! The backend is unresponsive. Ctrl-C leaves it.")
+            case Trouble(failure) if failure is not None:
+                await self._note(f"! {from_wire(failure).user_message}")
+            case _:
+                pass
+
+    def _is_of_turn(self, record: AnyRecord) -> bool:
+        return self.result.turn is not None and getattr(record, "turn", 0) == self.result.turn
+
+    def _learn(self, record: AnyRecord) -> None:
+        result = self.result
+        match record:
+            case Prompted(command, turn) if command == self._command:
+                result.turn = turn
+            case _ if not self._is_of_turn(record):
+                pass
+            case Happened(event=Said(text=text)):
+                result.text = text
+            case Happened(event=Used() as used):
+                result.used = used
+            case Revised(revision=revision, checkpoint=checkpoint):
+                result.revision, result.checkpoint = revision, checkpoint
+            case TurnClosed(ending=ending, failure=failure, report=report):
+                result.status, result.report = ending.value, report or None
+                if failure is not None and self.failure is None:
+                    self.failure = from_wire(failure)
+            case _:
+                pass
+
+    async def _show(self, seq: int, record: AnyRecord) -> None:
+        if self._look is None:
+            await self._terminal.say(json_line(record_of(seq, record)))
+        elif isinstance(record, Happened) and isinstance(record.event, Said):
+            await self._terminal.say(f"{prose(record.event.text)}\n")
+        elif note := note_of(record, self._look.width):
+            await self._note(note)
+
+    async def _note(self, line: str) -> None:
+        quiet = line if self._look is None else self._look.paint(line, Tone.QUIET)
+        await self._terminal.note(quiet)
+
+    async def _answer(self, asked: Asked, seat: Seat) -> None:
+        """Ask the person, if there is one; nobody is a refusal, and that is said."""
+        answer: str | None = None
+        words = [choice.word for choice in asked.choices]
+        if self._terminal.can_ask and self._look is not None:
+            page = f"{prose(asked.title)}\n{prose(asked.detail)}\n".replace("\n\n", "\n")
+            prompt = f"{' / '.join(map(printable, words)) or 'your answer'}: "
+            answer = await self._terminal.ask(
+                page,
+                prompt,
+                lambda line: line.strip() if not words or line.strip() in words else None,
+                again=prompt,
+            )
+        if answer is None:
+            self.result.refusals += 1
+            await self._note(f"? Refused, as nobody is here to answer: {printable(asked.title)}")
+        with suppress(Failure):  # it was answered elsewhere, or the turn is over
+            given = asked.refusal if answer is None else answer
+            await seat.command(Answer(f"{self._command}-{asked.question}", asked.question, given))
+
+    async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
+        """The first signal interrupts the turn; the second leaves it."""
+        async for number in signals:
+            self.signal = number
+            if self._is_stopping or self._seat is None:
+                self._tasks.cancel_scope.cancel()
+            else:
+                self._tasks.start_soon(self._terminal.note, INTERRUPTING)
+                self._stop()
+
+    async def _limit(self, limit: float | None) -> None:
+        if limit is None:
+            return
+        await anyio.sleep(limit)
+        self.failure = TurnTooLong(limit=limit)
+        self._stop()
+
+    def _stop(self) -> None:
+        """Have the turn end in good order, and leave it if it does not."""
+        self._is_stopping = True
+        self._terminal.dismiss()
+        self._tasks.start_soon(self._abort)
+
+    async def _abort(self) -> None:
+        assert self._seat is not None, "nothing is to end before it was asked for"
+        with anyio.move_on_after(_ABORT_LONGEST):
+            for number in count(1):
+                with suppress(Failure):  # it has not begun, or it is over
+                    await self._seat.command(Abort(f"{self._command}-abort-{number}"))
+                    break
+                await anyio.sleep(_AGAIN)
+            await anyio.sleep_forever()  # until the turn has ended, and we with it
+        self._tasks.cancel_scope.cancel()

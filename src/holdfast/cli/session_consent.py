@@ -1,0 +1,85 @@
+"""See to it that a person has agreed before a runner sends anything of a project away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from holdfast.cli.commands import Request
+from holdfast.cli.workbench_confirming import confirmed
+from holdfast.runners import Conversation, Runner
+from holdfast.runners.model import Capabilities, Health
+from holdfast.workbench import Consent, Records, Scope, Sending, Workbench, require_consent
+from holdfast.workbench.failures import ConsentRequired
+from holdfast.world import SystemClock
+
+PROVIDERS: Final = {"codex": "codex"}  # to whom a runner sends; who is not named sends nothing
+_ASK: Final = "Do you agree? [y/n] "
+_PAGE: Final = """\
+{provider} sends to its model what it reads of this project:
+  {project}
+It may be all of it. If you agree, that is written down and you are not asked again
+for this project.
+"""
+
+
+def agree(workbench: Workbench, runner: str, request: Request) -> None:
+    """Let pass what needs no consent or has it; else ask for it, or raise ConsentRequired."""
+    try:
+        require(workbench, runner)
+    except ConsentRequired:
+        page = _PAGE.format(provider=runner, project=workbench.project)
+        if not request.has("--consent") and (request.is_json or not confirmed(page, _ASK)):
+            raise
+        _give(workbench, runner)
+
+
+def require(workbench: Workbench, runner: str) -> None:
+    """Raise ConsentRequired if a runner would send what nobody has agreed to."""
+    provider = PROVIDERS.get(runner)
+    if provider is None:
+        return
+    with Records.open(workbench.directory / "meta") as records:
+        said = records.consents()
+    require_consent(Sending(str(workbench.project), provider, session=""), said)
+
+
+def _give(workbench: Workbench, runner: str) -> None:
+    given = Consent(
+        project=str(workbench.project),
+        provider=PROVIDERS[runner],
+        scope=Scope(),
+        is_given=True,
+        at_ms=int(SystemClock().now() * 1000),
+    )
+    with workbench.held() as (held, _):
+        held.records.consent(given)
+
+
+class Agreed:
+    """A runner that is launched only while the person's consent holds, also when it is resumed."""
+
+    def __init__(self, runner: Runner, workbench: Workbench) -> None:
+        self._runner, self._workbench = runner, workbench
+
+    @property
+    def name(self) -> str:
+        """The word that a person chooses it by."""
+        return self._runner.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What can be asked of it."""
+        return self._runner.capabilities
+
+    async def health(self) -> Health:
+        """Say whether it can be used here and now; never raises."""
+        return await self._runner.health()
+
+    @asynccontextmanager
+    async def converse(self, session: str | None) -> AsyncGenerator[Conversation]:
+        """Begin or continue a conversation; ConsentRequired before anything is started."""
+        require(self._workbench, self.name)
+        async with self._runner.converse(session) as conversation:
+            yield conversation

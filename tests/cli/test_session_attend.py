@@ -1,0 +1,51 @@
+"""Whoever attends a turn is told of every death on the way, and of the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conversations import begun, hosts_of, in_conversation, scripted
+from tests.cli.pretending import on_terminal
+from tests.cli.workbenches import Bench
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with in_conversation() as made:
+        yield made
+
+
+@pytest.mark.promise("A2")
+def test_a_host_that_dies_is_told_and_replaced(bench: Bench) -> None:
+    script = scripted(bench, '{say = "Hello"}, {wait = 600}', '{say = "Again"}')
+    asked = begun(bench, "ask", "--scenario", script, "Wait")
+    assert asked.stdout is not None
+    assert asked.stdout.readline() == b"Hello\n"
+    (host,) = hosts_of(bench)
+    os.kill(host, signal.SIGKILL)
+    _, err = asked.communicate(timeout=60)
+
+    assert asked.returncode == 69, err
+    assert "reconnecting…" in err.decode()
+    assert b"The agent crashed and lost its current turn." in err
+    name = err.decode().split("--session ")[1].split()[0]
+    again = bench.ran("ask", "--session", name, "Go on")
+    assert (again.returncode, again.stdout) == (0, b"Again\n"), again.stderr
+
+
+def test_a_person_is_asked_and_answers(bench: Bench) -> None:
+    script = scripted(bench, '{ask = "May I?", approval = true}, {say = "I may."}')
+    words = ("ask", "-C", str(bench.project), "--scenario", script, "Ask me")
+    with on_terminal(*words, home=bench.home) as screen:
+        screen.expect("yes / no: ")
+        screen.type("maybe\n")
+        screen.type("yes\n")
+        screen.expect("I may.\n")
+        status, text = screen.end()
+
+    assert status == 0
+    assert "efused" not in text
