@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,9 @@ def test_a_program_reads_records_and_then_the_result(bench: Bench) -> None:
     assert result.keys() == RESULT
     assert (result["status"], result["text"], result["error"]) == ("completed", "Done.", None)
     assert result["revision"] is not None
+    report = json.loads(Path(result["report"]).with_suffix(".json").read_text())
+    assert (report["phase"], report["checkpoint"]) == ("completed", result["checkpoint"])
+    assert report["files"] == [{"path": "b", "deed": "added"}]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ async def main(order: HostOrder, given: dict[str, str]) -> None:
     settings = load()
     bench = Workbench.at(Path(order.project), settings.state)
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(bench, order.draft, thread)
+        workshop = DraftedWorkshop(bench, order.draft, thread, order.directory)
         await run_host(order, runner(order, given, bench, settings), workshop)
 
 

@@ -11,7 +11,7 @@ import anyio
 from holdfast.host.book import Book
 from holdfast.host.core.session import resumed
 from holdfast.host.dialling import Call, Kept, called
-from holdfast.host.model import AnyRecord, Opened
+from holdfast.host.model import AnyRecord, Opened, TurnClosed
 from holdfast.host.ports import Revisited
 from holdfast.host.protocol import Role
 from holdfast.host.serving import Reception, Visit
@@ -31,6 +31,7 @@ class Bench:
     def __init__(self) -> None:
         self.prepared = 0
         self.causes: list[str] = []
+        self.reported: list[tuple[int, Revisited | None]] = []
 
     async def prepare(self) -> None:
         self.prepared += 1
@@ -38,6 +39,10 @@ class Bench:
     async def revise(self, cause: str) -> Revisited | None:
         self.causes.append(cause)
         return Revisited(len(self.causes), f"cp_{len(self.causes)}")
+
+    async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
+        self.reported.append((closed.turn, made))
+        return ""
 
 
 class Hosted:

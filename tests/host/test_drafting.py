@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from holdfast.host.book import JOURNAL, Book
 from holdfast.host.drafting import DraftedWorkshop
+from holdfast.host.model import Prompted, TurnClosed
+from holdfast.runners.model import Ending
 from holdfast.workbench import Workbench, discard, entering, list_drafts, open_draft
 from holdfast.workbench.model import Mode
-from holdfast.world import WriterThread
+from holdfast.world import SystemDisk, WriterThread
+from holdfast.world.testing import run_inline
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +33,7 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
     draft = open_draft(bench, Mode.COPY)
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(bench, draft.id, thread)
+        workshop = DraftedWorkshop(bench, draft.id, thread, bench.project.parent)
         await workshop.prepare()
         (bench.project / "theirs").write_text("new")
         await workshop.prepare()
@@ -43,3 +48,27 @@ async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
     (found,) = list_drafts(bench)
     assert (found.revisions[-1].number, found.revisions[-1].checkpoint) == made
     assert (bench.project / "file").read_text() == "old"
+
+
+@pytest.mark.promise("S3")
+async def test_a_report_names_what_the_draft_says_was_touched(bench: Workbench) -> None:
+    draft, directory = open_draft(bench, Mode.COPY), bench.project.parent
+    book = Book.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
+    with WriterThread() as thread:
+        workshop = DraftedWorkshop(bench, draft.id, thread, directory)
+        for turn, name in enumerate(("new", "file"), start=1):
+            await workshop.prepare()
+            await book.write(Prompted(f"c{turn}", turn, "Do", 0))
+            with entering(bench, draft.id) as entered:
+                (entered.directory / name).write_text("ours")
+            made = await workshop.revise(f"turn {turn}")
+            await workshop.report(TurnClosed(turn, Ending.COMPLETED, 1), made)
+    book.close()
+
+    reports = [
+        json.loads((directory / "reports" / f"turn-{turn}.json").read_text()) for turn in (1, 2)
+    ]
+    assert [each["files"] for each in reports] == [
+        [{"path": "new", "deed": "added"}],
+        [{"path": "file", "deed": "changed"}],
+    ]

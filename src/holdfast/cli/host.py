@@ -47,7 +47,7 @@ async def _host(sessions: Sessions, session: KeptSession, settings: Settings) ->
     )
     bench = Workbench.at(Path(session.project), settings.state)
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(bench, session.draft, thread)
+        workshop = DraftedWorkshop(bench, session.draft, thread, order.directory)
         await run_host(order, _runner(session, bench, settings), workshop)
 
 

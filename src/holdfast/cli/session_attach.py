@@ -16,12 +16,12 @@ from anyio.abc import TaskGroup
 
 from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import Settings
-from holdfast.cli import exec_run
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import printable
 from holdfast.cli.core.sessions_page import line_of
+from holdfast.cli.exec_run import attach as attach_process
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
 from holdfast.cli.session_attend import INTERRUPTING
@@ -52,7 +52,7 @@ def attach(request: Request, settings: Settings) -> Outcome:
     """Be at a session, if one is named, or at a process."""
     sessions, name = Sessions(settings), request.argument
     if name is None or not sessions.is_named(name):
-        return exec_run.attach(request, settings)
+        return attach_process(request, settings)
     stay = Stay(sessions.find(name), settings, look_for(sys.stdout, request, settings))
     anyio.run(stay.run)
     return stay.outcome()

@@ -31,6 +31,7 @@ from holdfast.world import (
     read_journal,
 )
 
+JOURNAL: Final = "journal.jsonl"  # in the directory of a session
 SCHEMA: Final[RecordSchema] = Schema("session", 1, ())
 
 _decoder: Final = msgspec.json.Decoder[AnyRecord](AnyRecord)

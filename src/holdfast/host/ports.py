@@ -1,10 +1,10 @@
-"""What a host needs of the draft that its session works in, and of those who dial it."""
+"""What a host needs of the draft that its session works in."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from holdfast.rpc import Transport
+from holdfast.host.model import TurnClosed
 
 
 class Revisited(NamedTuple):
@@ -25,10 +25,6 @@ class Workshop(Protocol):
         """Keep how the draft is now; None if nothing has changed."""
         ...
 
-
-class Server(Protocol):
-    """Where callers come in."""
-
-    async def accept(self) -> Transport:
-        """Wait for the next caller."""
+    async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
+        """Keep a report of a turn that is over, where a person finds it; return where."""
         ...

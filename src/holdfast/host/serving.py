@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import msgspec
@@ -17,7 +17,6 @@ from holdfast.host.core.session import decide, lead
 from holdfast.host.core.tail import Line
 from holdfast.host.failures import NotLeading
 from holdfast.host.model import Abort, Answer, Close, Command, Prompt, Steer
-from holdfast.host.ports import Server
 from holdfast.host.protocol import (
     ABORT,
     ANSWER,
@@ -55,6 +54,14 @@ from holdfast.runners.model import Delta
 from holdfast.world import Clock, companions
 
 _SHOWN_MAX = 1_000
+
+
+class Server(Protocol):
+    """Where callers come in."""
+
+    async def accept(self) -> Transport:
+        """Wait for the next caller."""
+        ...
 
 
 class Reception:

@@ -8,6 +8,7 @@ from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from holdfast.failures import Failure, boundary, to_wire
 from holdfast.host.book import Book
@@ -24,7 +25,7 @@ from holdfast.host.model import (
     TurnClosed,
     Who,
 )
-from holdfast.host.ports import Workshop
+from holdfast.host.ports import Revisited, Workshop
 from holdfast.runners import Conversation, Runner
 from holdfast.runners.failures import RunnerEnded
 from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, SessionKnown, TurnEnded
@@ -135,6 +136,7 @@ class Turns:
 
     async def _take(self, prompted: Prompted) -> None:
         turn, ended = prompted.turn, TurnEnded(Ending.FAILED)
+        made: Revisited | None = None
         try:
             with boundary("host.turn"):
                 await self._workshop.prepare()
@@ -149,8 +151,10 @@ class Turns:
         records: list[AnyRecord] = []
         if self._book.session.tools:
             records.append(Repaired(turn, self._book.session.tools))
-        records.append(TurnClosed(turn, ended.ending, self._now(), ended.failure))
-        await self._keep(*records)
+        closed = TurnClosed(turn, ended.ending, self._now(), ended.failure)
+        with suppress(Failure):  # all that it would say is in the journal
+            closed = replace(closed, report=await self._workshop.report(closed, made))
+        await self._keep(*records, closed)
 
     async def _perform(self, prompted: Prompted) -> TurnEnded:
         """Take a turn; an agent that has ended since the last one is not worth a word."""
