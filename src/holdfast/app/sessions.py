@@ -26,7 +26,7 @@ from holdfast.world.failures import DiskMissing
 PREFIX: Final = "session"
 _ABOUT: Final = "session.json"
 _JOURNAL: Final = "journal.jsonl"
-_TAIL: Final = 8  # characters at the end of an id: enough to name a session among one's own
+NAME_CELLS: Final = 8  # characters at the end of an id: enough to name a session among one's own
 
 
 class KeptSession(msgspec.Struct, frozen=True):
@@ -116,4 +116,4 @@ class Sessions:
 
 def short(session: KeptSession) -> str:
     """The end of an id, by which a person names a session."""
-    return session.id[-_TAIL:]
+    return session.id[-NAME_CELLS:]

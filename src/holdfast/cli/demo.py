@@ -12,18 +12,22 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from holdfast.app.sessions import NAME_CELLS
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
 from holdfast.cli.belongings import belongings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.stop_page import Sort
+from holdfast.cli.core.turn_lines import words_of
 from holdfast.cli.failures import DemoFailed
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import write
 from holdfast.runners import write_sample
 from holdfast.world import command_of, system_processes
 
+_INDENT = "    "
+_LEADS_OUT = ("Look at it:", "Publish it:", "Go on:", "Report:")  # of a session that is soon gone
 _US = (sys.executable, "-P", "-m", "holdfast.cli.main")
 
 
@@ -105,7 +109,7 @@ class Show:
 
         self._shown(("holdfast", *words), (*_US, *words), status, heed=heed)
         listed = self._read("sessions", "list", "--json").splitlines()
-        return str(json.loads(listed[0])["id"])
+        return str(json.loads(listed[0])["id"])[-NAME_CELLS:]
 
     def first_checkpoint(self) -> str:
         """The oldest checkpoint of the project."""
@@ -149,7 +153,8 @@ class Show:
         *,
         heed: Callable[[str], None] | None = None,
     ) -> None:
-        write(self._look.paint(f"  $ {shlex.join(said)}", Tone.STRONG) + "\n")
+        shown = "\n".join(self._look.wrap(f"$ {shlex.join(said)}", indent=2))
+        write(self._look.paint(shown, Tone.STRONG) + "\n")
         with subprocess.Popen(
             argv,
             cwd=self._project,
@@ -163,7 +168,7 @@ class Show:
             is_read = False
             try:
                 for line in process.stdout:
-                    write(f"    {line}")
+                    self._relay(line)
                     if heed is not None:
                         heed(line)
                 is_read = True
@@ -172,6 +177,13 @@ class Show:
                     process.kill()
         if process.returncode != status:
             raise DemoFailed(command=shlex.join(said), status=process.returncode, expected=status)
+
+    def _relay(self, line: str) -> None:
+        """Show a line of somebody else's, folded; where it leads out of the show it is left out."""
+        if line.startswith(_LEADS_OUT):
+            return
+        room = self._look.width - len(_INDENT)
+        write("".join(f"{_INDENT}{each}\n" for each in words_of(line, room).splitlines() or [""]))
 
     def _read(self, *words: str) -> str:
         done = subprocess.run(

@@ -21,11 +21,13 @@ from holdfast.cli.commands import Request
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import printable
 from holdfast.cli.core.sessions_page import line_of
+from holdfast.cli.core.turn_lines import words_of
 from holdfast.cli.exec_run import attach as attach_process
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
 from holdfast.cli.session_attend import INTERRUPTING
 from holdfast.cli.session_start import start_host
+from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal
 from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import (
@@ -120,7 +122,8 @@ class Stay:
                 is_ours = isinstance(record, Prompted) and record.command in self._given
                 self._given.discard(getattr(record, "command", ""))
                 if not (is_ours and self._is_typed):  # the terminal has shown it
-                    await self._terminal.say(line_of(record, self._look))
+                    line = line_of(record, self._look, cells=cells_of(self._look))
+                    await self._terminal.say(line)
                 if isinstance(record, Happened) and isinstance(record.event, Asked):
                     words = " / ".join(printable(each.word) for each in record.event.choices)
                     await self._note(f"  answer: {words or 'in your words'}")
@@ -134,7 +137,8 @@ class Stay:
                 pass
 
     async def _note(self, line: str) -> None:
-        await self._terminal.note(self._look.paint(line, Tone.QUIET))
+        folded = words_of(line, self._look.width).rstrip("\n")
+        await self._terminal.note(self._look.paint(folded, Tone.QUIET))
 
     async def _listen(self, seat: Seat) -> None:
         """Pass every line on that is typed; who ends the input leaves, or waits for the answer."""

@@ -18,9 +18,10 @@ from holdfast.app.settings import Settings
 from holdfast.cli.codex_views import json_line
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import printable, prose
-from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of
+from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of, words_of
 from holdfast.cli.failures import TurnTooLong
 from holdfast.cli.session_start import start_host
+from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal
 from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import Kept, Reconnecting, Seat, Seen, Trouble, Unresponsive, seated
@@ -130,7 +131,7 @@ class Attendance:
         if self._look is None:
             await self._terminal.say(json_line(record_of(seq, record)))
         elif isinstance(record, Happened) and isinstance(record.event, Said):
-            await self._terminal.say(f"{prose(record.event.text)}\n")
+            await self._terminal.say(words_of(record.event.text, cells_of(self._look)))
         elif note := note_of(record, self._look.width):
             await self._note(note)
 

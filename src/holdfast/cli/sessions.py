@@ -23,6 +23,7 @@ from holdfast.cli.core.sessions_page import (
 )
 from holdfast.cli.core.turn_lines import record_of
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import is_terminal
 from holdfast.cli.terminal import Terminal
 from holdfast.host import Kept, Role, Session, calling, fold
 from holdfast.host.model import AnyRecord, Close
@@ -48,7 +49,8 @@ def show(request: Request, settings: Settings) -> Outcome:
     if request.is_json:
         return Outcome(answer="".join(json_line(record_of(*each)) for each in records))
     look = look_for(sys.stdout, request, settings)
-    return Outcome(answer=conversation_page((record for _, record in records), look))
+    said = (record for _, record in records)
+    return Outcome(answer=conversation_page(said, look, cells=cells_of(look)))
 
 
 def watch(request: Request, settings: Settings) -> Outcome:
@@ -70,6 +72,11 @@ def end(request: Request, settings: Settings) -> Outcome:
     return Outcome(hint=f"{session.id} has ended. What was said and the draft are kept.")
 
 
+def cells_of(look: Look) -> int | None:
+    """How wide what was said is to be, if a person reads it."""
+    return look.width if is_terminal(sys.stdout) else None
+
+
 async def _close(sessions: Sessions, session: KeptSession) -> None:
     async with calling(sessions.socket(session)) as call:
         await call.command(Close(f"end-{secrets.token_hex(8)}"))
@@ -82,7 +89,7 @@ async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: 
         if is_json:
             await terminal.say(json_line(record_of(seq, record)))
         else:
-            await terminal.say(line_of(record, look))
+            await terminal.say(line_of(record, look, cells=cells_of(look)))
 
     try:
         async with calling(sessions.socket(session), role=Role.WATCH) as call:

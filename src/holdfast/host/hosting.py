@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 
-from holdfast.failures import Failure
+from holdfast.failures import Failure, boundary
 from holdfast.host.book import JOURNAL, Book
 from holdfast.host.core.session import Phase, resumed
 from holdfast.host.model import AnyRecord, Opened, TurnClosed
@@ -107,7 +107,7 @@ def _first_words(order: HostOrder, book: Book, at_ms: int) -> tuple[AnyRecord, .
 async def _report_crash(book: Book, workshop: Workshop, at_ms: int) -> None:
     """Report the turn that the host before us did not see the end of, if that can be."""
     session = book.session
-    with suppress(Failure):  # all of it is in the journal
+    with suppress(Failure), boundary("host.report"):  # all it would say is in the journal
         closed = TurnClosed(session.turn, Ending.FAILED, at_ms, session.failure)
         await workshop.report(closed, None)
 

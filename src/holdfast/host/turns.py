@@ -152,7 +152,7 @@ class Turns:
         if self._book.session.tools:
             records.append(Repaired(turn, self._book.session.tools))
         closed = TurnClosed(turn, ended.ending, self._now(), ended.failure)
-        with suppress(Failure):  # all that it would say is in the journal
+        with suppress(Failure), boundary("host.report"):  # all it would say is in the journal
             closed = replace(closed, report=await self._workshop.report(closed, made))
         await self._keep(*records, closed)
 

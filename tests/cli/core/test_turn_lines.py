@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.core.turn_lines import TurnResult, ending_of, note_of, record_of, result_of
+from holdfast.cli.core.turn_lines import (
+    TurnResult,
+    ending_of,
+    note_of,
+    record_of,
+    result_of,
+    words_of,
+)
 from holdfast.host.model import (
     Answered,
     AnyRecord,
@@ -63,6 +70,14 @@ def test_a_person_is_told_what_matters_beside_what_is_said(record: AnyRecord, no
 
 def test_a_long_command_fits_into_the_line() -> None:
     assert note_of(Happened(1, ToolStarted("a", "run", "x" * 200)), 40) == f"▸ {'x' * 37}…"
+
+
+def test_what_is_said_is_folded_only_where_a_person_reads_it() -> None:
+    text = "one two three\n\n  indented\x07 stays\n" + "x" * 20
+
+    assert words_of(text, None) == text.replace("\x07", "\\x07") + "\n"
+    assert words_of("one two three\n\n" + "x" * 20, 8) == f"one two\nthree\n\n{'x' * 20}\n"
+    assert words_of("", 8) == ""
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import cut, printable, prose
 from holdfast.cli.core.threads_page import age
-from holdfast.cli.core.turn_lines import ending_of, note_of
+from holdfast.cli.core.turn_lines import ending_of, note_of, words_of
 from holdfast.host.model import AnyRecord, Happened, Prompted, TurnClosed
 from holdfast.runners.model import Said
 
@@ -61,18 +61,18 @@ def session_record(each: SeenSession) -> dict[str, object]:
     }
 
 
-def conversation_page(records: Iterable[AnyRecord], look: Look) -> str:
-    """What was said and done, in order."""
-    return "".join(line_of(record, look) for record in records)
+def conversation_page(records: Iterable[AnyRecord], look: Look, *, cells: int | None = None) -> str:
+    """What was said and done, in order; what was said in lines of so many cells, if need be."""
+    return "".join(line_of(record, look, cells=cells) for record in records)
 
 
-def line_of(record: AnyRecord, look: Look) -> str:
+def line_of(record: AnyRecord, look: Look, *, cells: int | None = None) -> str:
     """What one record looks like in a conversation; nothing if it is not for people."""
     match record:
         case Prompted(text=text):
             return f"\n{look.paint(f'> {prose(text)}', Tone.STRONG)}\n"
         case Happened(event=Said(text=text)):
-            return f"{prose(text)}\n"
+            return words_of(text, cells)
         case TurnClosed():
             ending = ending_of(record)
             return "".join(f"{line}\n" for line in look.wrap(ending, indent=0))

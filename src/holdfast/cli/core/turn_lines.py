@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -52,6 +53,20 @@ def note_of(record: AnyRecord, cells: int = CELLS) -> str:
             return f"(The draft is at revision {revision}.)"
         case _:
             return ""
+
+
+def words_of(text: str, cells: int | None) -> str:
+    """What the agent says, safe to show; in lines of so many cells where a person reads it."""
+    lines = prose(text).splitlines()
+    if cells is not None:
+        lines = [part for line in lines for part in _folded(line, cells)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _folded(line: str, cells: int) -> list[str]:
+    if len(line) <= cells:
+        return [line]
+    return textwrap.wrap(line, cells, break_long_words=False, break_on_hyphens=False)
 
 
 def ending_of(record: AnyRecord) -> str:
