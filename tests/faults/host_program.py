@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -21,7 +22,7 @@ from holdfast.workbench import Workbench, entering
 from holdfast.world import WriterThread
 
 
-async def main(order: HostOrder, given: dict[str, str]) -> None:
+async def main(order: HostOrder, given: dict[str, Any]) -> None:
     settings = load()
     bench = Workbench.at(Path(order.project), settings.state)
     with WriterThread() as thread:
@@ -31,7 +32,7 @@ async def main(order: HostOrder, given: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def runner(
-    order: HostOrder, given: dict[str, str], bench: Workbench, settings: Settings
+    order: HostOrder, given: dict[str, Any], bench: Workbench, settings: Settings
 ) -> AsyncGenerator[Runner]:
     server = server_of(Request(), settings)
     with entering(bench, order.draft) as entered:
@@ -44,7 +45,7 @@ async def runner(
         if order.runner == "rehearsal":
             yield Rehearsal(stage, Path(given["script"]))
         else:
-            yield CodexRunner(stage, given["program"])
+            yield CodexRunner(stage, given["program"], approval_policy=given["policy"])
 
 
 if __name__ == "__main__":

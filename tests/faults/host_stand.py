@@ -24,6 +24,7 @@ from holdfast.cli.core.stop_page import Sort
 from holdfast.cli.exec_dial import server_of
 from holdfast.exec import Client
 from holdfast.exec.model import Command
+from holdfast.failures import Failure
 from holdfast.host.book import read_book
 from holdfast.host.dialling import Kept
 from holdfast.host.model import Answer, AnyRecord, Happened, Prompt, TurnClosed
@@ -37,7 +38,7 @@ from tests.parts.model_acts import Reply, Say, run
 from tests.parts.model_server import ModelRequest, ModelServer
 from tests.shape.source import ROOT
 
-IN_TOOL = "setsid sleep 300 & echo begun; sleep 4; echo over > over.txt"
+IN_TOOL = "setsid sleep 300 >/dev/null 2>&1 & echo begun; sleep 4; echo over > over.txt"
 AGENTS = {"rehearsal": "holdfast.runners.rehearsing", "codex": "app-server"}
 SAID = {Reconnecting: "reconnecting", Unresponsive: "unresponsive", Responsive: "responsive"}
 LONGEST = 100.0
@@ -96,9 +97,9 @@ class Stand:
         """Watch until something holds; answer what is asked, if that is wanted."""
         with anyio.fail_after(LONGEST):
             while not holds():
-                self.seen += await self.seat.receive()
                 if self.answers:
                     await self.answer()
+                self.seen += await self.seat.receive()
 
     async def answer(self) -> None:
         for each in self.kept:
@@ -108,7 +109,7 @@ class Stand:
                 if asked.question not in self._answered:
                     self._answered.add(asked.question)
                     word = next(choice.word for choice in asked.choices if not choice.is_refusal)
-                    with suppress(Exception):  # the turn may be over
+                    with suppress(Failure):  # the turn may be over
                         await self.seat.command(Answer(f"a-{asked.question}", asked.question, word))
                         self.acknowledged.append(f"a-{asked.question}")
 
@@ -210,9 +211,9 @@ async def stand(runner: str, state: str, monkeypatch: pytest.MonkeyPatch) -> Asy
         async with ModelServer(reply(state)) as model:
             given: dict[str, object] = {"scratch": str(home / "scratch")}
             if runner == "codex":
-                policy = "untrusted" if state == "approval pending" else "never"
+                given["policy"] = "untrusted" if state == "approval pending" else "never"
                 given["program"] = str(codex_binary())
-                given["env"] = codex_home(home / "c", model.url, approval_policy=policy)
+                given["env"] = codex_home(home / "c", model.url)
             else:
                 given["script"] = str(home / "script.json")
                 (home / "script.json").write_text(json.dumps(script(state)))

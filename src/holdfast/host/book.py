@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.failures import Failure
 from holdfast.host.core.session import Session, fold
-from holdfast.host.core.tail import Line, Tail, paged
+from holdfast.host.core.tail import PAGE_BYTES, Line, Tail
 from holdfast.host.model import AnyRecord
 from holdfast.world import (
     Disk,
@@ -159,6 +159,13 @@ def _read(entry: JournalEntry) -> AnyRecord:
 
 
 def _pages(entries: Iterator[JournalEntry]) -> Iterator[list[Line]]:
-    lines = (Line(entry.seq, entry.data) for entry in entries)
-    while page := list(paged(lines)):
+    """The same as `paged` does, in one loop: here every line of a journal comes by."""
+    page, size = list[Line](), 0
+    for entry in entries:
+        page.append(Line(entry.seq, entry.data))
+        size += len(entry.data)
+        if size >= PAGE_BYTES:
+            yield page
+            page, size = [], 0
+    if page:
         yield page
