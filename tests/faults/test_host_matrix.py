@@ -20,6 +20,7 @@ from holdfast.host.model import Close, Happened
 from holdfast.host.sitting import Responsive
 from holdfast.runners.model import Asked, Delta, Ending, Said, ToolStarted
 from holdfast.runners.model import Sort as Piece
+from holdfast.world import system_process
 from tests.exec.server.talking import until
 from tests.faults.host_stand import Stand, mounts_below, stand
 from tests.faults.host_table import BUSY, FAULTS, GOES_ON, RUNNERS, STATES, expected, page, said
@@ -50,7 +51,15 @@ async def kill_runner(here: Stand) -> None:
 
 
 async def kill_keeper(here: Stand) -> None:
+    """Whatever it held ends with it, the host too, a moment later."""
+    host = here.pid_of_host()
     os.kill(here.pid_of(Sort.KEEPER), signal.SIGKILL)
+    await until(lambda: is_gone(host), within=30)
+
+
+def is_gone(pid: int) -> bool:
+    process = system_process(pid)
+    return process is None or process.is_dead
 
 
 async def stop_host(here: Stand) -> None:
