@@ -87,7 +87,7 @@ async def hosted(root: Path) -> AsyncGenerator[Call]:
             await anyio.sleep(0.005)
         async with calling(order.socket) as call:
             yield call
-            await call.command(Close("end"))
+            await call.command(Close(f"end {call.standing.attempt}"))
 
 
 async def commanded(root: Path) -> tuple[float, float]:

@@ -39,6 +39,7 @@ from tests.parts.model_server import ModelRequest, ModelServer
 from tests.shape.source import ROOT
 
 IN_TOOL = "setsid sleep 300 >/dev/null 2>&1 & echo begun; sleep 4; echo over > over.txt"
+LONG = "And so on. " * 1000  # more than fits into what a file has left of its last page
 AGENTS = {"rehearsal": "holdfast.runners.rehearsing", "codex": "app-server"}
 SAID = {Reconnecting: "reconnecting", Unresponsive: "unresponsive", Responsive: "responsive"}
 LONGEST = 100.0
@@ -177,8 +178,8 @@ def reply(state: str) -> Callable[[ModelRequest], Reply]:
         if state == "in a tool" and "tool" not in done:
             return [run(IN_TOOL, call_id="tool", yield_time_ms=20_000)]
         if state == "streaming":
-            return [Say("One, and more of it, and still more.", deltas=30, pause=0.15)]
-        return [Say("Two.")]
+            return [Say(f"One. {LONG}", deltas=30, pause=0.15)]
+        return [Say(f"Two. {LONG}")]
 
     return choose
 
@@ -191,7 +192,7 @@ def script(state: str) -> dict[str, object]:
         "approval pending": [{"ask": "May I?", "approval": True}],
     }
     before = {"write": "before.txt", "content": "before\n"}
-    first = [before, *steps.get(state, []), {"say": "Two."}]
+    first = [before, *steps.get(state, []), {"say": f"Two. {LONG}"}]
     again = [{"write": "after.txt", "content": "after\n"}, {"say": "Here."}]
     return {"turn": [{"step": first}, {"step": again}]}
 
