@@ -19,11 +19,18 @@ first steps:
   holdfast doctor            see what this machine can do, and what is missing
   holdfast doctor --json     the same, for a program
   holdfast demo              see in a minute what this is for
-  holdfast ask "..."         have an agent take a turn, in a draft of this project
-  holdfast sessions list     the conversations, which go on whatever dies
   holdfast codex ask "..."   let Codex take a turn, and watch it
   holdfast codex threads     the conversations that can be continued
   holdfast exec -- make      run a command that outlives this terminal
+
+an agent, in a conversation that goes on whatever dies:
+  holdfast ask "..."         have it take a turn, in a draft of this project
+  holdfast sessions list     all conversations
+  holdfast sessions show     what was said and done
+  holdfast sessions watch    and what is, now
+  holdfast attach ID         be there again, and type
+  holdfast sessions end      let it rest
+  holdfast host ID           what holds a conversation; started by the others
 
 your project, which no agent writes to:
   holdfast draft run -- CMD  run a command in a draft; the project stays as it is

@@ -19,8 +19,8 @@ _ASK: Final = "Do you agree? [y/n] "
 _PAGE: Final = """\
 {provider} sends to its model what it reads of this project:
   {project}
-It may be all of it. If you agree, that is written down and you are not asked again
-for this project.
+It may be all of it. If you agree, that is written down, and you are not
+asked again for this project.
 """
 
 
