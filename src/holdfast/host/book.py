@@ -91,19 +91,25 @@ class Book:
         self.session = fold(self.session, records)
         writing = _Writing(records, anyio.current_time())
         self._writing.append(writing)
+        last = 0
         with anyio.CancelScope(shield=True):
-            try:
-                cursor = await self._commit.append(*records)
-            except Failure:
-                self._writing.remove(writing)
-                others = (each for other in self._writing for each in other.records)
-                self.session = fold(self._kept, others)
-                self.stir()
-                raise
-            self._arrived[cursor.sequence - len(records) + 1] = writing
-            self._take_up()
-            while self._taken < cursor.sequence:  # those before have arrived, too
+            last = await self._arrival(writing)
+            while self._taken < last:  # those before have arrived, too
                 await self.stirred()
+        return last
+
+    async def _arrival(self, writing: _Writing) -> int:
+        """Wait until it is on disk, and take it up; what is refused was never decided."""
+        try:
+            cursor = await self._commit.append(*writing.records)
+        except Failure:
+            self._writing.remove(writing)
+            others = (each for other in self._writing for each in other.records)
+            self.session = fold(self._kept, others)
+            self.stir()
+            raise
+        self._arrived[cursor.sequence - len(writing.records) + 1] = writing
+        self._take_up()
         return cursor.sequence
 
     def _take_up(self) -> None:

@@ -121,8 +121,11 @@ class Seat:
                 self._gone = gone
                 await self._inbox.put((gone,))
                 self._stir()
-                while self._gone is not None:
-                    await self._stirred.wait()
+                await self._wait_wanted()
+
+    async def _wait_wanted(self) -> None:
+        while self._gone is not None:
+            await self._stirred.wait()
 
     async def _sit(self, call: Call) -> None:
         """Hear everything until the connection ends."""
