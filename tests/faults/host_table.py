@@ -42,8 +42,8 @@ the same is looked at every time.
 - Every command that was acknowledged is in the journal, once; every record has been seen once,
   in order.
 - What the agent wrote before is in the draft, and the draft can be published.
-- The session goes on with the next prompt; the agent remembers.
-- When the session has ended, no process of the agent is left, and no mount.
+- The session goes on with the next prompt.
+- When the session has ended, no process of the agent is left; when all of it is ended, no mount.
 
 """
 _TAIL = """
