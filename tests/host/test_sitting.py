@@ -91,7 +91,7 @@ async def test_a_host_that_dies_in_a_turn_is_started_again(tmp_path: Path) -> No
     kept = [each for each in seen if isinstance(each, Kept)]
     assert [each.seq for each in kept] == list(range(1, len(kept) + 1))
     assert [each.attempt for each in seen if isinstance(each, Reconnected)] == [1, 2]
-    assert [each.delay for each in seen if isinstance(each, Reconnecting)] == [1.0]
+    assert [each.delay for each in seen if isinstance(each, Reconnecting)] == [0.2]
     assert [each.record.reason for each in kept if isinstance(each.record, Begun)] == [
         "",
         "its host died",

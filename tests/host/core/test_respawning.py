@@ -14,7 +14,7 @@ from holdfast.host.core.respawning import STARTS_MAX, WITHIN, delay_before
     ("starts", "delay"),
     [
         ((), 0.0),
-        ((100.0,), 1.0),
+        ((100.0,), 0.2),
         ((100.0, 101.0), 4.0),
         ((100.0, 101.0, 105.0), None),
         ((40.0, 101.0, 105.0), 4.0),

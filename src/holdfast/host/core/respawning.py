@@ -7,7 +7,7 @@ from typing import Final
 
 STARTS_MAX: Final = 3
 WITHIN: Final = 60.0  # seconds
-DELAYS: Final = (0.0, 1.0, 4.0)
+DELAYS: Final = (0.0, 0.2, 4.0)
 
 
 def delay_before(starts: Sequence[float], *, now: float) -> float | None:
