@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.exec.core.index import CHUNK_BYTES_MAX, Run
+from holdfast.exec.index_file import End
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import AWAITS_READER, Event, Output
 from holdfast.exec.retention import STEPS, Retained
@@ -53,15 +54,17 @@ class Retention:
         *,
         bytes_max: int = BYTES_MAX,
         is_needed: bool = False,
+        end: End | None = None,
     ) -> Self:
         """Keep a new process, one that a former server kept, or (None) what is left of one.
 
         Takes the process's output descriptors, and moves what comes from now on. If it `is_needed`
-        nothing is dropped until `keep_from` says what may be.
+        nothing is dropped until `keep_from` says what may be. With an `end` to note, one that says
+        nothing gets no files.
         """
         if kept is None:
-            return cls(Retained.found(directory), [], bytes_max)._begun()
-        retained = Retained(directory, kept.streams)
+            return cls(Retained.found(directory, end), [], bytes_max)._begun()
+        retained = Retained(directory, kept.streams, end)
         retention = cls(retained, sources_of(kept), bytes_max)
         retention._needed = retained.first if is_needed else None
         retention._begun()
