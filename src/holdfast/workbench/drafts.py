@@ -91,14 +91,14 @@ class Drafts:
                 mode=each,
                 at_ms=int(self._clock.now() * 1000),
                 also=elsewhere,
-                reason="; ".join(reasons),
+                reason=" ".join(reasons),
             )
             try:
                 return self._made(draft, news)
             except _OTHERWISE as failure:
                 if mode is not None:
                     raise
-                reasons.append(f"{each}: {failure}")
+                reasons.append(f"{each}: {failure.user_message}")
         raise AssertionError("a copy is always possible, or raises something else")
 
     def all(self) -> tuple[Draft, ...]:
