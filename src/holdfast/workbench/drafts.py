@@ -91,14 +91,14 @@ class Drafts:
                 mode=each,
                 at_ms=int(self._clock.now() * 1000),
                 also=elsewhere,
-                reason=" ".join(reasons),
+                reason="; ".join(reasons),
             )
             try:
                 return self._made(draft, news)
             except _OTHERWISE as failure:
                 if mode is not None:
                     raise
-                reasons.append(f"{each}: {failure.user_message}")
+                reasons.append(f"{each}: {_obstacle(failure)}")
         raise AssertionError("a copy is always possible, or raises something else")
 
     def all(self) -> tuple[Draft, ...]:
@@ -228,3 +228,14 @@ class Drafts:
             return self._disk.names(self.directory)
         except DiskMissing:
             return []
+
+
+def _obstacle(failure: Failure) -> str:
+    """What stood in the way of a mode, in a few words."""
+    match failure:
+        case PlaceUnavailable(reason=reason) | ReflinkUnavailable(reason=reason):
+            return reason
+        case ForeignOwners(example=example):
+            return f"it holds files of other users, such as {example}"
+        case _:
+            return failure.user_message
