@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.workbench import checkpoints
+from holdfast.workbench.holding import writable
 from tests.workbench.benches import Bench
 
 
@@ -24,6 +25,10 @@ def test_what_drafts_build_on_is_in_use(bench: Bench) -> None:
             wanted |= {each.checkpoint, each.base}
         assert held.in_use() == wanted
         assert len(found.revisions) == 2
+
+
+def test_any_bytes_can_be_written_down() -> None:
+    assert writable("ä\udcff") == "ä\\udcff"
 
 
 def test_a_look_adds_nothing_if_it_is_kept_already(layered: Bench) -> None:

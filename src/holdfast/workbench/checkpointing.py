@@ -11,7 +11,7 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.core.retention import KEPT_LEAST
 from holdfast.workbench.core.three_way import is_chosen
 from holdfast.workbench.failures import CheckpointCreateFailed
-from holdfast.workbench.holding import PUBLISHED, Held
+from holdfast.workbench.holding import PUBLISHED, Held, writable
 from holdfast.workbench.knowing import find_checkpoint
 from holdfast.workbench.model import Checkpoint, Occasion, Touched, Uncovered
 from holdfast.workbench.recovering import Recovered
@@ -39,8 +39,7 @@ def checkpoint(
     """Keep the project as it is; durable when it returns."""
     with workbench.held() as (held, _):
         subject = Subject(held.bench.project, PUBLISHED, news=held.bench.news)
-        said = message.encode("utf-8", "backslashreplace").decode()
-        made = held.store.checkpoint(subject, occasion, said)
+        made = held.store.checkpoint(subject, occasion, writable(message))
         facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
         held.records.note("checkpoint_created", facts, key=made.id)
         let_surplus_go(held)
