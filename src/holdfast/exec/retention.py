@@ -199,7 +199,7 @@ class Retained:
                 if file is not None:
                     punch(file, self._punched[stream], end)
                 self._punched[stream] = end
-            self._index.punch(RECORD_BYTES, first * RECORD_BYTES)
+            self._index.punch(RECORD_BYTES, first * RECORD_BYTES // step * step)
 
     def close(self) -> None:
         """Let go of the files; may be called again."""
