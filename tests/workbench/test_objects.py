@@ -8,6 +8,7 @@ from holdfast.workbench.core.record import ObjectSort
 from holdfast.workbench.core.tree import Node, NodeSort
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Index
+from holdfast.workbench.model import Progress
 from holdfast.workbench.objects import Objects, content
 from holdfast.workbench.segments import Segments
 
@@ -41,6 +42,16 @@ def test_pieces_make_one_content(segments: Segments, index: Index) -> None:
         assert list(content(large, objects.get)) == [b"one", b"two", b"one"]
         assert list(content(small, objects.get)) == [b"all at once"]
         assert objects.sort_of(large) is ObjectSort.PIECES
+
+
+def test_a_large_file_tells_how_far_it_has_come(segments: Segments, index: Index) -> None:
+    news: list[Progress] = []
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        objects.news = news.append
+        objects.put_pieces(b"%d" % number for number in range(70))
+
+    assert news == [Progress("MiB of a large file", done) for done in (32, 64)]
 
 
 def test_a_crafted_file_does_not_pass_for_a_list_of_pieces(

@@ -12,8 +12,11 @@ from holdfast.workbench.core.record import ObjectSort, name_of, names_in
 from holdfast.workbench.core.tree import Node, decode_tree, encode_tree
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Rows
+from holdfast.workbench.model import News, Progress, quiet
 from holdfast.workbench.segment_files import Location
 from holdfast.workbench.segments import Segments
+
+_NEWS_PIECES = 32
 
 
 class Objects:
@@ -26,6 +29,7 @@ class Objects:
         self._segments = segments
         self.rows = rows
         self.spoiled = set[bytes]() if spoiled is None else spoiled
+        self.news: News = quiet
         self._fresh: dict[bytes, Location] = {}
         self._moved: dict[int, Mapping[bytes, Location]] = {}
 
@@ -38,7 +42,11 @@ class Objects:
 
     def put_pieces(self, pieces: Iterable[bytes]) -> bytes:
         """Keep a large file that comes in pieces; return its name."""
-        names = [self.put(ObjectSort.BLOB, piece) for piece in pieces]
+        names: list[bytes] = []
+        for piece in pieces:
+            names.append(self.put(ObjectSort.BLOB, piece))
+            if len(names) % _NEWS_PIECES == 0:
+                self.news(Progress("MiB of a large file", len(names)))
         return self.put(ObjectSort.PIECES, b"".join(names))
 
     def put_tree(self, nodes: Iterable[Node]) -> bytes:

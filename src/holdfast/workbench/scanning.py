@@ -97,7 +97,7 @@ class Scan:
         self._coverage = aim.coverage
         self._looked_ns = aim.looked_ns
         self._resting_ns = aim.looked_ns - RACY_COARSE_NS  # what changed before is never racy
-        self._news = aim.news
+        self._news = objects.news = aim.news
         self._looked_at = 0
         self._fresh: list[tuple[bytes, Known]] = []
         self._ways: frozenset[bytes] | None = None
