@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, fields, replace
 from struct import pack
 
@@ -61,6 +62,7 @@ def test_no_two_devices_look_the_same(one: int, other: int) -> None:
     assert len(lines) == len({one, other})
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="this is not Linux")
 @given(st.integers(0, 2**12 - 1), st.integers(0, 2**20 - 1))
 def test_devices_are_told_as_linux_tells_them(major: int, minor: int) -> None:
     line = line_of(replace(Seen(), st_dev=os.makedev(major, minor)))
