@@ -16,6 +16,7 @@ from holdfast.confine import PlaceSpec, end
 from holdfast.confine.failures import ForeignOwners, PlaceUnavailable
 from holdfast.failures import Failure
 from holdfast.nouns import Id, IdInvalid, check_id
+from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.copying import copy_project
 from holdfast.workbench.core.draft_record import PREFIX, decode_draft, encode_draft
 from holdfast.workbench.failures import (
@@ -211,6 +212,8 @@ class Drafts:
             if draft.id != name:
                 raise ValueError(f"it tells of {draft.id}")
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError):
+                refuse_shortage(error, bytes(path))
             reason = str(error)
             raise DraftDamaged(draft=name, path=str(path.parent), reason=reason) from error
         return draft

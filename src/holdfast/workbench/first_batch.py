@@ -30,7 +30,8 @@ class _Begun(msgspec.Struct, frozen=True):
 @contextmanager
 def first_batch(held: Held, key: str) -> Generator[Draft]:
     """Make a draft for a batch; if the batch fails, it is removed again."""
-    known = tuple(draft.id for draft in held.drafts.all())
+    drafts = held.drafts
+    known = (*(draft.id for draft in drafts.all()), *(each.draft for each in drafts.damaged()))
     begun = msgspec.json.encode(_Begun(key, known))
     remove_leftovers(held.bench.means.disk, _path(held))
     replace_file(held.bench.means.disk, _path(held), (begun,))

@@ -57,7 +57,9 @@ class Held:
     ids: IdMaker
 
     def in_use(self) -> frozenset[Id]:
-        """The checkpoints that drafts build on, and that must not be pruned."""
+        """The checkpoints that drafts build on; raise DraftDamaged if one of them cannot say."""
+        for failure in self.drafts.damaged():
+            raise failure
         every = [draft.base for draft in self.drafts.all()]
         for draft in self.drafts.all():
             every += [id for each in draft.revisions for id in (each.checkpoint, each.base)]
