@@ -104,7 +104,6 @@ def test_what_nobody_can_copy_is_no_change_of_the_draft(bench: Bench) -> None:
     assert review(bench.workbench).conflicts == ()
 
 
-@pytest.mark.promise("W9")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything; run as somebody else")
 def test_what_may_not_be_read_is_listed_and_stays_as_it_is(bench: Bench) -> None:
     secret = bench.project / "d" / "secret"
