@@ -61,12 +61,10 @@ def at_work(request: Request, settings: Settings) -> Generator[Project]:
     here, workbench = _meant(request, settings, progress)
     look = look_for(sys.stderr, request, settings)
     try:
-        righted = _recovered(workbench, look, progress) if workbench.directory.is_dir() else ()
-        yield Project(workbench, here, progress, righted)
+        yield Project(workbench, here, progress, _recovered(workbench, look, progress))
     except KeyboardInterrupt:
         progress.clear()
-        if workbench.directory.is_dir():
-            _recovered(workbench, look, progress)
+        _recovered(workbench, look, progress)
         complain(_INTERRUPTED)
         raise
     finally:
@@ -115,7 +113,7 @@ def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tupl
     above = [each for each in here.parents if not state.is_relative_to(each)]
     for each in (here, *above):
         workbench = Workbench.at(each, settings.state, news=progress)
-        if workbench.directory.is_dir():
+        if workbench.is_used:
             return here, workbench
     return here, Workbench.at(here, settings.state, news=progress)
 

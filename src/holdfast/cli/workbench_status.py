@@ -35,22 +35,14 @@ _WELL = ("published", "restored")  # what a person wanted, and got
 def status(request: Request, settings: Settings) -> Outcome:
     """Say where the project stands."""
     with at_work(request, settings) as project:
-        if not project.workbench.directory.is_dir():
-            workbench = project.workbench
-            standing = Standing(id=workbench.id, project=str(workbench.project))
-        else:
-            records = project.workbench.directory / "meta"
-            failure = _last_failure(records)
-            kept = [
-                each
-                for each in checkpoints(project.workbench)
-                if each.occasion is not Occasion.AUTO
-            ]
-            standing = replace(
-                _standing(stand(project.workbench), kept),
-                records=str(records) if records.is_dir() else "",
-                failure=failure,
-            )
+        records = project.workbench.directory / "meta"
+        every = checkpoints(project.workbench)
+        kept = [each for each in every if each.occasion is not Occasion.AUTO]
+        standing = replace(
+            _standing(stand(project.workbench), kept),
+            records=str(records) if records.is_dir() else "",
+            failure=_last_failure(records),
+        )
     if request.is_json:
         return Outcome(answer=json_line(status_record(standing)))
     page = status_page(standing, look_for(sys.stdout, request, settings), now=time.time())
