@@ -301,9 +301,13 @@ COLUMNS = (
 
 
 def _shown(row: Row) -> Row:
-    """The same row, its columns in order."""
+    """The same row, its columns in order, and large numbers in full."""
     assert row.keys() <= set(COLUMNS)
-    return {column: row[column] for column in COLUMNS if column in row}
+    return {column: _plain(row[column]) for column in COLUMNS if column in row}
+
+
+def _plain(value: object) -> object:
+    return f"{value:,.0f}" if isinstance(value, float | int) and value >= 1000 else value
 
 
 if __name__ == "__main__":
