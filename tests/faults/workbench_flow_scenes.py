@@ -34,7 +34,7 @@ from holdfast.workbench import (
 from holdfast.workbench.failures import TransactionUnsettled
 from holdfast.workbench.views import open_view
 from holdfast.world import disk_failure
-from holdfast.world.failures import DiskFull, DiskIo, DiskQuota
+from holdfast.world.failures import DiskFull, DiskIo, DiskQuota, DiskUnusable
 from tests.faults.workbench_scene import Home, Scene, end_places
 from tests.faults.workbench_sights import (
     Kept,
@@ -47,7 +47,7 @@ from tests.workbench.benches import sight
 
 _QUOTA_BYTES = 1  # whatever may go, goes
 # A draft is gone, but its directory was not synced: it might come back.
-_NAME_NOT_SYNCED = frozenset({DiskIo.code, DiskFull.code, DiskQuota.code})
+_NAME_NOT_SYNCED = frozenset({DiskIo.code, DiskFull.code, DiskQuota.code, DiskUnusable.code})
 
 
 def _at(home: Home) -> Workbench:

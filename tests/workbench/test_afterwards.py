@@ -15,7 +15,7 @@ DRAFT = Draft(id=make_id("draft", 1, bytes(10)), project="/p", mode=Mode.COPY, a
 FULL, QUOTA, IO = DiskFull(path="/x"), DiskQuota(path="/x"), DiskIo(path="/x", reason="r")
 
 
-def done(*failures: Failure) -> str:
+def done(*failures: Exception) -> str:
     """Do something that fails so often; say what it came to, and whether room was given up."""
     coming, said = list(failures), ["done"]
 
@@ -35,8 +35,10 @@ def test_a_full_disk_is_relieved_once(failures: tuple[Failure, ...], expected: s
     assert done(*failures) == expected
 
 
-@pytest.mark.parametrize("failures", [(IO,), (FULL, IO), (FULL, FULL)])
-def test_what_fails_too_late_says_so(failures: tuple[Failure, ...]) -> None:
+@pytest.mark.parametrize(
+    "failures", [(IO,), (FULL, IO), (FULL, FULL), (OSError(24, "Too many open files"),)]
+)
+def test_what_fails_too_late_says_so(failures: tuple[Exception, ...]) -> None:
     with pytest.raises(RevisionUnwritten) as raised:
         done(*failures)
 

@@ -21,5 +21,5 @@ def at_last(draft: Draft, work: Callable[[], Answer], *, relieve: Callable[[], N
         except (DiskFull, DiskQuota):
             relieve()
             return work()
-    except Failure as failure:
+    except (Failure, OSError) as failure:
         raise RevisionUnwritten(draft=draft.id, reason=str(failure)) from failure

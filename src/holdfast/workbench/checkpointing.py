@@ -114,7 +114,7 @@ def let_surplus_go(held: Held, kept_least: int = KEPT_LEAST) -> None:
 
     It is only tidying: that it fails is no reason to say that what was done before it did.
     """
-    with suppress(Failure):
+    with suppress(Failure, OSError):
         in_use = held.in_use()
         spare = usage(held.store).checkpoints - len(in_use)
         if spare > kept_least + kept_least // _SLACK_SHARE:

@@ -126,7 +126,8 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     before = kept_before(held, standing.theirs, Occasion.PUBLISH, f"before {standing.draft.id}")
     facts = _transacted(held, standing, changes, before, order)
     published = _published(facts)
-    with suppress(Failure):  # it is published: what is missing here, the next command makes up for
+    # It is published: what is missing here, the next command makes up for.
+    with suppress(Failure, OSError):
         revised(held, _afterwards(held, standing), "published")
         if not published.remaining and standing.ours.uncovered == before.uncovered:
             view.clear()  # the project has it all; if somebody is inside, it does no harm there
