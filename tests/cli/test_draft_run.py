@@ -115,7 +115,7 @@ def test_left_running_it_leaves_a_revision_and_says_how_to_see_it(bench: Bench) 
         while process.poll() is None:  # two at once are one
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=1)
+                process.wait(timeout=8)
         assert process.returncode == 130
         told = process.stderr.read().decode()
 
