@@ -138,11 +138,16 @@ class Retained:
         """Bring all output in the files into the index; say whether there was any."""
         return self._append(*covering(self.position, (self._sizes[0], self._sizes[1])))
 
-    def note_exit(self, status: int) -> None:
-        """Write down how the process ended; only the first time counts."""
+    def note_exit(self, status: int, *, is_last: bool = False) -> None:
+        """Write down how the process ended; only the first time counts.
+
+        If that is the last thing to happen, its close is written down with it.
+        """
         if self.position.exit_seq is None:
-            self._note_end(status, is_closed=False)
+            self._note_end(status, is_closed=is_last)
             self._put_exit(status)
+            if is_last:
+                self._put_closed()
 
     def note_closed(self) -> None:
         """Write down that there will be no more; only the first time counts."""
