@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from holdfast.cli.output import write_bytes
+
 WRITE = "from holdfast.cli.output import write; write('all of it')"
 ABANDON = """
 import sys
@@ -44,3 +46,17 @@ def test_what_the_encoding_lacks_is_shown_as_an_escape() -> None:
     )
 
     assert done.stdout == b"zw\\xf6lf \\ud800"
+
+
+def test_bytes_are_written_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_bytes(b"\xff\x00\x1b")
+
+    assert capfdbinary.readouterr().out == b"\xff\x00\x1b"
+
+
+def test_where_standard_output_was_closed_bytes_do_not_arrive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OSError, match="descriptor"):
+        write_bytes(b"x")
