@@ -7,7 +7,7 @@ kill knows which draft nobody has asked for.
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -40,7 +40,8 @@ def first_batch(held: Held, key: str) -> Generator[Draft]:
     except Failure:
         forget_first_batch(held)
         raise
-    forget_first_batch(held)
+    with suppress(Failure):  # it is done: whoever opens the workbench next forgets it, too
+        forget_first_batch(held)
 
 
 def forget_first_batch(held: Held) -> None:
