@@ -12,7 +12,6 @@ import msgspec
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.recovered_page import recovered_record
 from holdfast.cli.core.status_page import (
@@ -23,6 +22,7 @@ from holdfast.cli.core.status_page import (
     status_record,
 )
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import json_line
 from holdfast.cli.workbench_project import at_work
 from holdfast.workbench import Records, Status, checkpoints
 from holdfast.workbench import status as stand
