@@ -144,8 +144,11 @@ def _based(held: Held, view: View, draft: Draft, theirs: Checkpoint) -> tuple[Dr
 def _follow(held: Held, view: View, draft: Draft, three: _Three) -> Checkpoint:
     """Let the draft have what changed in the project where it changed nothing itself."""
     base, theirs, ours = three
-    news, own = held.store.changes(base, theirs), held.store.changes(base, ours)
-    trees = differing(own, news, obscured(held.store, base, ours, theirs))
+    news = held.store.changes(base, theirs)
+    hidden = obscured(held.store, base, ours, theirs)
+    if not news and not hidden:
+        return ours
+    trees = differing(held.store.changes(base, ours), news, hidden)
     decided = decide_all(*trees, uncovered=uncovered_in(held, ours), publishes_repository=True)
     changes = changes_of(decided, trees.theirs, trees.ours)
     if not changes:
