@@ -47,8 +47,9 @@ class DiskGround(Ground):
 
     def cut(self) -> None:
         """Lose what is not on the disk, and start again from a copy of that."""
+        self.leave()  # without power nobody runs, either
         cut_power(self.base / "mount")
-        self.close()
+        self._mount.close()
         self._have(copied(self.base / "disk", "found"))
 
     def fill(self, *, free_bytes: int) -> None:
