@@ -60,11 +60,16 @@ def drop_layer(spec: PlaceSpec) -> None:
         raise disk_failure(error, path=str(layer)) from error
 
 
+def remove_old_layer(spec: PlaceSpec) -> None:
+    """Give back the room of a layer that was taken away."""
+    remove_whole(Path(spec.directory, _OLD))
+
+
 def _found(spec: PlaceSpec) -> Place | None:
     """The place that somebody holds; one that shows what is no longer there is ended."""
     place = find(spec.directory)
     if place is None:
-        remove_whole(Path(spec.directory, _OLD))
+        remove_old_layer(spec)
         return None
     with ExitStack() as undo:
         undo.callback(place.close)

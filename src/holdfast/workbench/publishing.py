@@ -130,7 +130,9 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     with suppress(Failure, OSError):
         revised(held, _afterwards(held, standing), "published")
         if not published.remaining and standing.ours.uncovered == before.uncovered:
-            view.clear()  # the project has it all; if somebody is inside, it does no harm there
+            view.clear(
+                is_last=True
+            )  # the project has it all; if somebody is inside, it does no harm there
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
     let_surplus_go(held)
     return published
@@ -171,6 +173,7 @@ def _transacted(
         key=key,
         draft=standing.draft.id,
         base=base.id,
+        is_new=order.key is None,
         facts={
             "checkpoint": before.id,
             "remaining": len(held.store.changes(base, standing.ours)),
