@@ -144,6 +144,5 @@ def _done(published: Published) -> Done:
         count=published.count,
         draft=published.draft,
         remaining=published.remaining,
-        theirs=published.theirs,
         rescued=published.rescued,
     )

@@ -40,7 +40,6 @@ def _done(restored: Restored) -> Done:
         paths=restored.paths,
         count=restored.count,
         restored=restored.checkpoint,
-        theirs=restored.theirs,
         rescued=restored.rescued,
         left=restored.left,
     )

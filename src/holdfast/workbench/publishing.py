@@ -76,8 +76,8 @@ class Published:
     """What was published: how many paths, and the first of them.
 
     `checkpoint` is the project as it was before; without one there was nothing to publish.
-    `remaining` changes of the draft were not published. What somebody else changed at the same
-    time and was left so is in `theirs`; what of it was overwritten is `rescued` in the store.
+    `remaining` changes of the draft were not published. What somebody else wrote at the same time
+    and was overwritten is `rescued` in the store.
     """
 
     key: str
@@ -86,7 +86,6 @@ class Published:
     paths: tuple[RelativePath, ...]
     count: int
     remaining: int
-    theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
 
 
@@ -233,6 +232,5 @@ def _published(facts: Facts) -> Published:
         paths=paths_in(facts, "paths"),
         count=number_in(facts, "count"),
         remaining=number_in(facts, "remaining"),
-        theirs=paths_in(facts, "theirs"),
         rescued=paths_in(facts, "rescued"),
     )

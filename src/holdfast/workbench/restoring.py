@@ -59,7 +59,6 @@ class Restored:
     paths: tuple[RelativePath, ...]
     count: int
     left: tuple[RelativePath, ...] = ()
-    theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
 
 
@@ -139,6 +138,5 @@ def _restored(facts: Facts) -> Restored:
         paths=paths_in(facts, "paths"),
         count=number_in(facts, "count"),
         left=paths_in(facts, "left"),
-        theirs=paths_in(facts, "theirs"),
         rescued=paths_in(facts, "rescued"),
     )
