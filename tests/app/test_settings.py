@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +103,19 @@ def test_variables_of_ours_that_nobody_knows_are_noticed() -> None:
     environ = {"HOLDFAST_HOEM": "/h", "HOLDFAST_DEBUG": "0", "HOLDFASTER": "1", "HOLDFAST_A": ""}
 
     assert parse(environ, person=PERSON).unknown == ("HOLDFAST_A", "HOLDFAST_HOEM")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run something as nobody's user")
+def test_a_user_whom_nobody_knows_has_a_home() -> None:
+    script = (
+        "import os; from holdfast.app.settings import load; os.setuid(54321); print(load().state)"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout.rpartition("/.local")[1:], done.stderr) == (
+        ("/.local", "/state/holdfast\n"),
+        "",
+    )

@@ -5,19 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from holdfast.cli.codex_views import json_line
 from tests.cli.pretending import BEGIN, END, turning
 from tests.cli.running import holdfast
 
 KEY = "sk-proj-" + "a1B2c3D4" * 8
-
-
-def test_a_line_is_one_line_of_ascii() -> None:
-    record: dict[str, object] = {"text": "zwei\nZeilen\u2028 ü"}
-
-    assert json_line(record).isascii()
-    assert json_line(record).count("\n") == 1
-    assert json.loads(json_line(record)) == record
 
 
 def test_secrets_in_what_codex_does_are_not_shown(tmp_path: Path) -> None:

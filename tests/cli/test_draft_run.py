@@ -115,7 +115,7 @@ def test_left_running_it_leaves_a_revision_and_says_how_to_see_it(bench: Bench) 
         while process.poll() is None:  # two at once are one
             process.send_signal(signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=1)
+                process.wait(timeout=8)
         assert process.returncode == 130
         told = process.stderr.read().decode()
 
@@ -165,6 +165,16 @@ def test_nobody_inside_can_reach_what_we_keep(bench: Bench) -> None:
     done = bench.ran("draft", "run", "--", "ls", "-A", str(state))
 
     assert (done.returncode != 0, done.stdout) == (True, b"")
+
+
+def test_a_project_may_have_any_name(bench: Bench) -> None:
+    needs_place(bench)
+    odd = bench.project / "odd\udcff\x1b[31m"
+    odd.mkdir()
+    done = bench.ran("draft", "run", "-C", str(odd), "--", "sh", "-c", "echo new > b; pwd")
+
+    assert (done.returncode, done.stdout) == (0, os.fsencode(odd) + b"\n"), done.stderr
+    assert list(odd.iterdir()) == []
 
 
 def test_a_command_that_is_not_there(bench: Bench) -> None:

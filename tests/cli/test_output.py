@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
+
+from holdfast.cli.output import json_line, write_bytes
 
 WRITE = "from holdfast.cli.output import write; write('all of it')"
 ABANDON = """
@@ -17,6 +20,14 @@ except OSError as error:
     abandon(1)
     sys.stderr.write(type(error).__name__)
 """
+
+
+def test_a_line_is_one_line_of_ascii() -> None:
+    record: dict[str, object] = {"text": "zwei\nZeilen\u2028 ü"}
+
+    assert json_line(record).isascii()
+    assert json_line(record).count("\n") == 1
+    assert json.loads(json_line(record)) == record
 
 
 def test_all_of_it_arrives_before_the_next_line_runs() -> None:
@@ -44,3 +55,17 @@ def test_what_the_encoding_lacks_is_shown_as_an_escape() -> None:
     )
 
     assert done.stdout == b"zw\\xf6lf \\ud800"
+
+
+def test_bytes_are_written_as_they_are(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_bytes(b"\xff\x00\x1b")
+
+    assert capfdbinary.readouterr().out == b"\xff\x00\x1b"
+
+
+def test_where_standard_output_was_closed_bytes_do_not_arrive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(OSError, match="descriptor"):
+        write_bytes(b"x")

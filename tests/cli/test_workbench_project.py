@@ -12,6 +12,7 @@ from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.workbench_project import at_work, refuse
 from holdfast.nouns import PathInvalid, RelativePath
+from holdfast.workbench import Workbench
 from holdfast.workbench.failures import ProjectRefused
 from tests.cli.workbenches import Bench, at_bench
 
@@ -87,6 +88,20 @@ def test_who_interrupts_is_told_that_nothing_is_half_done(
         signal.raise_signal(signal.SIGINT)
 
     assert capsys.readouterr().err == "Interrupted. Nothing is left half done.\n"
+
+
+def test_who_interrupts_while_we_hold_it_is_told_what_comes_next(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.asked("checkpoint", "create")
+    held = Workbench.at(bench.project, bench.settings.state).held()
+    with pytest.raises(KeyboardInterrupt), at_work(of(bench), bench.settings):
+        held.__enter__()  # and nobody lets go of it
+        signal.raise_signal(signal.SIGINT)
+    told = capsys.readouterr().err
+    held.__exit__(None, None, None)
+
+    assert told.startswith("Interrupted. The next command finishes or undoes what was begun")
 
 
 def test_what_is_wrong_names_where_to_read_on() -> None:

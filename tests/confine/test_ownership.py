@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.confine.failures import ForeignOwners
 from holdfast.confine.ownership import foreign_owner, refuse_foreign_owners
+from tests.confine.workshop import Workshop
 from tests.parts.ordinary_user import (
     GID,
     UID,
@@ -90,3 +91,20 @@ def test_only_so_many_files_are_looked_at_as_was_asked() -> None:
         pytest.skip("root knows everyone")
     assert foreign_owner("/", looks_most=0) is None
     assert foreign_owner("/", looks_most=1) == "/"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_root_sees_every_owner_and_what_is_changed_keeps_its_own(workshop: Workshop) -> None:
+    others = workshop.project / "others"
+    others.write_text("theirs")
+    others.chmod(0o666)
+    os.chown(others, UID, GID)
+    before = others.stat()
+    with workshop.place() as place:
+        assert workshop.sh(place, "stat -c %u:%g others; echo ours >>others") == f"{UID}:{GID}\n"
+
+    changed = workshop.draft / "upper" / "others"
+    assert changed.read_text() == "theirsours\n"
+    assert (changed.stat().st_uid, changed.stat().st_gid) == (UID, GID)
+    assert (others.read_text(), others.stat().st_mtime_ns) == ("theirs", before.st_mtime_ns)
+    others.unlink()

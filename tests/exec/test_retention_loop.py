@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from holdfast.exec import retention_loop, source
+from holdfast.exec.index_file import End
 from holdfast.exec.model import AWAITS_READER, Closed, Exited, Output
 from holdfast.exec.orders import Terminal
 from holdfast.exec.retention_loop import Retention
@@ -188,6 +189,17 @@ async def test_one_who_is_gone_slows_nobody_down(
         retention = retained(tmp_path, kept)
         retention.keep_from(1, is_followed=False)
         assert len(output(await closed(retention))) == size
+
+
+async def test_the_end_of_one_that_said_nothing_is_noted_once(tmp_path: Path) -> None:
+    noted: list[tuple[int, bool]] = []
+    end = End(lambda *how: noted.append(how))
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "exit 3"))
+        retention = await closed(Retention.open(tmp_path / "k", kept, end=end))
+
+        assert retention.events(0, None) == [Exited(1, 3), Closed(2)]
+        assert (noted, (tmp_path / "k").exists()) == ([(3, True)], False)
 
 
 async def test_a_stream_that_says_nothing_gets_no_file(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
     python -m tests.faults.stand_in STATE PROCESSES LINES [read-then-append]
 
-Each process prints numbered lines to both its streams, every third one on a terminal. The program
+Each process prints numbered lines to both its streams, every third one on a terminal, and every
+third one only after it has exited: what it has left behind prints for it. The program
 starts those that do not run yet and adopts the others, appends every event to a log of its own as
 if it told a client, and ends with status 0 once all are closed. Tests kill it and run it again.
 The last word plants a bug: output is read into memory and written to its file from there.
@@ -23,18 +24,22 @@ from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.orders import Order, Terminal
 from holdfast.exec.retention import MOVE_BYTES_MAX, Retained
 from holdfast.exec.retention_loop import Retention
+from holdfast.exec.server.records import ProcessRecord, Records
+from holdfast.world import SystemDisk
 
 PRINTER = (
     "i=0; while [ $i -lt {lines} ]; do i=$((i+1)); echo out $i of {key}; echo err $i >&2; done; "
     "exit 7"
 )
+LATE_PRINTER = "(sleep 0.1; {printer}) & exit 7"
 
 
 def order(number: int, lines: int) -> Order:
     key = f"printer-{number}"
+    printer = PRINTER.format(lines=lines, key=key)
     return Order(
         key=key,
-        argv=("sh", "-c", PRINTER.format(lines=lines, key=key)),
+        argv=("sh", "-c", LATE_PRINTER.format(printer=printer) if number % 3 == 1 else printer),
         cwd="/",
         env={"PATH": "/usr/bin:/bin"},
         terminal=Terminal() if number % 3 == 2 else None,
@@ -70,9 +75,7 @@ class Teller:
     def __init__(self, state: Path, kept: Kept, retention: Retention) -> None:
         self.kept, self.retention = kept, retention
         self.closed = asyncio.Event()
-        self._log = os.open(
-            place(state, kept.key) / "told", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600
-        )
+        self._log = os.open(state / f"told-{kept.key}", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         told = os.pread(self._log, 2**30, 0)
         # Whoever is killed in the middle of a long write leaves a part of it: that was not told.
         os.ftruncate(self._log, told.rfind(b"\n") + 1)
@@ -100,6 +103,10 @@ def read_then_append(source: int, file: int, offset: int) -> int | None:
 
 async def keep(state: Path, processes: int, lines: int) -> None:
     keeping = await Keeping.open(state)
+    records = Records(state, SystemDisk())
+    records.prepare()
+    known = {record.key: record for record in records.processes()}
+    records.sweep(known.values())
     held = {kept.key: kept for kept in await keeping.adopt()}
     os.write(1, b"ready\n")
     tellers: list[Teller] = []
@@ -108,8 +115,19 @@ async def keep(state: Path, processes: int, lines: int) -> None:
         kept = held.get(wanted.key)
         if kept is None and is_over(state, wanted.key):
             continue
-        kept = kept or await keeping.start(wanted)
-        retention = Retention.open(place(state, kept.key), kept)
+        record = known.get(wanted.key) or ProcessRecord(
+            wanted.key,
+            "",
+            wanted.key,
+            wanted.argv,
+            tty=wanted.terminal is not None,
+            started_at_ms=0,
+        )
+        if kept is None:
+            records.keep_process(record)
+            kept = await keeping.start(wanted)
+        end = records.end_of(record)
+        retention = Retention.open(place(state, kept.key), kept, end=end)
         tellers.append(Teller(state, kept, retention))
     for teller in tellers:
         await teller.closed.wait()
@@ -127,7 +145,7 @@ def complaints(state: Path, processes: int, lines: int) -> list[str]:
         retained = Retained.found(place(state, key))
         events = list(retained.events(0, None, retained.position.next_seq))
         retained.close()
-        told = (place(state, key) / "told").read_text().splitlines()
+        told = (state / f"told-{key}").read_text().splitlines()
         if told != [as_line(event) for event in events]:
             found.append(f"{key}: what was told is not what is kept")
         if [event.seq for event in events] != list(range(1, len(events) + 1)):

@@ -67,6 +67,32 @@ def test_a_fork_bomb_dies_with_its_sandbox(here: Stage) -> None:
         _wait_for(lambda: not _marked(here))
 
 
+HOG = """
+(x() { x | x & sleep 1; }; x) 2>/dev/null &
+(while :; do head -c 400000000 /dev/zero | tail >/dev/null; done) 2>/dev/null &
+(while :; do for f in big /tmp/big; do head -c 100000000 /dev/zero >$f; done; done) 2>/dev/null &
+echo at it; sleep 1000
+"""
+
+
+def test_beside_one_who_takes_everything_others_work(tmp_path: Path) -> None:
+    if not _is_counted():
+        pytest.skip("root without control groups: nothing counts processes here")
+    hog, other = stage(tmp_path / "hog"), stage(tmp_path / "other")
+    with shut_in(plain(["sh", "-c", HOG], hog.workspace, PATH), hog.policy, state=hog.state) as s:
+        pid = enter(_quiet(s))
+        _wait_for(lambda: _count_inside(pid) >= 8)
+        work = (
+            "for n in 1 2 3 4 5 6 7 8; do head -c 20000000 /dev/zero >$n & done; wait; ls | wc -l"
+        )
+        done = other.shell(work)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        _wait_for(lambda: not _marked(hog))
+
+    assert (done.status, done.said, done.complained) == (0, "9\n", "")
+
+
 def test_memory_ends_at_its_limit(here: Stage) -> None:
     script = (
         "import sys; x = bytearray(int(sys.argv[1])); x[::4096] = b'x' * len(x[::4096]); print(1)"
@@ -170,7 +196,7 @@ def _marked(here: Stage) -> list[int]:
     found: list[int] = []
     for each in Path("/proc").glob("[0-9]*"):
         try:
-            mounts = (each / "mounts").read_text()
+            mounts = (each / "mounts").read_text(errors="replace")
         except OSError:
             continue
         if f" {here.workspace}/.git " in mounts:
@@ -193,7 +219,7 @@ def _count_inside(pid: int) -> int:
 
 def _wait_for(is_so: object) -> None:
     assert callable(is_so)
-    deadline = monotonic() + 20
+    deadline = monotonic() + 60
     while not is_so():
         assert monotonic() < deadline, "it never came to that"
         select.select([], [], [], 0.01)

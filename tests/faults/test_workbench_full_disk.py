@@ -18,7 +18,7 @@ pytestmark = [
 
 KIB = 1024
 STEPS = range(0, 200 * KIB, 8 * KIB)
-FULL = {"DISK_FULL", "CHECKPOINT_CREATE_FAILED"}
+FULL = {"DISK_FULL", "CHECKPOINT_CREATE_FAILED"}  # the room kept back is enough for the rest
 
 
 def run_out_of_room(ground: DiskGround, steps: list[int]) -> tuple[Tally, list[str]]:

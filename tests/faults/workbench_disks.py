@@ -21,7 +21,10 @@ class DiskGround(Ground):
 
     def __init__(self, base: Path, scene: str, system: str) -> None:
         self._mount, self._system = ExitStack(), system
-        super().__init__(base, scene)
+        with ExitStack() as undo:
+            undo.callback(self._mount.close)
+            super().__init__(base, scene)
+            undo.pop_all()
 
     def prepare(self) -> Path:
         """Make the file system."""
@@ -44,8 +47,9 @@ class DiskGround(Ground):
 
     def cut(self) -> None:
         """Lose what is not on the disk, and start again from a copy of that."""
+        self.leave()  # without power nobody runs, either
         cut_power(self.base / "mount")
-        self.close()
+        self._mount.close()
         self._have(copied(self.base / "disk", "found"))
 
     def fill(self, *, free_bytes: int) -> None:
@@ -68,7 +72,7 @@ class DiskGround(Ground):
 
     def close(self) -> None:
         """Let go of the file system."""
-        self.scene.leave(self.home)
+        self.leave()
         self._mount.close()
 
     def _have(self, image: Path) -> None:

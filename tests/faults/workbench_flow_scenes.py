@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
-from holdfast.confine import end, places
 from holdfast.nouns import RelativePath
 from holdfast.workbench import (
     Chmod,
@@ -33,10 +31,11 @@ from holdfast.workbench import (
     tidy,
     undo,
 )
+from holdfast.workbench.failures import TransactionUnsettled
 from holdfast.workbench.views import open_view
 from holdfast.world import disk_failure
-from holdfast.world.failures import DiskFull, DiskIo, DiskQuota
-from tests.faults.workbench_scene import Home, Scene
+from holdfast.world.failures import DiskFull, DiskIo, DiskQuota, DiskUnusable
+from tests.faults.workbench_scene import Home, Scene, end_places
 from tests.faults.workbench_sights import (
     Kept,
     Views,
@@ -48,7 +47,7 @@ from tests.workbench.benches import sight
 
 _QUOTA_BYTES = 1  # whatever may go, goes
 # A draft is gone, but its directory was not synced: it might come back.
-_NAME_NOT_SYNCED = frozenset({DiskIo.code, DiskFull.code, DiskQuota.code})
+_NAME_NOT_SYNCED = frozenset({DiskIo.code, DiskFull.code, DiskQuota.code, DiskUnusable.code})
 
 
 def _at(home: Home) -> Workbench:
@@ -196,35 +195,30 @@ def _read_back(home: Home, kept: Kept) -> list[str]:
         return missing_from(held.store, kept)
 
 
-def end_places(home: Home) -> None:
-    """End whatever holds a draft in place."""
-    for each in list(places()):
-        if Path(each.holder.directory).is_relative_to(home.root):
-            end(each.holder.directory)
-
-
 def _scene(
     lay_out: Callable[[Home], Kept],
     act: Callable[[Home], dict[str, str]],
     *,
-    is_repeatable: bool = False,
+    is_repeatable: bool = True,
+    is_layered: bool = False,
+    undecided: frozenset[str] = frozenset({TransactionUnsettled.code}),
 ) -> Scene:
-    return Scene(
-        lay_out, act, _reopen, _views, _read_back, is_repeatable=is_repeatable, leave=end_places
-    )
+    return Scene(lay_out, act, _reopen, _views, _read_back, is_repeatable, undecided, is_layered)
 
 
 FLOW_SCENES: dict[str, Scene] = {
-    "checkpoint": _scene(_lay_out, _checkpoint, is_repeatable=True),
-    "first batch": _scene(_lay_out, _first_batch, is_repeatable=True),
-    "batch": _scene(_lay_out_draft, _batch, is_repeatable=True),
-    "publish": _scene(_lay_out_draft, _publish, is_repeatable=True),
-    "restore": _scene(_lay_out, _restore, is_repeatable=True),
-    "undo": _scene(_lay_out_undone, _undo),
-    "discard": replace(_scene(_lay_out_draft, _discard), undecided=_NAME_NOT_SYNCED),
-    "prune": _scene(_lay_out_many, _prune, is_repeatable=True),
-    "rebuild": _scene(_lay_out_draft, _rebuild, is_repeatable=True),
-    "batch in a layer": _scene(_lay_out_layer, _batch, is_repeatable=True),
-    "publish a layer": _scene(_lay_out_layer, _publish, is_repeatable=True),
-    "discard a layer": replace(_scene(_lay_out_layer, _discard), undecided=_NAME_NOT_SYNCED),
+    "checkpoint": _scene(_lay_out, _checkpoint),
+    "first batch": _scene(_lay_out, _first_batch, is_layered=True),
+    "batch": _scene(_lay_out_draft, _batch),
+    "batch in a layer": _scene(_lay_out_layer, _batch, is_layered=True),
+    "publish": _scene(_lay_out_draft, _publish),
+    "publish a layer": _scene(_lay_out_layer, _publish, is_layered=True),
+    "restore": _scene(_lay_out, _restore),
+    "undo": _scene(_lay_out_undone, _undo, is_repeatable=False),
+    "discard": _scene(_lay_out_draft, _discard, is_repeatable=False, undecided=_NAME_NOT_SYNCED),
+    "discard a layer": _scene(
+        _lay_out_layer, _discard, is_repeatable=False, is_layered=True, undecided=_NAME_NOT_SYNCED
+    ),
+    "prune": _scene(_lay_out_many, _prune),
+    "rebuild": _scene(_lay_out_draft, _rebuild),
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.confine import LivingPlace, end, places
 from holdfast.workbench.failures import TransactionUnsettled
 from tests.faults.workbench_sights import Kept, Views
 
@@ -27,12 +28,24 @@ class Home(NamedTuple):
         return self.root / "state"
 
 
+def held_below(home: Home) -> list[LivingPlace]:
+    """Every place that somebody holds for a draft of this workbench."""
+    root = str(home.root)
+    return [each for each in places() if each.holder.directory.startswith(root)]
+
+
+def end_places(home: Home) -> None:
+    """End whatever holds a draft in place."""
+    for each in held_below(home):
+        end(each.holder.directory)
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """One thing that is done: how the world is before, how it is done, and how it is looked at.
 
     `act` returns the checkpoints that it made, each with the name of the view that it is of;
-    `reopen` which way every transaction went that was found unfinished. `leave` ends what runs.
+    `reopen` which way every transaction went that was found unfinished.
     """
 
     lay_out: Callable[[Home], Kept]
@@ -42,4 +55,4 @@ class Scene:
     read_back: Callable[[Home, Kept], list[str]]
     is_repeatable: bool = False  # done again, it is done already
     undecided: frozenset[str] = frozenset({TransactionUnsettled.code})  # the next opening decides
-    leave: Callable[[Home], None] = lambda _: None
+    is_layered: bool = False  # somebody holds a place for a draft

@@ -287,12 +287,40 @@ class Interrupting:
         status, said = interrupted(bench, *words, after=moment)
         self.ends.append(status)
         found = bench.files()
-        assert status in (0, 130, -signal.SIGINT), (words, moment, said)
+        has_begun = "runpy" not in said  # else the interpreter itself was interrupted
+        assert status in (0, 130, -signal.SIGINT) or not has_begun, (words, moment, said)
         assert "holdfast/cli" not in said, said  # a trace of how far it had come
         assert found in (before, after), (words, moment, said)
         assert not [name for name in os.listdir(bench.project) if name.startswith(".holdfast")]
         assert told(bench, "status")["project"] == str(bench.project)
         assert bench.files() == found, (words, moment, said)
+
+
+@pytest.mark.promise("W4")
+def test_killed_in_a_publication_the_next_command_says_which_way_it_went(bench: Bench) -> None:
+    interrupting = Interrupting(bench)
+    (marker,) = (each / "marker.json" for each in (bench.home / "state/workbench").iterdir())
+    for _ in range(10):
+        assert bench.files() == interrupting.old
+        with subprocess.Popen(
+            [*COMMAND, "publish", "--yes"],
+            env=environment(bench.home),
+            cwd=bench.project,
+            stdout=subprocess.DEVNULL,
+        ) as process:
+            while process.poll() is None and not marker.exists():
+                pass
+            process.kill()
+        done = bench.ran("draft", "list")
+        found = bench.files()
+        assert found in (interrupting.old, interrupting.new)
+        if b"An interrupted change of the project" in done.stderr:
+            way = b"was finished" if found == interrupting.new else b"was undone"
+            assert way in done.stderr
+            return
+        bench.ran("restore", interrupting.first)
+        bench.ran("draft", "undo", "--to", "1")
+    pytest.fail("it was never killed at the right moment")
 
 
 @pytest.mark.promise("W4")

@@ -95,6 +95,7 @@ def test_what_cannot_be_kept_is_not_touched(bench: Bench) -> None:
 def test_without_a_draft_one_is_made_and_a_failed_first_batch_leaves_none(bench: Bench) -> None:
     with pytest.raises(BatchRefused):
         apply(bench.workbench, None, [Delete(at("nothing"))], "first")
+    assert os.listdir(bench.workbench.directory / "drafts") == []
     assert list_drafts(bench.workbench) == ()
 
     made = apply(bench.workbench, None, [NewFile(at("new"), b"new")], "second")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.workbench import checkpoints
+from holdfast.workbench import checkpoints, tidy
+from holdfast.workbench.failures import DraftDamaged
+from holdfast.workbench.holding import writable
 from tests.workbench.benches import Bench
 
 
@@ -24,6 +26,21 @@ def test_what_drafts_build_on_is_in_use(bench: Bench) -> None:
             wanted |= {each.checkpoint, each.base}
         assert held.in_use() == wanted
         assert len(found.revisions) == 2
+
+
+@pytest.mark.promise("W11")
+def test_nothing_goes_while_a_draft_cannot_say_what_it_builds_on(layered: Bench) -> None:
+    draft = layered.draft()
+    with layered.workbench.held() as (held, _):
+        (held.drafts.home(held.drafts.find(draft)) / "draft.json").write_text("{")
+        with pytest.raises(DraftDamaged):
+            held.in_use()
+    with pytest.raises(DraftDamaged):
+        tidy(layered.workbench)
+
+
+def test_any_bytes_can_be_written_down() -> None:
+    assert writable("ä\udcff") == "ä\\udcff"
 
 
 def test_a_look_adds_nothing_if_it_is_kept_already(layered: Bench) -> None:

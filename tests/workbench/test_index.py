@@ -52,3 +52,17 @@ def test_what_cannot_be_read_is_set_aside_and_kept(damage: bytes, tmp_path: Path
     index.close()
     aside = [file for file in tmp_path.iterdir() if ".damaged-" in file.name]
     assert [file.read_bytes() for file in aside] == [damage]
+
+
+def test_an_index_whose_tables_are_not_as_we_wrote_them_is_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "wb.db"
+    Index.open(path, SystemDisk()).close()
+    Index.open(path, SystemDisk()).close()
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+    path.write_bytes(path.read_bytes().replace(b"stored_bytes INTEGER", b"stored_bytfs INTEGER"))
+    index = Index.open(path, SystemDisk())
+    with index.reading() as rows:
+        assert rows.find(bytes(32)) is None
+    index.close()
+    assert list(tmp_path.glob("wb.db.damaged-*"))

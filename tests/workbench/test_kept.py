@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.nouns import RelativePath
 from holdfast.workbench.kept import all_checkpoints
 from holdfast.workbench.store import Store, Subject
 
@@ -17,3 +18,18 @@ def test_a_content_is_read_while_something_else_is_kept(tmp_path: Path, project:
 
         assert sum(map(len, read)) == 8 * 2**20
         assert store.vault.read(all_checkpoints) == store.checkpoints() == (made,)
+
+
+def test_what_differs_is_told_as_often_as_one_asks(tmp_path: Path, project: Path) -> None:
+    with Store.open(tmp_path / "store") as store:
+        made = [store.checkpoint(Subject(project))]
+        for number in range(6):
+            (project / f"new{number}").write_text("n")
+            made.append(store.checkpoint(Subject(project)))
+        for _ in range(2):
+            for number, after in enumerate(made):
+                found = [str(each.path) for each in store.changes(made[0], after)]
+                assert found == [f"new{one}" for one in range(number)]
+                only = [RelativePath.of("new1")]
+                near = store.changes_near(made[0], after, only)
+                assert [each.path for each in near] == (only if number > 1 else [])

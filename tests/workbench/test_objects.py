@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
 from holdfast.workbench.core.record import ObjectSort
 from holdfast.workbench.core.tree import Node, NodeSort
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Index
-from holdfast.workbench.objects import Objects, content
+from holdfast.workbench.model import Progress
+from holdfast.workbench.objects import Objects, Remembered, content
 from holdfast.workbench.segments import Segments
 
 NODE = Node(b"a", NodeSort.LINK, 0o777, 0, 1, b"target")
+
+
+def _refuse(*_: object) -> NoReturn:
+    pytest.fail("it was read again")
 
 
 def test_the_same_bytes_are_kept_once(segments: Segments, index: Index) -> None:
@@ -43,6 +50,16 @@ def test_pieces_make_one_content(segments: Segments, index: Index) -> None:
         assert objects.sort_of(large) is ObjectSort.PIECES
 
 
+def test_a_large_file_tells_how_far_it_has_come(segments: Segments, index: Index) -> None:
+    news: list[Progress] = []
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        objects.news = news.append
+        objects.put_pieces(b"%d" % number for number in range(70))
+
+    assert news == [Progress("MiB of a large file", done) for done in (32, 64)]
+
+
 def test_a_crafted_file_does_not_pass_for_a_list_of_pieces(
     segments: Segments, index: Index
 ) -> None:
@@ -66,6 +83,37 @@ def test_directories_come_back_or_say_what_is_wrong(segments: Segments, index: I
         with pytest.raises(ObjectDamaged, match="form") as damaged:
             objects.tree(unfit)
         assert damaged.value.object == unfit.hex()
+
+
+def test_a_directory_is_read_once_as_long_as_it_is_there(
+    segments: Segments, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remembered = Remembered()
+    with index.writing() as rows:
+        objects = Objects(segments, rows, remembered=remembered)
+        name = objects.put_tree([NODE])
+        objects.commit()
+        found = objects.tree(name)
+    with index.reading() as rows, monkeypatch.context() as patch:
+        patch.setattr(segments, "read", _refuse)
+        assert Objects(segments, rows, remembered=remembered).tree(name) is found
+        with pytest.raises(ObjectMissing):
+            Objects(segments, rows, {name}, remembered).tree(name)
+    with index.writing() as rows:
+        rows.forget_objects([name])
+        with pytest.raises(ObjectMissing):
+            Objects(segments, rows, remembered=remembered).tree(name)
+
+
+def test_not_everything_is_remembered() -> None:
+    remembered = Remembered()
+    remembered.add(b"small", (NODE,))
+    remembered.add(b"large", (NODE,) * 19_990)
+    assert (remembered.get(b"small"), remembered.get(b"other")) == ((NODE,), None)
+
+    remembered.add(b"next", (NODE,) * 10)
+    assert (remembered.get(b"small"), remembered.get(b"large")) == (None, None)
+    assert remembered.get(b"next") == (NODE,) * 10
 
 
 def test_what_is_not_there_is_named(segments: Segments, index: Index) -> None:

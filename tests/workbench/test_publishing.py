@@ -318,6 +318,29 @@ def test_what_cannot_be_kept_is_never_replaced(bench: Bench) -> None:
     assert reviewed(bench, only=(at("a"),)).count == 1
 
 
+@pytest.mark.promise("W9")
+@pytest.mark.parametrize(
+    ("script", "paths"),
+    [("rm -f pipe; echo file > pipe", ("pipe",)), ("rm a; mkfifo a", ("a",))],
+)
+def test_what_was_or_becomes_something_that_cannot_be_kept_is_named(
+    bench: Bench, script: str, paths: tuple[str, ...]
+) -> None:
+    os.mkfifo(bench.project / "pipe")
+    bench.draft()
+    bench.run(f"{script}; echo new > c")
+    before = bench.sight()
+
+    with pytest.raises(FileReadFailed) as refused:
+        reviewed(bench)
+    with pytest.raises(FileReadFailed):
+        reviewed(bench, force=(at(paths[0]),))
+
+    assert refused.value.paths == paths
+    assert bench.sight() == before
+    assert reviewed(bench, only=(at("c"),)).count == 1
+
+
 def test_a_socket_of_a_server_in_the_draft_stops_nobody(bench: Bench) -> None:
     bench.draft()
     bench.run("mkfifo pipe; echo new > a")

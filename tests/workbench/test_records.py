@@ -50,6 +50,18 @@ def test_an_event_with_a_key_is_noted_once(tmp_path: Path) -> None:
     assert noted.at_ms == 1_700_000_000_000
 
 
+def test_a_new_key_is_not_looked_for_and_still_noted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path) as records, monkeypatch.context() as patch:
+        patch.setattr(records, "events", lambda: pytest.fail("all events were read"))
+        noted = records.note("publish", {"files": 2}, key="k1", is_new=True)
+        assert records.note("publish", {"files": 3}, key="k1", is_new=True) == noted
+        assert records.note("publish", {"files": 3}, key="k1") == noted
+        assert records.outcome("k1") == noted
+    assert opened(tmp_path).events() == (noted,)
+
+
 def test_attempts_are_kept_in_order(tmp_path: Path) -> None:
     with opened(tmp_path) as records:
         attempts = tuple(

@@ -16,12 +16,11 @@ from holdfast.world.testing import SeededChance
 DATA = [b"object %d " % number * 30 for number in range(40)]
 
 
-@pytest.fixture
-def written(tmp_path: Path) -> list[Found]:
-    """Forty objects, each in a segment of its own."""
-    segments = Segments(SystemDisk(), tmp_path, SeededChance(1))
+def write(directory: Path, count: int) -> list[Found]:
+    """Put objects, each into a segment of its own."""
+    segments = Segments(SystemDisk(), directory, SeededChance(1))
     found: list[Found] = []
-    for data in DATA:
+    for data in DATA[:count]:
         name = name_of(ObjectSort.BLOB, data)
         found.append(Found(name, ObjectSort.BLOB, segments.append(ObjectSort.BLOB, name, data)))
         segments.commit()
@@ -31,13 +30,17 @@ def written(tmp_path: Path) -> list[Found]:
 
 
 @pytest.fixture
+def written(tmp_path: Path) -> list[Found]:
+    return write(tmp_path, 6)
+
+
+@pytest.fixture
 def files(tmp_path: Path) -> SegmentFiles:
     return SegmentFiles(SystemDisk(), tmp_path)
 
 
-def test_more_segments_are_read_than_can_be_open(
-    written: list[Found], files: SegmentFiles, tmp_path: Path
-) -> None:
+def test_more_segments_are_read_than_can_be_open(files: SegmentFiles, tmp_path: Path) -> None:
+    written = write(tmp_path, len(DATA))
     for name in ("x.seg", "12.txt", "\u0661.seg"):
         (tmp_path / name).write_bytes(b"not ours")
 

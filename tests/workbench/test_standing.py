@@ -104,7 +104,6 @@ def test_what_nobody_can_copy_is_no_change_of_the_draft(bench: Bench) -> None:
     assert review(bench.workbench).conflicts == ()
 
 
-@pytest.mark.promise("W9")
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything; run as somebody else")
 def test_what_may_not_be_read_is_listed_and_stays_as_it_is(bench: Bench) -> None:
     secret = bench.project / "d" / "secret"
@@ -155,3 +154,30 @@ def test_the_base_is_the_project_wherever_the_draft_is_like_it(bench: Bench) -> 
 
     assert base == {"a"}
     assert ours == {"a"}
+
+
+@pytest.mark.promise("W5")
+def test_what_somebody_inside_holds_on_to_is_replaced_all_the_same(bench: Bench) -> None:
+    bench.draft()
+    bench.run("for f in a d/b; do setsid sleep 30 < $f > /dev/null 2>&1 & done; true")
+    (bench.project / "swap").write_bytes(b"theirs\n")
+    (bench.project / "swap").rename(bench.project / "a")
+    (bench.project / "d" / "b").unlink()
+
+    assert bench.run("cat a; ls d") == "theirs\n"
+    assert own(bench) == []
+    bench.run("echo ours >> a")
+    publish(bench.workbench, PublishOrder())
+    assert (bench.project / "a").read_bytes() == b"theirs\nours\n"
+
+
+@pytest.mark.promise("W5")
+def test_a_directory_that_somebody_works_in_is_replaced_all_the_same(bench: Bench) -> None:
+    bench.draft()
+    bench.run("cd d; setsid sleep 30 < b > /dev/null 2>&1 & true")
+    (bench.project / "d").rename(bench.project / "moved")
+    (bench.project / "d").mkdir()
+    (bench.project / "d" / "new").write_bytes(b"new\n")
+
+    assert bench.run("cat d/new moved/b; ls d") == "new\nb\nnew\n"
+    assert own(bench) == []

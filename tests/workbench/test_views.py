@@ -166,6 +166,22 @@ def test_a_layer_is_emptied_when_nobody_is_inside(drafts: Drafts, view: View) ->
     assert "old-upper" not in os.listdir(drafts.spec(drafts.find()).directory)
 
 
+def test_a_layer_that_is_emptied_last_is_made_anew_by_whoever_opens_it(
+    drafts: Drafts, view: View
+) -> None:
+    sh(drafts, view, "echo n > new")
+    view.touched()
+    assert view.place is not None
+
+    assert view.clear(is_last=True)
+
+    assert view.place.is_lost
+    assert not (Path(drafts.spec(drafts.find()).directory) / "old-upper").exists()
+    with open_view(drafts, drafts.find()) as again:
+        assert sorted(os.listdir(again.root)) == ["d", "f", "link"]
+        assert again.touched() == Touched()
+
+
 def test_a_layer_stays_while_somebody_is_inside(drafts: Drafts, view: View) -> None:
     sh(drafts, view, "echo n > new; setsid sleep 100 > /dev/null 2>&1 & true")
     view.touched()

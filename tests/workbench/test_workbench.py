@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -27,6 +28,7 @@ from holdfast.workbench import (
     undo,
 )
 from holdfast.workbench.failures import ProjectRefused, WorkbenchHeld
+from holdfast.world.failures import DiskUnusable
 from tests.parts.ordinary_user import missing_for_ordinary_user, run_tests_as_ordinary_user
 from tests.workbench.benches import Bench, at
 from tests.workbench.drafting_table import ENV
@@ -180,3 +182,10 @@ def test_an_ordinary_user_does_what_root_does() -> None:
 @pytest.mark.timeout(600)
 def test_an_ordinary_user_does_all_that_root_does() -> None:
     assert run_tests_as_ordinary_user(*flows(*FLOWS), patience=590) is None
+
+
+def test_what_the_system_refuses_has_a_name(layered: Bench) -> None:
+    with pytest.raises(DiskUnusable) as raised, layered.workbench.held():
+        raise OSError(errno.EMFILE, "Too many open files", "/some/where")
+
+    assert raised.value == DiskUnusable(path="/some/where", reason="Too many open files")

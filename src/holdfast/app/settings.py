@@ -34,7 +34,15 @@ class Settings:
 
 def load() -> Settings:
     """Read the environment of this process, or raise what is wrong with it."""
-    return parse(os.environ, person=Path.home())
+    return parse(os.environ, person=home_of_person())
+
+
+def home_of_person() -> Path:
+    """The home of whoever runs us; a user whom the machine does not know has the root."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 def environment() -> dict[str, str]:

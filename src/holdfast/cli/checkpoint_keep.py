@@ -7,7 +7,6 @@ import time
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.checkpoint_page import (
     checkpoint_page,
@@ -19,6 +18,7 @@ from holdfast.cli.core.checkpoint_page import (
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.draft_diff import shown, told
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import json_line
 from holdfast.cli.workbench_project import at_work, refuse
 from holdfast.workbench import checkpoint, checkpoints, compare, show
 from holdfast.workbench.model import Occasion

@@ -18,12 +18,13 @@ from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.codex_order import Order, read_order
 from holdfast.cli.codex_questions import PATIENCE, Questions
-from holdfast.cli.codex_views import PersonView, ProgramView, View, json_line
+from holdfast.cli.codex_views import PersonView, ProgramView, View
 from holdfast.cli.commands import Request
 from holdfast.cli.core.printable import printable
 from holdfast.cli.core.turn_record import Result, result_record
 from holdfast.cli.failures import OutputLost, ThreadRefused, TurnTooLong
 from holdfast.cli.model import Json, Outcome
+from holdfast.cli.output import json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.terminal import Terminal
 from holdfast.codex import AppServer, Event, EventsDropped, Thread, UnknownEvent

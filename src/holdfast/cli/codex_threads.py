@@ -11,10 +11,10 @@ import anyio
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.codex_order import directory
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.threads_page import Kept, kept, thread_line, threads_page
 from holdfast.cli.model import Json, Outcome
+from holdfast.cli.output import json_line
 from holdfast.codex import AppServer
 
 _LIMIT = 10

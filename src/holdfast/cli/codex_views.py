@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import msgspec
@@ -13,6 +12,7 @@ from holdfast.cli.core.question_page import subject
 from holdfast.cli.core.turn_page import Ended, Noted, Said, TurnPage
 from holdfast.cli.core.turn_record import Record, approval_record, event_record, thread_record
 from holdfast.cli.model import Json
+from holdfast.cli.output import json_line
 from holdfast.cli.terminal import Terminal
 from holdfast.codex import Approval
 from holdfast.telemetry import Redactor
@@ -84,11 +84,6 @@ class ProgramView:
 
 
 View = PersonView | ProgramView
-
-
-def json_line(record: Record) -> str:
-    """One record, as one line that any program can read."""
-    return json.dumps(record) + "\n"
 
 
 def _asked(approval: Approval) -> Record:

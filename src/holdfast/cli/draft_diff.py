@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.changed_page import (
     ChangedFile,
@@ -22,7 +21,7 @@ from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.core.printable import printable
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import abandon, is_terminal, write_bytes
+from holdfast.cli.output import abandon, is_terminal, json_line, write_bytes
 from holdfast.cli.workbench_project import at_work
 from holdfast.workbench import FileDiff, Review, review
 

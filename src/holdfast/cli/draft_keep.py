@@ -11,8 +11,8 @@ import anyio
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
+from holdfast.cli.confirming import confirmed
 from holdfast.cli.core.changed_page import stat_page
 from holdfast.cli.core.done_page import ASK_DISCARD
 from holdfast.cli.core.draft_page import (
@@ -28,8 +28,7 @@ from holdfast.cli.draft_diff import emit_bytes, shown
 from holdfast.cli.draft_guest import turn_out
 from holdfast.cli.failures import DiscardUnconfirmed
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal
-from holdfast.cli.workbench_confirming import confirmed
+from holdfast.cli.output import is_terminal, json_line
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
 from holdfast.workbench import (

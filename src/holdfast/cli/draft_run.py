@@ -10,7 +10,6 @@ from pathlib import Path
 import anyio
 
 from holdfast.app.settings import Settings
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.draft_page import SCHEMA, cause_of, revision_record
 from holdfast.cli.core.printable import printable
@@ -19,7 +18,7 @@ from holdfast.cli.draft_keep import seen_at
 from holdfast.cli.exec_dial import server_of
 from holdfast.cli.exec_run import Stay, command_in
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, is_terminal
+from holdfast.cli.output import complain, is_terminal, json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.exec import Process

@@ -94,7 +94,7 @@ def server_of(request: Request, settings: Settings) -> Server:
     url, token_file = request.value("--server"), request.value("--token-file")
     if url is None:
         if token_file is not None:
-            problem = "--token-file goes with --server; the local server needs none"
+            problem = "--token-file goes with --server; that of the local server is known"
             raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
         state = settings.state / "exec"
         url = f"unix://{settings.runtime / 'exec.sock'}"

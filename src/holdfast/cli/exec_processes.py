@@ -9,7 +9,6 @@ import anyio
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.processes_page import (
     Seen,
@@ -27,7 +26,7 @@ from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up, reached, unnamed
 from holdfast.cli.failures import OutputLost, ProcessUndying
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import abandon, complain
+from holdfast.cli.output import abandon, complain, json_line
 from holdfast.cli.terminal import pour
 from holdfast.exec import Operator, find_orphans, operating
 from holdfast.exec.model import Page

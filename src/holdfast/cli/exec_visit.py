@@ -15,11 +15,10 @@ import anyio
 import anyio.lowlevel
 from anyio.abc import TaskGroup
 
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.core.escape import Escape
 from holdfast.cli.core.processes_page import output_line
 from holdfast.cli.failures import OutputLost
-from holdfast.cli.output import abandon, complain, is_terminal
+from holdfast.cli.output import abandon, complain, is_terminal, json_line
 from holdfast.cli.terminal import pour
 from holdfast.exec import Client, Process
 from holdfast.exec.model import Exited, Output, State

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
+from holdfast.cli.confirming import confirmed
 from holdfast.cli.core.changed_page import ChangedFile, stat_page
 from holdfast.cli.core.done_page import (
     ASK,
@@ -22,7 +22,7 @@ from holdfast.cli.core.done_page import (
 from holdfast.cli.draft_diff import shown
 from holdfast.cli.failures import PublishUnconfirmed
 from holdfast.cli.model import Outcome
-from holdfast.cli.workbench_confirming import confirmed
+from holdfast.cli.output import json_line
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
@@ -144,6 +144,5 @@ def _done(published: Published) -> Done:
         count=published.count,
         draft=published.draft,
         remaining=published.remaining,
-        theirs=published.theirs,
         rescued=published.rescued,
     )

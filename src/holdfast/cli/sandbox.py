@@ -11,12 +11,11 @@ import sys
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import anyio
 
-from holdfast.app.settings import Settings, environment
+from holdfast.app.settings import Settings, environment, home_of_person
 from holdfast.cli.commands import Request
 from holdfast.cli.core.sandbox_page import (
     Attempt,
@@ -61,7 +60,7 @@ exec $0 "$@"
 
 def sandbox(request: Request, settings: Settings) -> Outcome:
     """Run a command shut in, end as it ends, and say what was stopped."""
-    order = read_order(request, home=Path.home())
+    order = read_order(request, home=home_of_person())
     state = kept_in(settings)
     proxy = Proxy(order.allowed)
     with ExitStack() as undo:

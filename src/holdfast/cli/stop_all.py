@@ -8,17 +8,14 @@ import signal
 from pathlib import Path
 from typing import Final
 
-import anyio
-
 from holdfast.app.settings import Settings
 from holdfast.cli.belongings import belongings, orphan
 from holdfast.cli.commands import Request
+from holdfast.cli.confirming import confirmed
 from holdfast.cli.core.stop_page import (
-    AGAIN,
     PROMPT,
     Belonging,
     Sort,
-    consent,
     same,
     stop_page,
     stop_record,
@@ -29,7 +26,6 @@ from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain
 from holdfast.cli.stop_asking import ask_to_end, has_ended
 from holdfast.cli.stop_note import leave_note
-from holdfast.cli.terminal import Terminal
 from holdfast.confine.place import end, places
 from holdfast.confine.sandbox import clean
 from holdfast.confine.unheld import clean_all
@@ -96,15 +92,7 @@ def _is_confirmed(request: Request, found: list[Belonging]) -> bool:
     if request.has("--yes"):
         complain(page)
         return True
-    return anyio.run(_asked, page)
-
-
-async def _asked(page: str) -> bool:
-    terminal = Terminal()
-    if not terminal.can_ask:
-        complain(page)
-        return False
-    return bool(await terminal.ask(page, PROMPT, consent, again=AGAIN))
+    return confirmed(page, PROMPT)
 
 
 def _end(each: Belonging) -> None:

@@ -6,7 +6,6 @@ import sys
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.storage_page import (
     Room,
@@ -18,6 +17,7 @@ from holdfast.cli.core.storage_page import (
     storage_record,
 )
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import json_line
 from holdfast.cli.workbench_project import at_work, refuse
 from holdfast.workbench import storage_use, tidy
 

@@ -18,11 +18,13 @@ from holdfast.cli.core.recovered_page import Righted, recovered_page
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.output import complain
 from holdfast.cli.workbench_progress import ProgressLine
+from holdfast.failures import Failure
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench import Recovered, Workbench, recover
 from holdfast.workbench.failures import ProjectRefused
 
 _INTERRUPTED = "Interrupted. Nothing is left half done.\n"
+_LEFT = "Interrupted. The next command finishes or undoes what was begun, and says which.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +63,13 @@ def at_work(request: Request, settings: Settings) -> Generator[Project]:
     here, workbench = _meant(request, settings, progress)
     look = look_for(sys.stderr, request, settings)
     try:
-        righted = _recovered(workbench, look, progress) if workbench.directory.is_dir() else ()
-        yield Project(workbench, here, progress, righted)
+        found = righted(recover(workbench))
+        progress.clear()
+        complain(recovered_page(found, look))
+        yield Project(workbench, here, progress, found)
     except KeyboardInterrupt:
         progress.clear()
-        if workbench.directory.is_dir():
-            _recovered(workbench, look, progress)
-        complain(_INTERRUPTED)
+        complain(_after_interrupt(workbench, look))
         raise
     finally:
         progress.clear()
@@ -91,11 +93,20 @@ def righted(found: Iterable[Recovered]) -> tuple[Righted, ...]:
     )
 
 
-def _recovered(workbench: Workbench, look: Look, progress: ProgressLine) -> tuple[Righted, ...]:
-    found = righted(recover(workbench))
-    progress.clear()
-    complain(recovered_page(found, look))
-    return found
+def _after_interrupt(workbench: Workbench, look: Look) -> str:
+    """Right what was interrupted, if that can be done at once, and tell what was.
+
+    An interrupt may come between two steps of letting the workbench go; then it is held by us until
+    we end, and the next command does it.
+    """
+    if not workbench.is_used:
+        return _INTERRUPTED
+    try:
+        with workbench.held(patience=0.0) as opened:
+            found = righted(opened.recovered)
+    except Failure:
+        return _LEFT
+    return recovered_page(found, look) + _INTERRUPTED
 
 
 def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tuple[Path, Workbench]:
@@ -115,7 +126,7 @@ def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tupl
     above = [each for each in here.parents if not state.is_relative_to(each)]
     for each in (here, *above):
         workbench = Workbench.at(each, settings.state, news=progress)
-        if workbench.directory.is_dir():
+        if workbench.is_used:
             return here, workbench
     return here, Workbench.at(here, settings.state, news=progress)
 

@@ -6,10 +6,10 @@ import sys
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.done_page import Done, done_page, done_record
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import json_line
 from holdfast.cli.workbench_project import at_work, refuse
 from holdfast.workbench import Restored, RestoreOrder
 from holdfast.workbench import restore as restored
@@ -40,7 +40,6 @@ def _done(restored: Restored) -> Done:
         paths=restored.paths,
         count=restored.count,
         restored=restored.checkpoint,
-        theirs=restored.theirs,
         rescued=restored.rescued,
         left=restored.left,
     )

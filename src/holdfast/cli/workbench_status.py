@@ -12,7 +12,6 @@ import msgspec
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.recovered_page import recovered_record
 from holdfast.cli.core.status_page import (
@@ -23,6 +22,7 @@ from holdfast.cli.core.status_page import (
     status_record,
 )
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import json_line
 from holdfast.cli.workbench_project import at_work
 from holdfast.workbench import Records, Status, checkpoints
 from holdfast.workbench import status as stand
@@ -35,22 +35,14 @@ _WELL = ("published", "restored")  # what a person wanted, and got
 def status(request: Request, settings: Settings) -> Outcome:
     """Say where the project stands."""
     with at_work(request, settings) as project:
-        if not project.workbench.directory.is_dir():
-            workbench = project.workbench
-            standing = Standing(id=workbench.id, project=str(workbench.project))
-        else:
-            records = project.workbench.directory / "meta"
-            failure = _last_failure(records)
-            kept = [
-                each
-                for each in checkpoints(project.workbench)
-                if each.occasion is not Occasion.AUTO
-            ]
-            standing = replace(
-                _standing(stand(project.workbench), kept),
-                records=str(records) if records.is_dir() else "",
-                failure=failure,
-            )
+        records = project.workbench.directory / "meta"
+        every = checkpoints(project.workbench)
+        kept = [each for each in every if each.occasion is not Occasion.AUTO]
+        standing = replace(
+            _standing(stand(project.workbench), kept),
+            records=str(records) if records.is_dir() else "",
+            failure=_last_failure(records),
+        )
     if request.is_json:
         return Outcome(answer=json_line(status_record(standing)))
     page = status_page(standing, look_for(sys.stdout, request, settings), now=time.time())

@@ -88,6 +88,21 @@ class PlaceLost(
     directory: str
 
 
+class PlaceUncovered(
+    Failure,
+    code="PLACE_UNCOVERED",
+    kind=Kind.CONFLICT,
+    title="The place no longer covers the project",
+    user_message="Nothing was run or written: the directory that {directory} is a view of was "
+    "removed or replaced, and what is done there would be done to the project itself. Its files "
+    "are kept: end what runs there, then open the place again.",
+    actions=(Action.RESUME, Action.CANCEL),
+):
+    """What a place was made over is no longer where it was."""
+
+    directory: str
+
+
 class ForeignOwners(
     Failure,
     code="PLACE_FOREIGN_OWNERS",

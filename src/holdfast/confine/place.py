@@ -79,6 +79,22 @@ class Place:
             raise PlaceLost(directory=self.holder.directory)
         return self._files
 
+    @property
+    def is_covering(self) -> bool:
+        """Whether what is covered is still seen apart: the kernel uncovers what is removed.
+
+        Whoever enters a place that does not cover writes to the project itself.
+        """
+        if self.holder is None:
+            return True
+        try:
+            return not any(
+                os.path.samestat(self.files.look(os.fsencode(path)), os.stat(path))
+                for path in (self.holder.project, *self.holder.also)
+            )
+        except FileNotFoundError:
+            return False
+
     def close(self) -> None:
         """Give all descriptors back; the place itself lives on."""
         self._files.close()

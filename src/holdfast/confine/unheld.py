@@ -29,16 +29,15 @@ _WHITEOUT = stat.S_IFCHR  # a device of number 0: to an overlay, that something 
 
 
 class _Layers(msgspec.Struct, frozen=True):
-    """A draft and what it covers; of the machine itself, nothing."""
+    """A draft and what it covers, in any bytes; of the machine itself, nothing."""
 
-    directory: str = ""
-    covered: tuple[str, ...] = ()
+    directory: bytes = b""
+    covered: tuple[bytes, ...] = ()
 
 
 def remember_layers(state: Path, holder: Holder | None) -> None:
     """Write down in which draft the sandboxes of a state directory work, or that in none."""
-    layered = holder and _Layers(holder.directory, (holder.project, *holder.also))
-    told = msgspec.json.encode(layered or _Layers())
+    told = msgspec.json.encode(_Layers() if holder is None else _layers(holder))
     path = state / _NAME
     with suppress(FileNotFoundError):
         if path.read_bytes() == told:
@@ -47,6 +46,11 @@ def remember_layers(state: Path, holder: Holder | None) -> None:
     following = state / f"{_NAME}-{secrets.token_hex(4)}"
     following.write_bytes(told)
     following.rename(path)
+
+
+def _layers(holder: Holder) -> _Layers:
+    covered = (holder.project, *holder.also)
+    return _Layers(os.fsencode(holder.directory), tuple(map(os.fsencode, covered)))
 
 
 def clean_all(states: Path) -> None:
@@ -68,11 +72,13 @@ def clean_all(states: Path) -> None:
 
 
 def _clean_layers(state: Path, told: _Layers) -> None:
-    covered = {path: layers(told.directory, n)[0] for n, path in enumerate(told.covered)}
+    directory = os.fsdecode(told.directory)
+    paths = map(os.fsdecode, told.covered)
+    covered = {path: layers(directory, n)[0] for n, path in enumerate(paths)}
     left = _Left(state, covered)
     # Who has the lock may make the place, so it is not taken for nothing.
-    if left.are_left and living_holder(told.directory) is None:
-        with locked(told.directory) as lock:
+    if left.are_left and living_holder(directory) is None:
+        with locked(directory) as lock:
             if lock is not None:
                 left.clean()
 

@@ -62,13 +62,14 @@ class Input:
 
         What was written before is known even if nothing can be written any more.
         """
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if kept.takes_input else 0)
+        flags = os.O_RDWR | os.O_CLOEXEC
         try:
-            file = os.open(f"{directory}/writes", flags, 0o600)
+            file = os.open(f"{directory}/writes", flags)
         except FileNotFoundError:
-            if kept.takes_input:
-                raise
-            return None
+            if not kept.takes_input:
+                return None
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(f"{directory}/writes", flags | os.O_CREAT, 0o600)
         return cls(file, kept)
 
     async def write(self, write_id: str, data: bytes) -> Written:

@@ -7,7 +7,6 @@ Nothing is synced: output outlives any process, and after a power cut its proces
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -33,6 +32,8 @@ from holdfast.exec.core.index import (
     read_runs,
     recover,
 )
+from holdfast.exec.holes import punch
+from holdfast.exec.index_file import End, IndexFile
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.wire import Stream
 
@@ -40,7 +41,6 @@ MOVE_BYTES_MAX = 2**20
 STEPS = 16  # in which the oldest is dropped: each a sixteenth of the limit
 
 _RECORDS_AT_ONCE = 128
-_KEEP_SIZE_AND_PUNCH = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _HERE_AND_NOW = getattr(os, "SPLICE_F_NONBLOCK", 0)
 
 
@@ -78,32 +78,34 @@ class Retained:
     written again with the next, so that a full disk loses nothing.
     """
 
-    def __init__(self, directory: Path, streams: tuple[Stream, ...]) -> None:
+    def __init__(
+        self, directory: Path, streams: tuple[Stream, ...], end: End | None = None
+    ) -> None:
         self.directory, self.streams = directory, streams
         self._files = [_found(f"{directory}/{stream}") for stream in streams]
         self.unheard = {stream for stream, file in enumerate(self._files) if file is None}
         """The streams that have said nothing yet and have no file."""
-        try:
-            self._index = _opened(f"{directory}/index")
-        except FileNotFoundError:
-            directory.mkdir(mode=0o700, parents=True)
-            self._index = _opened(f"{directory}/index")
+        self._index, self._end = IndexFile(f"{directory}/index"), end
         sizes = [0 if file is None else os.fstat(file).st_size for file in self._files]
         self._sizes = sizes + [0] * (2 - len(streams))
-        header = read_header(os.pread(self._index, RECORD_BYTES, 0)) or Header()
-        count = os.fstat(self._index).st_size // RECORD_BYTES - 1
+        header = read_header(self._index.read(RECORD_BYTES, 0)) or Header()
+        count = self._index.size // RECORD_BYTES - 1
         self._header, self.position = recover(
             header, count, self._record_at, (self._sizes[0], self._sizes[1])
         )
         self._write_header(self._header)
+        if end is not None and end.status is not None and self.position.next_seq == 1:
+            self._put_exit(end.status)  # nobody could be told of anything before
+            if end.is_closed:
+                self._put_closed()
         self._dropped_cost = self._cost_before(self.first)
         self._punched = [0] * len(streams)
 
     @classmethod
-    def found(cls, directory: Path) -> Retained:
+    def found(cls, directory: Path, end: End | None = None) -> Retained:
         """What was kept of a process that nobody holds any more."""
         has_pipes = any((directory / each).exists() for each in (Stream.STDOUT, Stream.STDERR))
-        return cls(directory, (Stream.STDOUT, Stream.STDERR) if has_pipes else (Stream.PTY,))
+        return cls(directory, (Stream.STDOUT, Stream.STDERR) if has_pipes else (Stream.PTY,), end)
 
     @property
     def first(self) -> int:
@@ -123,6 +125,7 @@ class Retained:
         """The file of a stream, which is made if it is missing, and where its next output goes."""
         file = self._files[stream]
         if file is None:
+            self._index.settle()
             file = self._files[stream] = _opened(f"{self.directory}/{self.streams[stream]}")
             self.unheard.discard(stream)
         return file, self._sizes[stream]
@@ -135,19 +138,24 @@ class Retained:
         """Bring all output in the files into the index; say whether there was any."""
         return self._append(*covering(self.position, (self._sizes[0], self._sizes[1])))
 
-    def note_exit(self, status: int) -> None:
-        """Write down how the process ended; only the first time counts."""
-        at = self.position
-        if at.exit_seq is None:
-            # First where it will be: the record itself may be dropped one day.
-            self._write_header(replace(self._header, exit_seq=at.next_seq, exit_status=status))
-            self._note(Record(seq=at.next_seq, kind=Kind.EXITED, starts=at.covered, status=status))
+    def note_exit(self, status: int, *, is_last: bool = False) -> None:
+        """Write down how the process ended; only the first time counts.
+
+        If that is the last thing to happen, its close is written down with it.
+        """
+        if self.position.exit_seq is None:
+            self._note_end(status, is_closed=is_last)
+            self._put_exit(status)
+            if is_last:
+                self._put_closed()
 
     def note_closed(self) -> None:
         """Write down that there will be no more; only the first time counts."""
         at = self.position
         if not at.is_closed:
-            self._note(Record(seq=at.next_seq, kind=Kind.CLOSED, starts=at.covered))
+            assert at.exit_status is not None, "what is closed has ended"
+            self._note_end(at.exit_status, is_closed=True)
+            self._put_closed()
 
     def events(self, after_seq: int, bytes_max: int | None, count_max: int) -> Iterator[Event]:
         """What happened after a number and is still kept, in order.
@@ -169,7 +177,7 @@ class Retained:
         room, is_begun = sys.maxsize if bytes_max is None else bytes_max, False
         while seq < end:
             count = min(_RECORDS_AT_ONCE, end - seq)
-            data = os.pread(self._index, count * RECORD_BYTES, seq * RECORD_BYTES)
+            data = self._index.read(count * RECORD_BYTES, seq * RECORD_BYTES)
             for run in read_runs(data, seq, bytes_max=room, is_begun=is_begun):
                 size = run.size
                 yield run, os.pread(self.place(run.stream)[0], size, run.offset) if size else b""
@@ -194,47 +202,60 @@ class Retained:
                 # In large steps, for the page cache is kept in large pieces, too.
                 end = record.starts[stream] // step * step
                 if file is not None:
-                    _punch(file, self._punched[stream], end)
+                    punch(file, self._punched[stream], end)
                 self._punched[stream] = end
-            _punch(self._index, RECORD_BYTES, first * RECORD_BYTES)
+            self._index.punch(RECORD_BYTES, first * RECORD_BYTES // step * step)
 
     def close(self) -> None:
         """Let go of the files; may be called again."""
         while self._files:
             if (file := self._files.pop()) is not None:
                 os.close(file)
-        if self._index >= 0:
-            os.close(self._index)
-        self._index = -1
+        self._index.close()
 
     def remove(self) -> None:
         """Let go of the files and delete them, with all that stands beside them."""
         self.close()
         shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _note(self, record: Record) -> None:
+    def _note_end(self, status: int, *, is_closed: bool) -> None:
+        """Write the end down where it outlives us, unless that is the index itself."""
+        if self._end is None:
+            self._index.settle()
+        elif not self._index.is_settled:
+            self._end.note(status, is_closed)
+
+    def _put_exit(self, status: int) -> None:
+        at = self.position
+        # First where it will be: the record itself may be dropped one day.
+        self._write_header(replace(self._header, exit_seq=at.next_seq, exit_status=status))
+        self._put(Record(seq=at.next_seq, kind=Kind.EXITED, starts=at.covered, status=status))
+
+    def _put_closed(self) -> None:
+        at = self.position
+        self._put(Record(seq=at.next_seq, kind=Kind.CLOSED, starts=at.covered))
+
+    def _put(self, record: Record) -> None:
         self._append(record.pack(), self.position.after(record))
 
     def _append(self, records: bytes, position: Position) -> bool:
         """Write records in one go; if they did not fit whole, none of them is there."""
-        place = self.position.next_seq * RECORD_BYTES
-        if records and os.pwrite(self._index, records, place) != len(records):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if records:
+            self._index.write(records, self.position.next_seq * RECORD_BYTES)
         self.position = position
         return bool(records)
 
     def _write_header(self, header: Header) -> None:
-        if os.pwrite(self._index, header.pack(), 0) != RECORD_BYTES:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._index.write(header.pack(), 0)
         self._header = header
 
     def _record_at(self, seq: int) -> Record | None:
-        return read_record(os.pread(self._index, RECORD_BYTES, seq * RECORD_BYTES), seq)
+        return read_record(self._index.read(RECORD_BYTES, seq * RECORD_BYTES), seq)
 
     def _cost_before(self, seq: int) -> int:
         if seq >= self.position.next_seq:
             return self.position.cost
-        return read_cost(os.pread(self._index, RECORD_BYTES, seq * RECORD_BYTES), seq)
+        return read_cost(self._index.read(RECORD_BYTES, seq * RECORD_BYTES), seq)
 
     def _event(self, run: Run, seq: int, data: bytes) -> Event:
         match run.kind:
@@ -256,15 +277,3 @@ def _found(path: str) -> int | None:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
-
-
-def _punch(file: int, start: int, end: int) -> None:
-    """Give the disk back what stands there; where that cannot be done, it is only not read."""
-    if end > start:
-        with suppress(AttributeError):  # there is no such call on this system
-            _LIBC.fallocate(
-                file, _KEEP_SIZE_AND_PUNCH, ctypes.c_int64(start), ctypes.c_int64(end - start)
-            )
-
-
-_LIBC = ctypes.CDLL(None)

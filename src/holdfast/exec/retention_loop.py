@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.exec.core.index import CHUNK_BYTES_MAX, Run
+from holdfast.exec.index_file import End
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import AWAITS_READER, Event, Output
 from holdfast.exec.retention import STEPS, Retained
@@ -53,15 +54,17 @@ class Retention:
         *,
         bytes_max: int = BYTES_MAX,
         is_needed: bool = False,
+        end: End | None = None,
     ) -> Self:
         """Keep a new process, one that a former server kept, or (None) what is left of one.
 
         Takes the process's output descriptors, and moves what comes from now on. If it `is_needed`
-        nothing is dropped until `keep_from` says what may be.
+        nothing is dropped until `keep_from` says what may be. With an `end` to note, one that says
+        nothing gets no files.
         """
         if kept is None:
-            return cls(Retained.found(directory), [], bytes_max)._begun()
-        retained = Retained(directory, kept.streams)
+            return cls(Retained.found(directory, end), [], bytes_max)._begun()
+        retained = Retained(directory, kept.streams, end)
         retention = cls(retained, sources_of(kept), bytes_max)
         retention._needed = retained.first if is_needed else None
         retention._begun()
@@ -176,9 +179,7 @@ class Retention:
     def _take_over(self) -> None:
         """Begin with what is there: in the files, in the pipes, between terminal and file."""
         self._retained.cover()
-        for source in self._sources:
-            self._draw(source)
-        self._make_room()
+        self._draw_and_make_room(*self._sources)
 
     def _exited(self, status: int) -> None:
         self._exit = status
@@ -186,9 +187,9 @@ class Retention:
 
     def _note_exit(self) -> None:
         if self._is_drawing or self._step is not None:
-            for source in self._sources:
-                self._draw(source)  # what it said before its end comes before its end
-        self._note_end()
+            self._draw(*self._sources)  # what it said before its end comes before its end
+        else:
+            self._note_end()
 
     def _work(self, step: Callable[[], None]) -> None:
         """Do one step and tell of what it brought; if the disk refuses, try again later."""
@@ -208,17 +209,21 @@ class Retention:
         self._timer = self.stalled = None
         self._work(self._take_over)
 
-    def _readable(self, source: Source) -> None:
-        self._work(lambda: self._draw_and_make_room(source))
+    def _readable(self, *sources: Source) -> None:
+        self._work(lambda: self._draw_and_make_room(*sources))
 
-    def _draw_and_make_room(self, source: Source) -> None:
-        self._draw(source)
+    def _draw_and_make_room(self, *sources: Source) -> None:
+        self._draw(*sources)
         self._make_room()
 
-    def _draw(self, source: Source) -> None:
-        """Move what a source holds into its file, and then into the index."""
-        if source.is_ended:
-            return
+    def _draw(self, *sources: Source) -> None:
+        """Move what they hold into their files and then into the index, and note an end."""
+        for source in sources:
+            if not source.is_ended:
+                self._draw_one(source)
+        self._note_end()
+
+    def _draw_one(self, source: Source) -> None:
         try:
             while (moved := self._moved(source)) is not None:
                 self._retained.grew(source.stream, moved)
@@ -229,7 +234,6 @@ class Retention:
                     break
         finally:
             self._retained.cover()
-        self._note_end()
 
     def _moved(self, source: Source) -> int | None:
         """Move what a source holds; its file is made once there is something for it."""
@@ -239,8 +243,9 @@ class Retention:
 
     def _note_end(self) -> None:
         if self._exit is not None:
-            self._retained.note_exit(self._exit)
-            if all(source.is_ended for source in self._sources):
+            is_last = all(source.is_ended for source in self._sources)
+            self._retained.note_exit(self._exit, is_last=is_last)
+            if is_last:
                 self._retained.note_closed()
 
     def _make_room(self) -> None:
@@ -257,7 +262,7 @@ class Retention:
             self._pause()
         elif self._is_far_ahead():
             self._pause()
-            self._step = self._loop.call_later(_AHEAD_WAIT, self._work, self._draw_a_step)
+            self._step = self._loop.call_later(_AHEAD_WAIT, self._readable, *self._sources)
         elif not self._is_drawing:
             self._is_drawing = True
             for source in self._sources:
@@ -271,11 +276,6 @@ class Retention:
         if (self.next_seq - seq) * CHUNK_BYTES_MAX < _AHEAD_BYTES:
             return False
         return self._retained.cost_from(seq) > _AHEAD_BYTES
-
-    def _draw_a_step(self) -> None:
-        for source in self._sources:
-            self._draw(source)
-        self._make_room()
 
     def _go_at_once(self) -> None:
         if self._step is not None:

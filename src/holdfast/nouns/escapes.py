@@ -16,7 +16,10 @@ _SHOWN_MAX = 200
 
 def escaped(raw: bytes) -> str:
     """Write any bytes as text that `unescaped` reads back exactly."""
-    return "".join(map(_visible, raw.decode("utf-8", "surrogateescape")))
+    text = raw.decode("utf-8", "surrogateescape")
+    if text.isascii() and text.isprintable() and "\\" not in text:  # nearly every name is so
+        return text
+    return "".join(map(_visible, text))
 
 
 def unescaped(text: str) -> bytes:

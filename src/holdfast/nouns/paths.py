@@ -41,6 +41,9 @@ class RelativePath:
         except ValueError as error:
             raise PathInvalid(path=shown(text), reason=str(error)) from error
 
+    def __hash__(self) -> int:
+        return hash(self.parts)
+
     def __str__(self) -> str:
         return escaped(self.raw)
 
@@ -57,7 +60,11 @@ class RelativePath:
     @property
     def parent(self) -> Self | None:
         """The directory that holds it; None when that is the root itself."""
-        return type(self)(self.parts[:-1]) if len(self.parts) > 1 else None
+        if len(self.parts) < 2:
+            return None
+        above = object.__new__(type(self))  # as valid as it is itself, so it is not checked again
+        object.__setattr__(above, "parts", self.parts[:-1])
+        return above
 
     def __truediv__(self, below: RelativePath | bytes | str) -> Self:
         more = below if isinstance(below, RelativePath) else RelativePath.of(below)
@@ -84,7 +91,10 @@ def _complaint(parts: tuple[bytes, ...]) -> str | None:
         return "it is absolute"
     if sum(map(len, parts)) + len(parts) - 1 > PATH_BYTES_MAX:
         return f"it is longer than {PATH_BYTES_MAX} bytes"
-    return next((reason for part in parts if (reason := _name_complaint(part))), None)
+    for part in parts:
+        if (reason := _name_complaint(part)) is not None:
+            return reason
+    return None
 
 
 def _name_complaint(part: bytes) -> str | None:

@@ -1,19 +1,25 @@
-"""Say of what fails after a draft was changed that it comes too late to take that back."""
+"""What is left to do once a draft was changed: it comes too late to take the change back."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 from holdfast.failures import Failure
 from holdfast.workbench.failures import RevisionUnwritten
 from holdfast.workbench.model import Draft
+from holdfast.world.failures import DiskFull, DiskQuota
+
+Answer = TypeVar("Answer")
 
 
-@contextmanager
-def naming_unwritten(draft: Draft) -> Generator[None]:
-    """Let nobody think that nothing was done: only the revision of a draft is missing."""
+def at_last(draft: Draft, work: Callable[[], Answer], *, relieve: Callable[[], None]) -> Answer:
+    """Do it, on a full disk with the room that `relieve` gives up; else raise RevisionUnwritten."""
     try:
-        yield
-    except Failure as failure:
+        try:
+            return work()
+        except (DiskFull, DiskQuota):
+            relieve()
+            return work()
+    except (Failure, OSError) as failure:
         raise RevisionUnwritten(draft=draft.id, reason=str(failure)) from failure

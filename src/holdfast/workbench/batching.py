@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.afterwards import naming_unwritten
+from holdfast.workbench.afterwards import at_last
 from holdfast.workbench.core.batch import (
     Again,
     Chmod,
@@ -153,8 +153,11 @@ def _made(
     outcome, facts = transact(held, held.draft_site(draft, view), changes, intent)
     if outcome.way is not Way.FINISHED:
         raise BatchStale(paths=tuple(map(str, outcome.conflicts)))
-    with naming_unwritten(draft):
-        return _revised(held, view, facts, standing.theirs)
+    return at_last(
+        draft,
+        lambda: _revised(held, view, facts, standing.theirs),
+        relieve=held.store.vault.reserve.release,
+    )
 
 
 def _applied(held: Held, facts: Facts) -> Applied:

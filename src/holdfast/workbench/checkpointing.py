@@ -11,7 +11,7 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.core.retention import KEPT_LEAST
 from holdfast.workbench.core.three_way import is_chosen
 from holdfast.workbench.failures import CheckpointCreateFailed
-from holdfast.workbench.holding import PUBLISHED, Held
+from holdfast.workbench.holding import PUBLISHED, Held, writable
 from holdfast.workbench.knowing import find_checkpoint
 from holdfast.workbench.model import Checkpoint, Occasion, Touched, Uncovered
 from holdfast.workbench.recovering import Recovered
@@ -39,8 +39,7 @@ def checkpoint(
     """Keep the project as it is; durable when it returns."""
     with workbench.held() as (held, _):
         subject = Subject(held.bench.project, PUBLISHED, news=held.bench.news)
-        said = message.encode("utf-8", "backslashreplace").decode()
-        made = held.store.checkpoint(subject, occasion, said)
+        made = held.store.checkpoint(subject, occasion, writable(message))
         facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
         held.records.note("checkpoint_created", facts, key=made.id)
         let_surplus_go(held)
@@ -115,7 +114,7 @@ def let_surplus_go(held: Held, kept_least: int = KEPT_LEAST) -> None:
 
     It is only tidying: that it fails is no reason to say that what was done before it did.
     """
-    with suppress(Failure):
+    with suppress(Failure, OSError):
         in_use = held.in_use()
         spare = usage(held.store).checkpoints - len(in_use)
         if spare > kept_least + kept_least // _SLACK_SHARE:

@@ -16,6 +16,7 @@ from holdfast.confine import PlaceSpec, end
 from holdfast.confine.failures import ForeignOwners, PlaceUnavailable
 from holdfast.failures import Failure
 from holdfast.nouns import Id, IdInvalid, check_id
+from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.copying import copy_project
 from holdfast.workbench.core.draft_record import PREFIX, decode_draft, encode_draft
 from holdfast.workbench.failures import (
@@ -98,7 +99,7 @@ class Drafts:
             except _OTHERWISE as failure:
                 if mode is not None:
                     raise
-                reasons.append(f"{each}: {failure}")
+                reasons.append(f"{each}: {_obstacle(failure)}")
         raise AssertionError("a copy is always possible, or raises something else")
 
     def all(self) -> tuple[Draft, ...]:
@@ -211,6 +212,8 @@ class Drafts:
             if draft.id != name:
                 raise ValueError(f"it tells of {draft.id}")
         except (OSError, ValueError) as error:
+            if isinstance(error, OSError):
+                refuse_shortage(error, bytes(path))
             reason = str(error)
             raise DraftDamaged(draft=name, path=str(path.parent), reason=reason) from error
         return draft
@@ -228,3 +231,14 @@ class Drafts:
             return self._disk.names(self.directory)
         except DiskMissing:
             return []
+
+
+def _obstacle(failure: Failure) -> str:
+    """What stood in the way of a mode, in a few words."""
+    match failure:
+        case PlaceUnavailable(reason=reason) | ReflinkUnavailable(reason=reason):
+            return reason
+        case ForeignOwners(example=example):
+            return f"it holds files of other users, such as {example}"
+        case _:
+            return failure.user_message

@@ -7,7 +7,7 @@ kill knows which draft nobody has asked for.
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +30,8 @@ class _Begun(msgspec.Struct, frozen=True):
 @contextmanager
 def first_batch(held: Held, key: str) -> Generator[Draft]:
     """Make a draft for a batch; if the batch fails, it is removed again."""
-    known = tuple(draft.id for draft in held.drafts.all())
+    drafts = held.drafts
+    known = (*(draft.id for draft in drafts.all()), *(each.draft for each in drafts.damaged()))
     begun = msgspec.json.encode(_Begun(key, known))
     remove_leftovers(held.bench.means.disk, _path(held))
     replace_file(held.bench.means.disk, _path(held), (begun,))
@@ -39,7 +40,8 @@ def first_batch(held: Held, key: str) -> Generator[Draft]:
     except Failure:
         forget_first_batch(held)
         raise
-    forget_first_batch(held)
+    with suppress(Failure):  # it is done: whoever opens the workbench next forgets it, too
+        forget_first_batch(held)
 
 
 def forget_first_batch(held: Held) -> None:

@@ -16,6 +16,7 @@ from itertools import repeat
 from holdfast.workbench.core.stat_cache import names_of
 
 NAMES_MAX = 65_536  # in one directory; one that holds more is listed
+_SLOTS_AT_FIRST = 32
 _STATX_BYTES = 256
 _STATX_WORDS = _STATX_BYTES // 8
 _WORDS = (3, 4, 5, 12, 13, 14, 15, 17)  # of those, what a line consists of, in its order
@@ -59,7 +60,7 @@ class _Slots:
 
     def __init__(self) -> None:
         self._count = 0
-        self._grow(1024)
+        self._grow(_SLOTS_AT_FIRST)
 
     def agree(self, statx: Statx, root: int, directory: bytes, sight: bytes) -> bool:
         """Whether all names of a directory are as in its sight."""
@@ -70,7 +71,7 @@ class _Slots:
         if len(names) > self._count:
             if len(names) > NAMES_MAX:
                 return False
-            self._grow(len(names))
+            self._grow(min(2 * len(names), NAMES_MAX))
         try:
             descriptor = os.open(directory or b".", _OPEN | _PATH, dir_fd=root)
         except OSError:

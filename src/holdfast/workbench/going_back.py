@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.afterwards import naming_unwritten
+from holdfast.workbench.afterwards import at_last
 from holdfast.workbench.core.publication import Way
 from holdfast.workbench.core.selection import known_entry
 from holdfast.workbench.failures import BatchStale, RevisionMissing
@@ -35,11 +35,18 @@ def undo(workbench: Workbench, draft: str | None = None, to: int | None = None) 
             standing = replace(standing, draft=revised(held, standing, FOUND))
             number = _one_back(standing.draft) if to is None else to
             _go_back(held, view, standing, number)
-            with naming_unwritten(found):
-                found = held.drafts.find(found.id)
-                now = stand(held, view, found, standing.theirs)
-                cause = f"undo to {number}"
-                return revised(held, now, cause, back_to=number, is_due=True).revisions[-1]
+            return at_last(
+                found,
+                lambda: _revised(held, view, standing, number),
+                relieve=held.store.vault.reserve.release,
+            )
+
+
+def _revised(held: Held, view: View, standing: Standing, number: int) -> Revision:
+    """The revision that going back leaves."""
+    now = stand(held, view, held.drafts.find(standing.draft.id), standing.theirs)
+    cause = f"undo to {number}"
+    return revised(held, now, cause, back_to=number, is_due=True).revisions[-1]
 
 
 def _go_back(held: Held, view: View, standing: Standing, number: int) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.nouns import Id
-from holdfast.nouns.escapes import shown
 from holdfast.workbench.acting import Site
 from holdfast.workbench.drafts import Drafts
 from holdfast.workbench.failures import ProjectRefused
@@ -26,6 +25,11 @@ MARKER: Final = "marker.json"
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
+def writable(text: str) -> str:
+    """A text in which bytes that are no text are spelled out, so that it can be written down."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
     """Which workbench it is, where it keeps things, and whom it tells how far it has come."""
@@ -39,7 +43,7 @@ class Bench:
     @property
     def shown(self) -> str:
         """The project as it is written down, whatever bytes are in its name."""
-        return shown(os.fsencode(self.project))
+        return writable(str(self.project))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,9 @@ class Held:
     ids: IdMaker
 
     def in_use(self) -> frozenset[Id]:
-        """The checkpoints that drafts build on, and that must not be pruned."""
+        """The checkpoints that drafts build on; raise DraftDamaged if one of them cannot say."""
+        for failure in self.drafts.damaged():
+            raise failure
         every = [draft.base for draft in self.drafts.all()]
         for draft in self.drafts.all():
             every += [id for each in draft.revisions for id in (each.checkpoint, each.base)]

@@ -95,9 +95,13 @@ class Index:
     def open(cls, path: Path, disk: Disk) -> Index:
         """Open or make the index; one that cannot be read is set aside, and made anew, empty."""
         try:
-            return cls(Database.open(path, SCHEMA, is_derived=True))
+            database = Database.open(path, SCHEMA, is_derived=True)
         except (DatabaseDamaged, StoreForeign):
             return cls.anew(path, disk)
+        if _is_ours(database):
+            return cls(database)
+        database.close()
+        return cls.anew(path, disk)
 
     @classmethod
     def anew(cls, path: Path, disk: Disk) -> Index:
@@ -133,23 +137,33 @@ def _set_aside(path: Path, disk: Disk) -> None:
     disk.sync_directory(path.parent)
 
 
+_FIRST = (
+    "CREATE TABLE objects (name BLOB PRIMARY KEY, segment INTEGER NOT NULL,"
+    " offset INTEGER NOT NULL, stored_bytes INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE segments (number INTEGER PRIMARY KEY, seen INTEGER NOT NULL)",
+    "CREATE TABLE checkpoints (id TEXT PRIMARY KEY, name BLOB NOT NULL)",
+    "CREATE TABLE sights (origin TEXT, directory BLOB, tree BLOB NOT NULL,"
+    " files INTEGER NOT NULL, size INTEGER NOT NULL, uncovered INTEGER NOT NULL,"
+    " sight BLOB NOT NULL, is_racy INTEGER NOT NULL, PRIMARY KEY (origin, directory))",
+    "CREATE INDEX racy ON sights (origin) WHERE is_racy",
+)
+_PRUNED = "CREATE TABLE pruned (name BLOB PRIMARY KEY) WITHOUT ROWID"
+
+
+def _is_ours(database: Database) -> bool:
+    """Whether what is written of the tables is, to the letter, what we wrote."""
+    with database.snapshot() as transaction:
+        rows = transaction.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
+        return {row[0] for row in rows} == {*_FIRST, _PRUNED}
+
+
 def _create(transaction: Transaction) -> None:
-    transaction.execute(
-        "CREATE TABLE objects (name BLOB PRIMARY KEY, segment INTEGER NOT NULL,"
-        " offset INTEGER NOT NULL, stored_bytes INTEGER NOT NULL) WITHOUT ROWID"
-    )
-    transaction.execute("CREATE TABLE segments (number INTEGER PRIMARY KEY, seen INTEGER NOT NULL)")
-    transaction.execute("CREATE TABLE checkpoints (id TEXT PRIMARY KEY, name BLOB NOT NULL)")
-    transaction.execute(
-        "CREATE TABLE sights (origin TEXT, directory BLOB, tree BLOB NOT NULL,"
-        " files INTEGER NOT NULL, size INTEGER NOT NULL, uncovered INTEGER NOT NULL,"
-        " sight BLOB NOT NULL, is_racy INTEGER NOT NULL, PRIMARY KEY (origin, directory))"
-    )
-    transaction.execute("CREATE INDEX racy ON sights (origin) WHERE is_racy")
+    for statement in _FIRST:
+        transaction.execute(statement)
 
 
 def _add_pruned(transaction: Transaction) -> None:
-    transaction.execute("CREATE TABLE pruned (name BLOB PRIMARY KEY) WITHOUT ROWID")
+    transaction.execute(_PRUNED)
 
 
 def _forget_sights(transaction: Transaction) -> None:

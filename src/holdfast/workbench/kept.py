@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
 
 from holdfast.nouns import RelativePath
@@ -14,12 +14,16 @@ from holdfast.workbench.model import Change, Checkpoint, Uncovered
 from holdfast.workbench.objects import Objects, content
 from holdfast.workbench.vault import Vault
 
+_COMPARED_MAX = 4  # so many comparisons are remembered: whoever publishes asks again and again
+_CHANGES_MAX = 10_000  # unless more differs than that
+
 
 class Kept:
     """The checkpoints of a project, and all that is in them."""
 
     def __init__(self, vault: Vault) -> None:
         self.vault = vault
+        self._compared: dict[tuple[bytes, bytes], tuple[Change, ...]] = {}
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """All checkpoints, the newest first."""
@@ -44,10 +48,24 @@ class Kept:
 
     def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
         """Every path at which two checkpoints differ; costs what has changed."""
+        pair = before.tree, after.tree
         if before.tree == after.tree:
             return ()
+        found = self._compared.get(pair)
+        if found is None:
+            found = self.vault.read(lambda objects: tuple(changes(*pair, objects.tree)))
+            if len(found) <= _CHANGES_MAX:
+                if len(self._compared) >= _COMPARED_MAX:
+                    del self._compared[next(iter(self._compared))]
+                self._compared[pair] = found
+        return found
+
+    def changes_near(
+        self, before: Checkpoint, after: Checkpoint, only: Collection[RelativePath]
+    ) -> tuple[Change, ...]:
+        """The same at these paths, below and above them; costs what has changed there."""
         return self.vault.read(
-            lambda objects: tuple(changes(before.tree, after.tree, objects.tree))
+            lambda objects: tuple(changes(before.tree, after.tree, objects.tree, only))
         )
 
     def node(self, checkpoint: Checkpoint, path: RelativePath) -> Node | None:

@@ -26,12 +26,11 @@ _LOOKED_AT_MAX = 32  # older ones than that are not worth the search
 
 def find_checkpoint(store: Store, id: str) -> Checkpoint:
     """The checkpoint of an id, or of the beginning of just one."""
-    every = store.checkpoints()
-    exact = [each for each in every if each.id == id]
-    found = exact or [each for each in every if _begins(each.id, id)]
+    every = store.vault.read(lambda objects: [each for each, _ in objects.rows.roster.all()])
+    found = [id] if id in every else [each for each in every if _begins(each, id)]
     if len(found) != 1 or not id:
         raise CheckpointMissing(checkpoint=id)
-    return found[0]
+    return store.find(found[0])
 
 
 def latest(store: Store, origin: str) -> Checkpoint | None:

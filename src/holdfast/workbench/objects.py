@@ -12,8 +12,32 @@ from holdfast.workbench.core.record import ObjectSort, name_of, names_in
 from holdfast.workbench.core.tree import Node, decode_tree, encode_tree
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Rows
+from holdfast.workbench.model import News, Progress, quiet
 from holdfast.workbench.segment_files import Location
 from holdfast.workbench.segments import Segments
+
+_NEWS_PIECES = 32
+_NODES_MAX = 20_000  # so many names of directories that were read are remembered
+
+
+class Remembered:
+    """Directories that were read a moment ago, by the name of their object: it says all of it."""
+
+    def __init__(self) -> None:
+        self._trees: dict[bytes, tuple[Node, ...]] = {}
+        self._count = 0
+
+    def get(self, name: bytes) -> tuple[Node, ...] | None:
+        """A directory that was read before, if it is remembered."""
+        return self._trees.get(name)
+
+    def add(self, name: bytes, nodes: tuple[Node, ...]) -> None:
+        """Remember a directory; when there are too many names, all others are forgotten."""
+        self._count += len(nodes) + 1
+        if self._count > _NODES_MAX:
+            self._trees.clear()
+            self._count = len(nodes) + 1
+        self._trees[name] = nodes
 
 
 class Objects:
@@ -22,10 +46,18 @@ class Objects:
     What is `spoiled` counts as not there: it is met by reading, and put anew by whoever has it.
     """
 
-    def __init__(self, segments: Segments, rows: Rows, spoiled: set[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        segments: Segments,
+        rows: Rows,
+        spoiled: set[bytes] | None = None,
+        remembered: Remembered | None = None,
+    ) -> None:
         self._segments = segments
+        self._remembered = remembered or Remembered()
         self.rows = rows
         self.spoiled = set[bytes]() if spoiled is None else spoiled
+        self.news: News = quiet
         self._fresh: dict[bytes, Location] = {}
         self._moved: dict[int, Mapping[bytes, Location]] = {}
 
@@ -38,7 +70,11 @@ class Objects:
 
     def put_pieces(self, pieces: Iterable[bytes]) -> bytes:
         """Keep a large file that comes in pieces; return its name."""
-        names = [self.put(ObjectSort.BLOB, piece) for piece in pieces]
+        names: list[bytes] = []
+        for piece in pieces:
+            names.append(self.put(ObjectSort.BLOB, piece))
+            if len(names) % _NEWS_PIECES == 0:
+                self.news(Progress("MiB of a large file", len(names)))
         return self.put(ObjectSort.PIECES, b"".join(names))
 
     def put_tree(self, nodes: Iterable[Node]) -> bytes:
@@ -64,10 +100,13 @@ class Objects:
         return self._segments.head(name, location).sort
 
     def tree(self, name: bytes) -> tuple[Node, ...]:
-        """The names in a kept directory."""
+        """The names in a kept directory; read once, as long as it is there."""
+        known = self._remembered.get(name)
+        if known is not None and self.location(name) is not None:
+            return known
         _, data = self.get(name)
         try:
-            return decode_tree(data)
+            nodes = decode_tree(data)
         except ValueError as error:
             location = self.location(name)
             assert location is not None
@@ -76,6 +115,8 @@ class Objects:
             raise ObjectDamaged(
                 object=name.hex(), path=path, offset=location.offset, reason=str(error)
             ) from error
+        self._remembered.add(name, nodes)
+        return nodes
 
     def commit(self) -> None:
         """Make all that was put durable, then take note of where it is."""

@@ -60,15 +60,20 @@ def drop_layer(spec: PlaceSpec) -> None:
         raise disk_failure(error, path=str(layer)) from error
 
 
+def remove_old_layer(spec: PlaceSpec) -> None:
+    """Give back the room of a layer that was taken away."""
+    remove_whole(Path(spec.directory, _OLD))
+
+
 def _found(spec: PlaceSpec) -> Place | None:
     """The place that somebody holds; one that shows what is no longer there is ended."""
     place = find(spec.directory)
     if place is None:
-        remove_whole(Path(spec.directory, _OLD))
+        remove_old_layer(spec)
         return None
     with ExitStack() as undo:
         undo.callback(place.close)
-        if _is_same_ground(spec) and _covers(spec, place):
+        if _is_same_ground(spec) and place.is_covering:
             undo.pop_all()
             return place
         if processes_in(place):
@@ -78,17 +83,6 @@ def _found(spec: PlaceSpec) -> Place | None:
             )
     end(spec.directory)
     return None
-
-
-def _covers(spec: PlaceSpec, place: Place) -> bool:
-    """Whether something else is seen inside than outside, at each path that should be covered."""
-    try:
-        return not any(
-            os.path.samestat(place.files.look(os.fsencode(path)), os.stat(path))
-            for path in spec.covered
-        )
-    except FileNotFoundError:
-        return False
 
 
 def _is_same_ground(spec: PlaceSpec) -> bool:

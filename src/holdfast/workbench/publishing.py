@@ -76,8 +76,8 @@ class Published:
     """What was published: how many paths, and the first of them.
 
     `checkpoint` is the project as it was before; without one there was nothing to publish.
-    `remaining` changes of the draft were not published. What somebody else changed at the same
-    time and was left so is in `theirs`; what of it was overwritten is `rescued` in the store.
+    `remaining` changes of the draft were not published. What somebody else wrote at the same time
+    and was overwritten is `rescued` in the store.
     """
 
     key: str
@@ -86,7 +86,6 @@ class Published:
     paths: tuple[RelativePath, ...]
     count: int
     remaining: int
-    theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
 
 
@@ -126,10 +125,13 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     before = kept_before(held, standing.theirs, Occasion.PUBLISH, f"before {standing.draft.id}")
     facts = _transacted(held, standing, changes, before, order)
     published = _published(facts)
-    with suppress(Failure):  # it is published: what is missing here, the next command makes up for
+    # It is published: what is missing here, the next command makes up for.
+    with suppress(Failure, OSError):
         revised(held, _afterwards(held, standing), "published")
         if not published.remaining and standing.ours.uncovered == before.uncovered:
-            view.clear()  # the project has it all; if somebody is inside, it does no harm there
+            view.clear(
+                is_last=True
+            )  # the project has it all; if somebody is inside, it does no harm there
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
     let_surplus_go(held)
     return published
@@ -170,6 +172,7 @@ def _transacted(
         key=key,
         draft=standing.draft.id,
         base=base.id,
+        is_new=order.key is None,
         facts={
             "checkpoint": before.id,
             "remaining": len(held.store.changes(base, standing.ours)),
@@ -229,6 +232,5 @@ def _published(facts: Facts) -> Published:
         paths=paths_in(facts, "paths"),
         count=number_in(facts, "count"),
         remaining=number_in(facts, "remaining"),
-        theirs=paths_in(facts, "theirs"),
         rescued=paths_in(facts, "rescued"),
     )

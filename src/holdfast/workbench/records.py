@@ -65,24 +65,35 @@ class Records:
         self._attempts = Logbook(means.disk, directory / ATTEMPTS, Attempt)
         self._consents = Consents(means.disk, directory)
         self._keyed: dict[str, Event] | None = None
+        self._noted: dict[str, Event] = {}
 
     @classmethod
     def open(cls, directory: Path, means: Means | None = None) -> Self:
         """The records in a directory, which is made when there is something to write."""
         return cls(directory, means or Means())
 
-    def note(self, kind: str, facts: Mapping[str, object], *, key: str | None = None) -> Event:
+    def note(
+        self,
+        kind: str,
+        facts: Mapping[str, object],
+        *,
+        key: str | None = None,
+        is_new: bool = False,
+    ) -> Event:
         """Write an event down; with a key that was noted before, only return what is there.
 
         Facts are JSON values, paths among them in their text form; never contents, never secrets.
+        A key that `is_new` was made by whoever holds these records now: nobody else noted it.
         """
         assert _KIND.fullmatch(kind), f"{kind!r} is no kind of event"
-        if key is not None and (known := self.outcome(key)) is not None:
-            return known
+        if key is not None:
+            known = self._noted.get(key) if is_new else self.outcome(key)
+            if known is not None:
+                return known
         event = Event(at=self.now(), kind=kind, facts=dict(facts), key=key)
         self._events.add(event)
         if key is not None:
-            self._known()[key] = event
+            self._noted[key] = event
         return event
 
     def events(self) -> tuple[Event, ...]:
@@ -91,7 +102,7 @@ class Records:
 
     def outcome(self, key: str) -> Event | None:
         """What was noted with a key, if anything was."""
-        return self._known().get(key)
+        return self._noted.get(key) or self._known().get(key)
 
     def attempt(self, attempt: Attempt) -> None:
         """Write down that a batch was tried."""

@@ -44,7 +44,7 @@ def recover_all(held: Held) -> tuple[Recovered, ...]:
         if not held.is_interrupted(draft):
             continue
         # If it cannot be done now, whoever uses this draft is told.
-        with suppress(Failure), open_view(held.drafts, draft) as view:
+        with suppress(Failure, OSError), open_view(held.drafts, draft) as view:
             found += _reconciled(held, held.draft_site(draft, view), draft.id)
     forget_first_batch(held)
     return tuple(found)

@@ -59,7 +59,6 @@ class Restored:
     paths: tuple[RelativePath, ...]
     count: int
     left: tuple[RelativePath, ...] = ()
-    theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
 
 
@@ -91,6 +90,7 @@ def _restore(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrde
     intent = Intent(
         deed=Deed.RESTORE,
         key=order.key or held.ids.make("restore"),
+        is_new=order.key is None,
         facts={
             "checkpoint": target.id,
             "before": before.id,
@@ -112,9 +112,11 @@ def _planned(
     """What changes, and what is left because it is not covered."""
     uncovered = uncovered_in(held, now)
     hidden = obscured(held.store, now, now, target)
-    trees = differing((), held.store.changes(now, target), hidden)
-    decided = decide_all(*trees, uncovered=uncovered, publishes_repository=order.with_git)
     only = None if order.only is None else frozenset(order.only)
+    store = held.store
+    found = store.changes(now, target) if only is None else store.changes_near(now, target, only)
+    trees = differing((), found, hidden)
+    decided = decide_all(*trees, uncovered=uncovered, publishes_repository=order.with_git)
     decided = chosen_of(decided, trees.ours, only)
     left = [path for path, found in decided.items() if _is_left(found, trees.ours.get(path))]
     decided = {path: found for path, found in decided.items() if path not in {*left}}
@@ -136,6 +138,5 @@ def _restored(facts: Facts) -> Restored:
         paths=paths_in(facts, "paths"),
         count=number_in(facts, "count"),
         left=paths_in(facts, "left"),
-        theirs=paths_in(facts, "theirs"),
         rescued=paths_in(facts, "rescued"),
     )

@@ -64,4 +64,4 @@ def _is_like(held: Held, own: Own, revision: Revision | None) -> bool:
     if revision is None:
         return not own.changes
     then = changes_at(held, own.draft, revision)
-    return seal_of(then) == own.seal
+    return len(then) == len(own.changes) and seal_of(then) == own.seal

@@ -18,7 +18,14 @@ from typing import NamedTuple
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import Xattrs, read_node, read_xattrs, refuse_shortage
 from holdfast.workbench.core.coverage import Coverage, lack_of
-from holdfast.workbench.core.stat_cache import BLANK, decode_sight, encode_sight, is_racy, line_of
+from holdfast.workbench.core.stat_cache import (
+    BLANK,
+    RACY_COARSE_NS,
+    decode_sight,
+    encode_sight,
+    is_racy,
+    line_of,
+)
 from holdfast.workbench.core.touching import is_stage
 from holdfast.workbench.core.tree import (
     Node,
@@ -89,7 +96,8 @@ class Scan:
         self._origin = f"{aim.origin} {aim.coverage.mark}"
         self._coverage = aim.coverage
         self._looked_ns = aim.looked_ns
-        self._news = aim.news
+        self._resting_ns = aim.looked_ns - RACY_COARSE_NS  # what changed before is never racy
+        self._news = objects.news = aim.news
         self._looked_at = 0
         self._fresh: list[tuple[bytes, Known]] = []
         self._ways: frozenset[bytes] | None = None
@@ -127,7 +135,8 @@ class Scan:
         """Whether the next look may conclude from the same line that nothing has changed."""
         if node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED:
             return False
-        return not is_racy(status.st_ctime_ns, looked_ns=self._looked_ns)
+        changed_ns = status.st_ctime_ns
+        return changed_ns < self._resting_ns or not is_racy(changed_ns, looked_ns=self._looked_ns)
 
     def _glanced(self) -> list[bytes] | None:
         """The directories in which something may have changed; None if any may."""

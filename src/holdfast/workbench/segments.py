@@ -189,7 +189,7 @@ class Segments(SegmentFiles):
 
 def _compressor(data_bytes: int) -> ZstdCompressor:
     """A compressor that is at its best with so many bytes."""
-    parameters = ZstdCompressionParameters.from_level(
+    parameters = ZstdCompressionParameters.from_level(  # pyright: ignore[reportUnknownMemberType]  # its stub leaves other keywords open
         1, source_size=data_bytes, write_content_size=False
     )
     return ZstdCompressor(compression_params=parameters)

@@ -50,13 +50,14 @@ _DONE: Final = {
 class Intent:
     """What is to be done, and what is true once it is: the new base of a draft, among others.
 
-    Said again with the same key, it is not done again.
+    Said again with the same key, it is not done again; one that `is_new` was just made up here.
     """
 
     deed: Deed
     key: str
     draft: Id | None = None
     base: Id | None = None
+    is_new: bool = False
     facts: Facts = field(default_factory=dict[str, object])
 
 
@@ -79,20 +80,23 @@ def transact(held: Held, site: Site, changes: tuple[Change, ...], intent: Intent
         "paths": _listed(change.path for change in changes),
         "count": len(changes),
     }
-    held.records.note(f"{intent.deed}_begun", facts, key=name)
+    held.records.note(f"{intent.deed}_begun", facts, key=name, is_new=True)
     outcome = carry_out(
         site,
         held.store,
         changes,
         key=name,
-        tell=lambda outcome: settle(held, outcome),
+        tell=lambda outcome: settle(held, outcome, is_new=intent.is_new and outcome.key == name),
         news=held.bench.news,
     )
     return Settled(outcome, {**facts, **_ending(outcome)})
 
 
-def settle(held: Held, outcome: Outcome) -> None:
-    """Write down how a transaction ended; said twice, it is there once."""
+def settle(held: Held, outcome: Outcome, *, is_new: bool = False) -> None:
+    """Write down how a transaction ended; said twice, it is there once.
+
+    One that `is_new` has a key that nobody can have noted before this hold.
+    """
     begun = held.records.outcome(outcome.key)
     if begun is None:  # one that nobody needs to know of
         return
@@ -100,7 +104,8 @@ def settle(held: Held, outcome: Outcome) -> None:
     facts = {**begun.facts, **_ending(outcome)}
     if outcome.way is Way.FINISHED:
         _rebase(held, facts)
-        held.records.note(_DONE[deed], facts, key=_done(deed, str(facts["key"])))
+        key = _done(deed, str(facts["key"]))
+        held.records.note(_DONE[deed], facts, key=key, is_new=is_new)
     else:
         held.records.note(f"{deed}_undone", facts, key=f"{outcome.key} undone")
 

@@ -21,7 +21,9 @@ class Known(NamedTuple):
     is_racy: bool
 
 
-_KNOWN = "tree, files, size, uncovered, sight, is_racy"
+# Where the file is spoiled, a value can come back as one of another sort: bytes stay bytes here.
+_TREE, _SIGHT = "ifnull(CAST(tree AS BLOB), x'')", "ifnull(CAST(sight AS BLOB), x'')"
+_KNOWN = f"{_TREE}, files, size, uncovered, {_SIGHT}, is_racy"
 
 
 def _known(  # the columns, as they come
@@ -53,7 +55,7 @@ class Sights:
     def sure(self, origin: str) -> list[tuple[bytes, bytes]]:
         """Every directory of an origin of which all is known for sure, with its sight."""
         return self._transaction.execute(
-            "SELECT directory, sight FROM sights WHERE origin = ? AND NOT is_racy", (origin,)
+            f"SELECT directory, {_SIGHT} FROM sights WHERE origin = ? AND NOT is_racy", (origin,)
         ).fetchall()
 
     def note(self, origin: str, looked: Iterable[tuple[bytes, Known]]) -> None:

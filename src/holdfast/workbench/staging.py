@@ -158,7 +158,10 @@ def adjust(directory: int, have: Entry, want: Entry) -> None:
 
 def _write(descriptor: int, data: bytes) -> None:
     while data:
-        data = data[os.write(descriptor, data) :]
+        taken = os.write(descriptor, data)
+        if taken == 0:
+            raise OSError(errno.EIO, "nothing was taken")
+        data = data[taken:]
 
 
 def _own(give: Callable[[int, int], None], owner: Owner) -> None:

@@ -62,9 +62,12 @@ def stand(held: Held, view: View, draft: Draft, theirs: Checkpoint | None = None
     """
     theirs = theirs or held.look()
     draft, base = _based(held, view, draft, theirs)
-    if held.store.changes(base, theirs):
+    held_on: frozenset[RelativePath] = frozenset()
+    moved = held.store.changes(base, theirs)
+    if moved:
         view.refresh()
-    ours = _look(held, view, draft, theirs)
+        held_on = view.stale(change.path for change in moved)
+    ours = _look(held, view, draft, theirs, held_on)
     ours = _follow(held, view, draft, (base, theirs, ours))
     draft, base = _rebased(held, draft, (base, theirs, ours))
     changes = held.store.changes(base, ours)
@@ -99,8 +102,17 @@ def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
     return frozenset(each.path for each in held.store.uncovered(checkpoint))
 
 
-def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
-    """Keep the draft as it is now: what was written in a layer, set into what is below it."""
+def _look(
+    held: Held,
+    view: View,
+    draft: Draft,
+    over: Checkpoint,
+    held_on: frozenset[RelativePath] = frozenset(),
+) -> Checkpoint:
+    """Keep the draft as it is now: what was written in a layer, set into what is below it.
+
+    `held_on` is where somebody inside still has what was there before the person replaced it.
+    """
     origin = f"draft-{draft.id}"
     touched = view.touched()
     subject = Subject(
@@ -111,6 +123,7 @@ def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
     )
     if touched is None:
         return held.store.checkpoint(subject, Occasion.AUTO)
+    touched = touched._replace(paths=touched.paths | held_on)
     return held.store.graft(over, subject, touched, Occasion.AUTO)
 
 
@@ -131,8 +144,11 @@ def _based(held: Held, view: View, draft: Draft, theirs: Checkpoint) -> tuple[Dr
 def _follow(held: Held, view: View, draft: Draft, three: _Three) -> Checkpoint:
     """Let the draft have what changed in the project where it changed nothing itself."""
     base, theirs, ours = three
-    news, own = held.store.changes(base, theirs), held.store.changes(base, ours)
-    trees = differing(own, news, obscured(held.store, base, ours, theirs))
+    news = held.store.changes(base, theirs)
+    hidden = obscured(held.store, base, ours, theirs)
+    if not news and not hidden:
+        return ours
+    trees = differing(held.store.changes(base, ours), news, hidden)
     decided = decide_all(*trees, uncovered=uncovered_in(held, ours), publishes_repository=True)
     changes = changes_of(decided, trees.theirs, trees.ours)
     if not changes:

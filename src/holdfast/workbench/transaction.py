@@ -63,9 +63,8 @@ def recover(site: Site, store: Store, *, tell: Teller, news: News = quiet) -> Ou
     that is damaged is set aside, with all that was on the stage in the store, and MarkerDamaged is
     raised once.
     """
-    stage = StageDirectory(site.root, site.stage)
-    marker = _read_or_set_aside(site, store, stage)
-    if marker is None and not stage.exists():
+    marker = _read_or_set_aside(site, store)
+    if marker is None and not _has_stage(site):
         return None
     remove_leftovers(site.disk, site.marker)
     try:
@@ -133,13 +132,21 @@ def read_marker(site: Site) -> Marker | None:
         file.close()
 
 
-def _read_or_set_aside(site: Site, store: Store, stage: StageDirectory) -> Marker | None:
+def _has_stage(site: Site) -> bool:
+    try:
+        return StageDirectory(site.root, site.stage).exists()
+    except OSError as error:
+        raise disk_failure(error, path=site.name) from error
+
+
+def _read_or_set_aside(site: Site, store: Store) -> Marker | None:
     try:
         return read_marker(site)
     except MarkerDamaged:
+        stage = StageDirectory(site.root, site.stage)
         try:
             for slot in stage.slots():
-                rescue(store, slot, f"{site.name}/{site.stage}/{slot.name.decode()}")
+                rescue(store, slot, f"{site.name}/{site.stage}")
             word = site.disk.fresh_word()
             aside = site.marker.with_name(f"{site.marker.name}.damaged-{word}")
             site.disk.rename(site.marker, aside)

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self, TypeVar
 from holdfast.failures import Failure
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing, WorkbenchHeld
 from holdfast.workbench.index import Index
-from holdfast.workbench.objects import Objects
+from holdfast.workbench.objects import Objects, Remembered
 from holdfast.workbench.reconciling import reconcile
 from holdfast.workbench.reserve import Reserve
 from holdfast.workbench.segments import Segments
@@ -53,6 +53,7 @@ class Vault:
         self.segments = segments
         self.reserve = Reserve(directory / "reserve.bin")
         self._lock = lock
+        self._remembered = Remembered()
         self._index = _index(directory, means.disk, segments)
 
     @classmethod
@@ -100,7 +101,7 @@ class Vault:
         try:
             with ExitStack() as undo, self._index.writing() as rows:
                 undo.callback(self.segments.abandon)
-                objects = Objects(self.segments, rows, spoiled)
+                objects = Objects(self.segments, rows, spoiled, self._remembered)
                 answer = work(objects)
                 objects.commit()
                 undo.pop_all()
@@ -116,7 +117,7 @@ class Vault:
         spoiled: set[bytes] = set()
         try:
             with self._index.reading() as rows:
-                return work(Objects(self.segments, rows, spoiled))
+                return work(Objects(self.segments, rows, spoiled, self._remembered))
         finally:
             self._forget(spoiled)
 

@@ -21,7 +21,13 @@ from holdfast.workbench.core.overlay import Listed, touched
 from holdfast.workbench.drafts import Drafts
 from holdfast.workbench.layers import listed
 from holdfast.workbench.model import Draft, Mode, Touched
-from holdfast.workbench.placing import drop_layer, held_place, layer_of, processes_in
+from holdfast.workbench.placing import (
+    drop_layer,
+    held_place,
+    layer_of,
+    processes_in,
+    remove_old_layer,
+)
 from holdfast.world import disk_failure
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -97,19 +103,25 @@ class View:
         finally:
             os.close(below)
 
-    def clear(self) -> bool:
+    def clear(self, *, is_last: bool = False) -> bool:
         """Forget all that was written, for whoever knows that the project has it; say if it is so.
 
         It is not while somebody is inside, nor if anything was written since `touched` was last
         asked; nor if anything goes wrong, for it is no loss. What was written outside of the
-        project stays.
+        project stays. If it `is_last`, nothing is left to do but to close: the place is made anew
+        by whoever opens the draft next.
         """
         if self._spec is None or self._seen is None:
             return False
         try:
-            return self._cleared(self._spec, self._seen)
+            is_same = self._emptied(self._spec, self._seen)
+            if is_same is not None and not is_last:
+                self._replace(self._spec)
+            elif is_same:
+                remove_old_layer(self._spec)
         except Failure:
             return False
+        return is_same is True
 
     def close(self) -> None:
         """Give all descriptors back; the draft lives on, and so does what runs in it."""
@@ -123,19 +135,22 @@ class View:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _cleared(self, spec: PlaceSpec, seen: frozenset[Listed]) -> bool:
+    def _emptied(self, spec: PlaceSpec, seen: frozenset[Listed]) -> bool | None:
+        """End the place and empty its layer if nothing came; None if somebody is inside."""
         if self.place is not None and not self.place.is_lost and self.processes:
-            return False
+            return None
         end(spec.directory)
         is_same = self._listed(spec) == seen
         if is_same:
             drop_layer(spec)
+        return is_same
+
+    def _replace(self, spec: PlaceSpec) -> None:
         place = held_place(spec)
         if self.place is not None:
             self.place.close()
         self.place = place
         self._reopen()
-        return is_same
 
     def _reopen(self) -> None:
         """Open the root again under the same number: an open one remembers which names it had."""

@@ -22,12 +22,21 @@ from holdfast.workbench.model import News, quiet
 from holdfast.workbench.records import Records
 from holdfast.workbench.recovering import Recovered, recover_all
 from holdfast.workbench.store import Means, Store
-from holdfast.world import IdMaker, remove_leftovers, replace_file
+from holdfast.world import IdMaker, disk_failure, remove_leftovers, replace_file
 
 PATIENCE: Final = 10.0
 _ID_DIGITS: Final = 16
 _RECORD: Final = "project.json"
 _VERSION: Final = 1
+
+
+@contextmanager
+def _naming(path: Path) -> Generator[None]:
+    """Name what the system refused and nobody below has named: mostly that files run short."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_failure(error, path=error.filename or str(path)) from error
 
 
 class Opened(NamedTuple):
@@ -92,6 +101,7 @@ class Workbench:
         """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while."""
         bench = self._bench
         with ExitStack() as stack:
+            stack.enter_context(_naming(bench.directory))
             store = Store.open(bench.directory, bench.means, patience=patience)
             stack.callback(store.close)
             records = stack.enter_context(Records.open(bench.directory / "meta", bench.means))

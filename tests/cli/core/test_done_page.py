@@ -35,13 +35,11 @@ def test_what_was_published_can_be_taken_back() -> None:
 
 
 def test_what_was_restored_says_what_was_not_touched() -> None:
-    done = replace(RESTORED, theirs=(B,), rescued=(A,), left=(B,))
+    done = replace(RESTORED, rescued=(A,), left=(B,))
 
     assert done_page(done, PAGE).splitlines() == [
         "+ Restored 1 path",
         "    a",
-        "  Somebody changed these meanwhile; they were left like that:",
-        "    b\\x1b[2J",
         "  What somebody wrote here meanwhile is in the store:",
         "    a",
         "  Not touched, because they are not covered:",
@@ -71,7 +69,6 @@ def test_a_publication_for_a_program() -> None:
         "paths": ["a", "b\\x1b[2J"],
         "count": 2,
         "remaining": 3,
-        "changedMeanwhile": [],
         "rescued": [],
         "notTouched": [],
     }

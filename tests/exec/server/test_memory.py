@@ -1,4 +1,4 @@
-"""Memory that was used once is used again without asking the kernel."""
+"""Memory that was used once is used again, and what is kept is not looked through for ever."""
 
 from __future__ import annotations
 
@@ -32,3 +32,26 @@ def test_passing_output_on_takes_no_new_pages() -> None:
     )
 
     assert int(done.stdout) < 1000
+
+
+LOOK_SELDOM = """
+import gc
+from holdfast.exec.server.memory import look_seldom
+
+look_seldom()
+before = [each["collections"] for each in gc.get_stats()]
+kept = [[number] for number in range(100_000)]
+after = [each["collections"] for each in gc.get_stats()]
+print(gc.isenabled(), gc.get_freeze_count() > 1000, before[2] == after[2])
+"""
+
+
+def test_what_many_processes_keep_is_hardly_ever_looked_through() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK_SELDOM],
+        capture_output=True,
+        check=True,
+        env={"PYTHONPATH": "src"},
+    )
+
+    assert done.stdout == b"True True True\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
@@ -15,9 +16,10 @@ from holdfast.confine import end, find
 from holdfast.exec.server.places import Bindings
 from holdfast.rpc import token_digest
 from holdfast.world import SystemDisk
+from tests.confine.workshop import fingerprint
 from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.housing import Housed, housed
-from tests.exec.server.talking import Refused, Talk, until
+from tests.exec.server.talking import PATH, Refused, Talk, until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -126,6 +128,34 @@ async def test_a_place_that_is_lost_says_so_until_it_is_held_again(draft: Draft)
     assert lost == ["PLACE_LOST", "PLACE_LOST"]
     assert str(draft.project) not in mounts
     assert (status, said) == (0, b"kept\n")
+
+
+async def test_nothing_is_done_in_a_place_that_no_longer_covers(draft: Draft) -> None:
+    """The kernel takes a layer off what is removed: who enters then would be in the project."""
+    async with bound(draft) as (_, talk):
+        assert (await talk.run("p", "cat", "old", cwd=draft.uri()))[1] == b"published"
+        draft.project.rename(draft.project.with_name("away"))
+        shutil.copytree(draft.project.with_name("away"), draft.project)
+        shutil.rmtree(draft.project.with_name("away"))
+        before = fingerprint(draft.project)
+        try:
+            failures = [
+                await refused(talk, "fs/writeFile", path=draft.uri("old"), dataBase64="eA=="),
+                await refused(
+                    talk,
+                    "process/start",
+                    processId="q",
+                    argv=["sh", "-c", "echo bad >old"],
+                    env=PATH,
+                    cwd=draft.uri(),
+                    tty=False,
+                ),
+            ]
+        finally:
+            after = fingerprint(draft.project)
+
+    assert failures == ["PLACE_UNCOVERED", "PLACE_UNCOVERED"]
+    assert after == before
 
 
 async def test_another_server_goes_on_with_the_sessions_of_a_place(draft: Draft) -> None:

@@ -144,6 +144,49 @@ async def test_the_next_server_adopts_processes_and_sessions(tmp_path: Path) -> 
     assert (found["exitCode"], found["closed"], len(found["chunks"])) == (7, True, 1)
 
 
+@pytest.mark.promise("X13")
+async def test_what_was_told_of_one_that_said_nothing_stays_true(tmp_path: Path) -> None:
+    """Its exit was told; what it left behind speaks while no server is there to hear it."""
+    late = "sh -c 'read x <\"$0\"; echo late; : >said' fifo & exit 3"
+    async with housed(tmp_path, leave=True) as server, server.talk() as first:
+        os.mkfifo(tmp_path / "fifo")
+        await first.run("silent", "sh", "-c", "exit 7")
+        await first.start("p", "sh", "-c", late, cwd=tmp_path.as_uri())
+        await first.until(lambda: bool(first.of("p")))
+        left = names(tmp_path / "processes")
+    (tmp_path / "fifo").write_bytes(b"go\n")
+    await until((tmp_path / "said").exists)
+    async with housed(tmp_path) as server, server.talk(session=first.session) as second:
+        while not (await second.call("process/read", processId="p"))["closed"]:  # noqa: ASYNC110  # it must be asked
+            await anyio.sleep(0.01)
+        found = [
+            await second.call("process/read", processId=name, maxBytes=9)
+            for name in ("silent", "p")
+        ]
+
+    assert left == []
+    assert [(news["seq"], news["exitCode"]) for news in first.of("p")] == [(1, 3)]
+    assert [
+        (page["exitCode"], page["closed"], [chunk["seq"] for chunk in page["chunks"]])
+        for page in found
+    ] == [(7, True, []), (3, True, [2])]
+
+
+def _files(state: Path) -> set[str]:
+    return {path.name for path in state.glob("processes/*/*")}
+
+
+async def test_one_that_lives_for_a_while_finds_its_files_made(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server, server.talk() as talk:
+        await talk.run("short", "true")
+        await talk.start("long", "sh", "-c", "read x; echo word", pipeStdin=True)
+        await until(lambda: _files(tmp_path) == {"writes", "index", "stdout"})
+        await talk.call("process/write", processId="long", chunk="Cg==", writeId="1")
+        await talk.closed("long")
+
+    assert talk.output("long") == b"word\n"
+
+
 async def test_a_lost_keeper_is_told_to_every_process(tmp_path: Path) -> None:
     async with housed(tmp_path) as server, server.talk() as talk:
         await talk.start("p", "sleep", "60")

@@ -73,8 +73,9 @@ async def test_what_cannot_be_started_is_refused_in_order_and_frees_its_name(
             ),
             await refusal(talk, "process/start", **start("p", "true", enforceManagedNetwork=True)),
         ]
-        await talk.start("p", "true")
+        await talk.start("p", "echo")
         taken = await refusal(talk, "process/start", **start("p", "true"))
+        await talk.closed("p")
         left = names(tmp_path / "processes")
 
     assert [(code, failure) for code, _, failure in refused] == [

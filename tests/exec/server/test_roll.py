@@ -20,12 +20,25 @@ def test_what_was_added_is_read_by_the_next(path: Path) -> None:
     roll = Roll(path)
     for key in "abc":
         roll.add(key, key.encode() * 3)
-    roll.drop("b")
+    roll.add("a", b"more")
+    roll.drop("b", b"gone")
+    roll.drop("b", b"twice")
 
-    assert Roll(path).read() == [b"aaa", b"bbb", b"ccc"]  # until it is swept
+    lines = [b"aaa", b"bbb", b"ccc", b"more", b"gone"]
+    assert Roll(path).read() == lines  # until it is swept
     roll.sweep({"c": b"ccc"})
     roll.add("d", b"ddd")
     assert Roll(path).read() == [b"ccc", b"ddd"]
+
+
+def test_a_disk_that_refuses_the_last_line_is_not_asked_again(path: Path) -> None:
+    roll = Roll(path)
+    roll.add("a", b"first")
+    path.unlink()
+    path.mkdir()
+    roll.drop("a", b"gone")
+    with pytest.raises(IsADirectoryError):
+        roll.add("b", b"second")
 
 
 @pytest.mark.parametrize("cut", range(8))
@@ -50,9 +63,10 @@ def test_a_disk_that_refuses_loses_nothing(path: Path) -> None:
 def test_it_is_rewritten_when_most_of_it_is_dropped(path: Path) -> None:
     roll, line = Roll(path), b"x" * 1000
     roll.add("kept", b"kept")
+    roll.add("kept", b"too")
     for number in range(3000):
         roll.add(str(number), line)
-        roll.drop(str(number))
+        roll.drop(str(number), b"gone")
 
     assert path.stat().st_size <= 2**20 + 2 * len(line)
-    assert Roll(path).read()[0] == b"kept"
+    assert Roll(path).read()[:2] == [b"kept", b"too"]

@@ -144,7 +144,7 @@ def test_what_is_accepted_can_be_carried_out_and_is_known_again(steps: list[Step
         return
     disk = ModelDisk.of(draft, lay_out(changes))
 
-    assert drive(publish(disk.operations), disk).way is Way.FINISHED
+    assert drive(publish(disk.operations, "key"), disk).way is Way.FINISHED
     after = {change.path: change.after for change in changes}
     expected = {**draft, **after}
     assert disk.tree == {path: entry for path, entry in expected.items() if entry is not None}

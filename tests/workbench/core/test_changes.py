@@ -131,6 +131,24 @@ def test_the_changes_lead_from_one_tree_to_the_other(old: Sketch, new: Sketch) -
     assert [change.path for change in found] == sorted(change.path for change in found)
 
 
+@given(
+    sketches,
+    sketches,
+    st.lists(st.sampled_from(["a", "b", "a/b", "b/a", "a/a/b"]), max_size=3, unique=True),
+)
+def test_near_some_paths_is_what_is_at_below_and_above_them(
+    old: Sketch, new: Sketch, texts: list[str]
+) -> None:
+    shelf = Shelf()
+    before, after, only = shelf.put(old), shelf.put(new), [path(text) for text in texts]
+    near = [
+        each
+        for each in changes(before, after, shelf.load)
+        if any(each.path.within(one) or one.within(each.path) for one in only)
+    ]
+    assert list(changes(before, after, shelf.load, only)) == near
+
+
 def test_every_uncovered_path_is_found_without_a_look_elsewhere() -> None:
     shelf = Shelf()
     tree = shelf.put(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, fields, replace
+from struct import pack
 
 import pytest
 from hypothesis import given
@@ -51,6 +53,21 @@ def test_a_line_of_a_real_file_is_never_blank() -> None:
 
     assert len(line) == LINE_BYTES
     assert line != BLANK
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
+def test_no_two_devices_look_the_same(one: int, other: int) -> None:
+    lines = {line_of(replace(Seen(), st_dev=device)) for device in (one, other)}
+
+    assert len(lines) == len({one, other})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="this is not Linux")
+@given(st.integers(0, 2**12 - 1), st.integers(0, 2**20 - 1))
+def test_devices_are_told_as_linux_tells_them(major: int, minor: int) -> None:
+    line = line_of(replace(Seen(), st_dev=os.makedev(major, minor)))
+
+    assert line[-8:] == pack("=II", major, minor)
 
 
 @pytest.mark.parametrize(

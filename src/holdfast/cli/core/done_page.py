@@ -19,9 +19,9 @@ ASK_DISCARD = "Discard all of this? [y/N] "
 class Done:
     """What was done to a project: at how many paths, and the first of them.
 
-    `undo` is the checkpoint that was made before: restoring it takes this back. `theirs` is what
-    somebody else changed meanwhile, `rescued` what of theirs is kept in the store, `left` what was
-    not touched because nobody knows what was there.
+    `undo` is the checkpoint that was made before: restoring it takes this back. `rescued` is
+    what somebody else wrote meanwhile and is kept in the store, `left` what was not touched because
+    nobody knows what was there.
     """
 
     deed: str
@@ -32,7 +32,6 @@ class Done:
     draft: str | None = None
     restored: str | None = None
     remaining: int | None = None
-    theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
     left: tuple[RelativePath, ...] = ()
 
@@ -55,7 +54,6 @@ def done_record(done: Done) -> dict[str, object]:
         "paths": list(map(str, done.paths)),
         "count": done.count,
         "remaining": done.remaining,
-        "changedMeanwhile": list(map(str, done.theirs)),
         "rescued": list(map(str, done.rescued)),
         "notTouched": list(map(str, done.left)),
     }
@@ -76,7 +74,6 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
     if done.remaining:
         yield _wrapped(f"{done.remaining:,} more in the draft; holdfast draft diff shows it.", look)
     for paths, words in (
-        (done.theirs, "Somebody changed these meanwhile; they were left like that:"),
         (done.rescued, "What somebody wrote here meanwhile is in the store:"),
         (done.left, "Not touched, because they are not covered:"),
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from holdfast.exec.failures import RequestInvalid, RequestUnfit
@@ -12,6 +13,7 @@ _OURS = {"", "localhost"}
 _PLAIN = "/!$&'()*+,;=:@~-._|[]"  # what other writers of file URIs leave as it is
 
 
+@lru_cache  # most starts of a session are in one directory
 def path_of(uri: str) -> bytes:
     """The absolute path that a file URI names; `.` and `..` are resolved by their spelling."""
     scheme = _SCHEME.match(uri)

@@ -1,14 +1,18 @@
-"""Keep the memory that output passes through, instead of giving it back after each piece."""
+"""Keep memory that is needed again, and look for garbage only when there may be some."""
 
 from __future__ import annotations
 
 import ctypes
+import gc
 from contextlib import suppress
 
 # Pieces of output are larger than what the C library keeps by itself: it would return their memory
 # to the kernel and ask for it again, a page fault for every 4 KiB of output.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as <malloc.h> numbers them
 _KEPT_BYTES, _PIECE_BYTES_MAX = 16 * 2**20, 4 * 2**20
+# Nearly all garbage goes by itself. To look through all that thousands of processes keep alive
+# takes milliseconds, in which nobody is told anything.
+_NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS = 2000, 10, 1000
 
 
 def keep_freed_memory() -> None:
@@ -17,3 +21,10 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
         mallopt(_MMAP_THRESHOLD, _PIECE_BYTES_MAX)
+
+
+def look_seldom() -> None:
+    """Let the collector of garbage leave alone what is there now, and nearly all that is old."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS)

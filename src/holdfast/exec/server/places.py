@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.confine import Place, clean, clean_all, find, remember_layers
-from holdfast.confine.failures import PlaceLost
+from holdfast.confine.failures import PlaceLost, PlaceUncovered
 from holdfast.exec.failures import PlaceExposed
 from holdfast.exec.server.hands import Hands
 from holdfast.rpc import token_digest
@@ -100,7 +100,10 @@ class Site:
 
     @asynccontextmanager
     async def reached(self) -> AsyncGenerator[Place]:
-        """The place, for as long as the block lasts; raises PlaceLost if nobody holds it."""
+        """The place, for as long as the block lasts; raises PlaceLost if nobody holds it.
+
+        Raises PlaceUncovered if what is done there would be done to the project itself.
+        """
         visit = self._visit
         if visit is None or visit.place.is_lost:
             self.tend()
@@ -110,6 +113,8 @@ class Site:
             else:
                 self._visit = _Visit(found)
             visit = self._visit
+        if not visit.place.is_covering:
+            raise PlaceUncovered(directory=self.name)
         visit.count += 1
         try:
             yield visit.place

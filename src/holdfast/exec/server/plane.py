@@ -194,7 +194,8 @@ class Plane:
     def _adopted(self, record: ProcessRecord, kept: Kept | None) -> Process:
         directory = self._workshop.records.directory(record.key)
         limit = self._workshop.retention_bytes_max
-        retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True)
+        end = self._workshop.records.end_of(record)
+        retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True, end=end)
         stdin = None if kept is None else Input.open(directory, kept)
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
         process.hold.keep_from(retention.first_retained)  # its client may be on its way back

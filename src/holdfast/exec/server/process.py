@@ -46,6 +46,8 @@ class Process:
         self.closed_since: float | None = None
         self.failure: str | None = None
         self.was_stalled = False
+        self.seen_since: float | None = None
+        self.has_files = False  # made before it says its first word
         self.undo: Callable[[], None] | None = None  # what is to be done once it has ended
         self.lacks: tuple[str, ...] = ()  # what its sandbox does not do that it should
         self._kept, self._stdin = kept, stdin
@@ -152,8 +154,9 @@ class Process:
         await self.signal(signal.SIGKILL)
 
     def tend(self, now: float) -> None:
-        """Close what was killed a while ago, and note since when it is closed."""
+        """Close what was killed a while ago, and note since when it is there, and closed."""
         self.hold.tend(now)
+        self.seen_since = now if self.seen_since is None else self.seen_since
         if self.retention.is_closed:
             self.closed_since = now if self.closed_since is None else self.closed_since
         elif self._killed_at is not None and now - self._killed_at >= _LAST_WORDS:

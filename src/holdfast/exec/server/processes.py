@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import anyio
+import anyio.lowlevel
 
 from holdfast.confine import Place
 from holdfast.confine.failures import PlaceLost, SandboxUnavailable
@@ -28,13 +29,15 @@ from holdfast.exec.server.launching import Launch, Server, plain_order, prepared
 from holdfast.exec.server.model import StartAsked
 from holdfast.exec.server.places import PLAIN, Site
 from holdfast.exec.server.process import Process
-from holdfast.exec.server.records import ProcessRecord, Records
+from holdfast.exec.server.records import ProcessRecord, Records, make_files, remove_files
 from holdfast.exec.wire import ListResult, StartResult, WriteParams
 from holdfast.failures import Failure
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import Level
 from holdfast.world import Clock
 
+_SWEPT_AT_ONCE = 32
+_A_WHILE = 1.0  # seconds; most commands are over by then
 _WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
 
 
@@ -69,11 +72,19 @@ class Workshop:
         if undo is not None:
             await self.hands.do(undo)
 
+    async def make_files(self, process: Process, now: float) -> None:
+        """Make the files of one that has lived for a while, so that its first word finds them."""
+        if not process.has_files and now - (process.seen_since or now) >= _A_WHILE:
+            process.has_files = True
+            directory = self.records.directory(process.record.key)
+            await self.hands.do(lambda: make_files(directory, process.record))
+
     async def forget(self, process: Process) -> None:
         """End a process if it runs, and remove all that is known about it."""
         await process.forget()
         await self.open_up(process)
-        await self.hands.do(lambda: self.records.forget_process(process.record.key))
+        directory = self.records.forget_process(process.record.key)
+        await self.hands.do(lambda: remove_files(directory))
 
 
 class Starting:
@@ -180,9 +191,13 @@ class Processes:
 
     async def sweep(self, now: float, *, closed_ttl: float) -> None:
         """Forget what has been closed for long enough, later where somebody still reads it."""
-        for process in self:
+        for number, process in enumerate(self, start=1):
+            if number % _SWEPT_AT_ONCE == 0:  # who has news to tell need not wait for all of them
+                await anyio.lowlevel.checkpoint()
             process.tend(now)
-            if not process.is_running:
+            if process.is_running:
+                await self._workshop.make_files(process, now)
+            else:
                 await self._workshop.open_up(process)
             self._workshop.tell_stall(process)
             ttl = max(closed_ttl, _WANTED_LONGEST) if process.hold.is_wanted else closed_ttl
@@ -240,15 +255,16 @@ class Processes:
                 directory = shop.records.keep_process(record)
             kept = await shop.keeping.start(launch.order)
         except Failure:
-            shop.records.forget_process(record.key)
+            remove_files(shop.records.forget_process(record.key))
             raise
         try:
             with shop.records.naming(record.key):
                 stdin = Input.open(directory, kept)
-                retention = Retention.open(directory, kept, bytes_max=shop.retention_bytes_max)
+                limit, end = shop.retention_bytes_max, shop.records.end_of(record)
+                retention = Retention.open(directory, kept, bytes_max=limit, end=end)
         except Failure:
             await kept.forget()
-            shop.records.forget_process(record.key)
+            remove_files(shop.records.forget_process(record.key))
             raise
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
         process.undo, process.lacks = launch.close if launch.strength else None, launch.lacks

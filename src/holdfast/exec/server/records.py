@@ -14,13 +14,18 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
+from holdfast.exec.index_file import End
 from holdfast.exec.server.roll import Roll
+from holdfast.exec.wire import Stream
 from holdfast.world import Disk, disk_failure, replace_file
 from holdfast.world.failures import StoreTooNew
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
-_VERSION = 2  # version 1 kept each process in a file of its own, beside its output
+_VERSION = 3
+_HAS_DIRECTORY = 2  # up to this version a process had a directory for as long as it was known;
+# version 1 kept each in a file of its own there, beside its output
 _APART = "*/meta.json"
 
 
@@ -49,6 +54,18 @@ class ProcessRecord(msgspec.Struct, frozen=True):
     started_at_ms: int
     version: int = _VERSION
     sandbox: str = ""  # how well it is shut in, if it is
+    status: int | None = None  # how it ended, if it did without a word
+    is_closed: bool = False
+
+
+class ProcessNote(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What happened to a process later: it ended without a word, or it was forgotten."""
+
+    key: str
+    version: int
+    status: int | None = None
+    is_closed: bool = False
+    is_forgotten: bool = False
 
 
 class Records:
@@ -81,11 +98,18 @@ class Records:
         (self._sessions / session).unlink(missing_ok=True)
 
     def keep_process(self, record: ProcessRecord) -> Path:
-        """Make the directory of a new process, and write the process down."""
-        directory = self.directory(record.key)
-        os.mkdir(directory, 0o700)
+        """Write a new process down; its directory is made once there is something to put there."""
         self._roll.add(record.key, msgspec.json.encode(record))
-        return directory
+        return self.directory(record.key)
+
+    def end_of(self, record: ProcessRecord) -> End:
+        """How a process ended that has said nothing, and where that is written down."""
+
+        def note(status: int, is_closed: bool) -> None:
+            noted = ProcessNote(record.key, _VERSION, status, is_closed)
+            self._roll.add(record.key, msgspec.json.encode(noted))
+
+        return End(note, record.status, record.is_closed)
 
     @contextmanager
     def naming(self, key: str) -> Generator[None]:
@@ -95,10 +119,11 @@ class Records:
         except OSError as error:
             raise disk_failure(error, path=str(self.directory(key))) from error
 
-    def forget_process(self, key: str) -> None:
-        """Remove all about one process."""
-        self._roll.drop(key)
-        shutil.rmtree(self.directory(key), ignore_errors=True)
+    def forget_process(self, key: str) -> Path:
+        """Write down that a process is known no more; its directory is the caller's to remove."""
+        gone = ProcessNote(key, _VERSION, is_forgotten=True)
+        self._roll.drop(key, msgspec.json.encode(gone))
+        return self.directory(key)
 
     def sessions(self) -> Iterator[SessionRecord]:
         """Every session that was written down; what cannot be read is passed over."""
@@ -110,24 +135,54 @@ class Records:
 
     def processes(self) -> Iterator[ProcessRecord]:
         """Every process that was written down and is kept, the oldest first."""
-        lines = [*self._read_apart(), *self._roll.read()]
-        found = [_read(line, ProcessRecord, self._processes) for line in lines]
-        known = {each.key: each for each in found if each and self.directory(each.key).exists()}
-        yield from sorted(known.values(), key=lambda record: record.started_at_ms)
+        known: dict[str, ProcessRecord] = {}
+        for line in (*self._read_apart(), *self._roll.read()):
+            record = _read(line, ProcessRecord, self._processes)
+            if record is not None:
+                known[record.key] = record
+            elif (note := _read(line, ProcessNote, self._processes)) and note.key in known:
+                _take(known, note)
+        found = [each for each in known.values() if self._is_kept(each)]
+        yield from sorted(found, key=lambda record: record.started_at_ms)
 
     def sweep(self, known: Iterable[ProcessRecord]) -> None:
         """Remove all about processes that nobody knows."""
         lines = {record.key: msgspec.json.encode(record) for record in known}
         for path in self._processes.iterdir():
             if path.name not in lines:
-                self.forget_process(path.name)
+                remove_files(self.forget_process(path.name))
         self._roll.sweep(lines)
+
+    def _is_kept(self, record: ProcessRecord) -> bool:
+        return record.version > _HAS_DIRECTORY or self.directory(record.key).exists()
 
     def _read_apart(self) -> Iterator[bytes]:
         """What a server of version 1 wrote down; its processes may still run."""
         for path in self._processes.glob(_APART):
             with suppress(OSError):
                 yield path.read_bytes()
+
+
+def make_files(directory: Path, record: ProcessRecord) -> None:
+    """Make the files that a process needs with its first word; a disk may refuse to."""
+    with suppress(OSError):
+        directory.mkdir(mode=0o700, exist_ok=True)
+        for name in ("index", Stream.PTY if record.tty else Stream.STDOUT):
+            os.close(os.open(directory / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def remove_files(directory: Path) -> None:
+    """Remove all files of a process, which may take its time."""
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _take(known: dict[str, ProcessRecord], note: ProcessNote) -> None:
+    """Let a note change what is known about its process."""
+    if note.is_forgotten:
+        del known[note.key]
+    else:
+        before = known[note.key]
+        known[note.key] = replace(before, status=note.status, is_closed=note.is_closed)
 
 
 def _read(raw: bytes, kind: type[_Record], path: Path) -> _Record | None:

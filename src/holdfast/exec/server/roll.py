@@ -32,15 +32,21 @@ class Roll:
         return []
 
     def add(self, key: str, line: bytes) -> None:
-        """Add a line; raises `OSError` if it does not fit whole."""
+        """Add a line to those of a key; raises `OSError` if it does not fit whole."""
         size = self._append(b"\n" + line)
-        self._lines[key] = line
+        before = self._lines.get(key)
+        self._lines[key] = line if before is None else before + b"\n" + line
         if size > self._bytes_max:
             self.sweep(self._lines)
 
-    def drop(self, key: str) -> None:
-        """Let a line go; it may still be read until the next sweep."""
-        self._lines.pop(key, None)
+    def drop(self, key: str, line: bytes) -> None:
+        """Let the lines of a key go, after a last one that says so.
+
+        All may still be read until the next sweep. A disk that refuses the last is not asked again.
+        """
+        if self._lines.pop(key, None) is not None:
+            with suppress(OSError):
+                self._append(b"\n" + line)
 
     def sweep(self, lines: dict[str, bytes]) -> None:
         """Keep only these; a disk that refuses is asked again when there is more to sweep."""

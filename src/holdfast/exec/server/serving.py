@@ -23,7 +23,7 @@ from holdfast.exec.retention_loop import BYTES_MAX
 from holdfast.exec.server.attendant import Attendant, House
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.launching import Server
-from holdfast.exec.server.memory import keep_freed_memory
+from holdfast.exec.server.memory import keep_freed_memory, look_seldom
 from holdfast.exec.server.places import PLAIN, Bindings
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
@@ -82,6 +82,8 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> Rest | N
     porter, if the server may rest.
     """
     keep_freed_memory()
+    if settings.may_rest:
+        look_seldom()
     over = Rest.over(settings.environment)
     private = None if settings.state else Path(over.state if over else _temporary())
     rest = None

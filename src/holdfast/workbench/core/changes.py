@@ -6,7 +6,8 @@ was, so nobody may conclude that it changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.tree import Node, NodeSort
@@ -16,9 +17,24 @@ Load = Callable[[bytes], tuple[Node, ...]]
 """Gives the directory of a name."""
 
 
-def changes(before: bytes | None, after: bytes | None, load: Load) -> Iterator[Change]:
-    """Every path at which two trees differ, sorted; what is only younger does not differ."""
-    yield from _changes(before, after, load, ())
+class _Near(NamedTuple):
+    """Where somebody wants to know: at these paths and below, and at all that is above them."""
+
+    wanted: frozenset[tuple[bytes, ...]]
+    above: frozenset[tuple[bytes, ...]]
+
+
+def changes(
+    before: bytes | None,
+    after: bytes | None,
+    load: Load,
+    only: Collection[RelativePath] | None = None,
+) -> Iterator[Change]:
+    """Every path at which two trees differ, sorted; what is only younger does not differ.
+
+    With `only`, what is neither at these paths, nor below, nor above them is not looked at.
+    """
+    yield from _changes(before, after, load, (), None if only is None else _near(only))
 
 
 def uncovered_paths(tree: bytes, load: Load) -> Iterator[Uncovered]:
@@ -39,17 +55,34 @@ def node_at(tree: bytes, path: RelativePath, load: Load) -> Node | None:
     return found
 
 
+def _near(only: Collection[RelativePath]) -> _Near:
+    above = {path.parts[:count] for path in only for count in range(1, len(path.parts))}
+    return _Near(frozenset(path.parts for path in only), frozenset(above))
+
+
 def _changes(
-    before: bytes | None, after: bytes | None, load: Load, parts: tuple[bytes, ...]
+    before: bytes | None,
+    after: bytes | None,
+    load: Load,
+    parts: tuple[bytes, ...],
+    near: _Near | None,
 ) -> Iterator[Change]:
     old = {node.name: node for node in load(before)} if before is not None else {}
     new = {node.name: node for node in load(after)} if after is not None else {}
     for name in sorted(old.keys() | new.keys()):
-        yield from _change(old.get(name), new.get(name), load, (*parts, name))
+        at = (*parts, name)
+        if near is None or at in near.wanted:
+            yield from _change(old.get(name), new.get(name), load, at, None)
+        elif at in near.above:
+            yield from _change(old.get(name), new.get(name), load, at, near)
 
 
 def _change(
-    old: Node | None, new: Node | None, load: Load, parts: tuple[bytes, ...]
+    old: Node | None,
+    new: Node | None,
+    load: Load,
+    parts: tuple[bytes, ...],
+    near: _Near | None,
 ) -> Iterator[Change]:
     if NodeSort.UNCOVERED in {node.sort for node in (old, new) if node is not None}:
         return
@@ -58,7 +91,7 @@ def _change(
         yield Change(RelativePath(parts), was, now)
     inside, outside = _tree(old), _tree(new)
     if inside != outside:
-        yield from _changes(inside, outside, load, parts)
+        yield from _changes(inside, outside, load, parts, near)
 
 
 def _tree(node: Node | None) -> bytes | None:

@@ -100,9 +100,10 @@ def read_head(data: bytes, mark: bytes) -> Head | None:
     if len(data) < HEAD_BYTES or not data.startswith(mark):
         return None
     _, crc, sort, codec, raw_bytes, stored_bytes, name = _HEAD.unpack_from(data)
-    if sort not in _SORTS or codec not in _CODECS:
+    known, packing = _SORTS.get(sort), _CODECS.get(codec)
+    if known is None or packing is None:
         return None
-    return Head(ObjectSort(sort), Codec(codec), raw_bytes, stored_bytes, name, crc)
+    return Head(known, packing, raw_bytes, stored_bytes, name, crc)
 
 
 def is_intact(head_bytes: bytes, head: Head, stored: bytes) -> bool:
@@ -112,5 +113,5 @@ def is_intact(head_bytes: bytes, head: Head, stored: bytes) -> bool:
     return zlib.crc32(stored, zlib.crc32(head_bytes[_CHECKED_FROM:HEAD_BYTES])) == head.crc
 
 
-_SORTS = frozenset(ObjectSort)
-_CODECS = frozenset(Codec)
+_SORTS = {int(sort): sort for sort in ObjectSort}
+_CODECS = {int(codec): codec for codec in Codec}

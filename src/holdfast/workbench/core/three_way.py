@@ -117,6 +117,8 @@ def forced(
         for above in above_of(path)
         if above in decisions and above not in theirs and _is_directory(ours.get(above))
     }
+    if not force and all(found.verdict is not Verdict.CONFLICT for found in decisions.values()):
+        return decisions
     now = {**decisions, **dict.fromkeys(force | gone, Decision(Verdict.APPLY))}
     return _placed(now, theirs, ours, uncovered)
 
@@ -210,7 +212,7 @@ def _placed(
         is_below = path in result and parent and not _is_directory(result.get(parent))
         is_above = path in homes and not _is_directory(result.get(path))
         is_removed = path in holding and not _is_directory(ours.get(path))
-        if is_removed or is_chosen(path, lost):
+        if is_removed or (lost and is_chosen(path, lost)):
             out[path] = Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
         elif is_below or is_above:
             out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)

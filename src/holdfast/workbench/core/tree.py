@@ -34,19 +34,15 @@ class NodeSort(IntEnum):
     UNCOVERED = 4
 
 
+_NODE_SORTS = {int(sort): sort for sort in NodeSort}  # several times as fast as to ask the enum
+
+
 class Totals(NamedTuple):
     """What is in a tree, all told."""
 
     files: int = 0
     size: int = 0
     uncovered: int = 0
-
-    def __add__(self, other: Totals) -> Totals:  # type: ignore[override]  # sums, not joined tuples
-        return Totals(
-            self.files + other.files,
-            self.size + other.size,
-            self.uncovered + other.uncovered,
-        )
 
 
 class Node(NamedTuple):
@@ -112,8 +108,21 @@ def directory_detail(tree: bytes, totals: Totals) -> bytes:
 
 
 def totals_of(nodes: Iterable[Node]) -> Totals:
-    """What is in a directory and below it."""
-    return sum((node.totals for node in nodes), Totals())
+    """What is in a directory and below it: the sum of `totals`, in the time of a first look."""
+    files = size = missing = 0
+    for node in nodes:
+        sort = node.sort
+        if sort is NodeSort.FILE:
+            files += 1
+            size += node.size
+        elif sort is NodeSort.DIRECTORY:
+            files_below, missing_below = _COUNTS.unpack_from(node.detail, CONTENT_ID_BYTES)
+            files += files_below
+            size += node.size
+            missing += missing_below
+        elif sort is NodeSort.UNCOVERED:
+            missing += 1
+    return Totals(files, size, missing)
 
 
 def encode_tree(nodes: Iterable[Node]) -> bytes:
@@ -156,7 +165,10 @@ def _decode_row(data: bytes, at: int) -> tuple[Node, int]:
     detail = data[at : at + detail_bytes]
     at += detail_bytes
     xattrs = _decode_xattrs(data[at : at + xattrs_bytes]) if xattrs_bytes else ()
-    return Node(name, NodeSort(sort), mode, size, mtime_ns, detail, xattrs), at + xattrs_bytes
+    known = _NODE_SORTS.get(sort)
+    if known is None:
+        raise ValueError("it holds something of a sort that is not known here")
+    return Node(name, known, mode, size, mtime_ns, detail, xattrs), at + xattrs_bytes
 
 
 def _encode_xattrs(xattrs: tuple[tuple[bytes, bytes], ...]) -> bytes:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.workbench_confirming import confirmed
+from holdfast.cli.confirming import confirmed
 from tests.cli.pretending import terminal
 from tests.cli.running import environment
 
 _PROGRAM = (
-    "from holdfast.cli.workbench_confirming import confirmed\n"
+    "from holdfast.cli.confirming import confirmed\n"
     "print('answer:', confirmed('All of it.\\n', 'Do it? '))"
 )
 

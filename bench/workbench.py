@@ -1,0 +1,314 @@
+"""What checkpoints, drafts and publications cost, beside others who keep snapshots.
+
+    python bench/workbench.py [--json] [DIRECTORY]
+
+Figures are milliseconds of processor time on one core, in a directory of a real file system (by
+default below `.cache`). Whoever is compared is measured in turn, and the least of each counts,
+because others use the machine, too. Trees have twenty files in a directory, of 6 KB on average.
+Git is measured with its processes, as it is used; the store is open, as in a program that stays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from random import Random
+from time import perf_counter
+
+from alternating import on_one_core
+from snapshot_peers import DURABLE, Git, Restic, copy, processor_seconds
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench import (
+    Mode,
+    NewContent,
+    PublishOrder,
+    RestoreOrder,
+    Store,
+    Subject,
+    Workbench,
+    apply,
+    checkpoint,
+    discard,
+    open_draft,
+    publish,
+    restore,
+)
+from holdfast.workbench.watching import Watcher
+
+Row = dict[str, object]
+MIDDLE, MANY, IN_ONE_DIRECTORY, MEAN_BYTES = 6_500, 100_000, 20, 6000
+LARGE_BYTES, EDIT_BYTES, GROWTH_MOST = 2**30, 4096, 2 * 2**20
+PUBLISHED, PUBLISHED_BYTES = 100, 16 * 2**10
+ROUNDS = 4
+RACY = 0.05  # seconds after which a file that was written counts as resting
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments.add_argument("--json", action="store_true")
+    arguments.add_argument("directory", nargs="?", default=".cache", type=Path)
+    options = arguments.parse_args()
+    on_one_core()
+    options.directory.mkdir(exist_ok=True)
+    rows: list[Row] = []
+    for measure in (middle_rows, many_rows, large_rows, publish_rows):
+        base = Path(tempfile.mkdtemp(prefix="bench-workbench-", dir=options.directory)).absolute()
+        try:
+            rows += measure(base)
+        finally:
+            shutil.rmtree(base, ignore_errors=True)
+        print(f"  {measure.__name__} done", file=sys.stderr)
+    if options.json:
+        title = "Workbench (ms of processor time; ours is durable)"
+        print(json.dumps({"title": title, "rows": [_shown(row) for row in rows]}))
+        return
+    for row in rows:
+        print("  ".join(f"{name}: {value}" for name, value in _shown(row).items()))
+
+
+def middle_rows(base: Path) -> Iterator[Row]:
+    """A project of some thousand files, beside everyone."""
+    project = base / "project"
+    fill(project, MIDDLE)
+    git, durable = Git(project, base / "git"), Git(project, base / "durable", DURABLE)
+    snapshots: dict[str, Callable[[], object]] = {
+        "git": git.snapshot,
+        "git, durable": durable.snapshot,
+        "cp -a": lambda: copy(project, Path(tempfile.mkdtemp(dir=base))),
+    }
+    if Restic.is_here():
+        snapshots["restic"] = Restic(project, base / "restic").snapshot
+    with Store.open(base / "store") as store:
+        snapshots = {"ours": lambda: store.checkpoint(Subject(project)), **snapshots}
+        first = {who: _least(work, 1) for who, work in snapshots.items()}
+        time.sleep(RACY)
+        same = _in_turn(snapshots, 3)
+        edited = _in_turn(snapshots, 3, before=lambda turn: _edit(project, 40 + turn))
+    yield _row(f"first, {MIDDLE:,} files", first, most_of_git=1 / 3)
+    yield _row(f"no change, {MIDDLE:,} files", same, most_of_git=1)
+    yield _row(f"one changed of {MIDDLE:,}, no watcher", edited)
+    if not Restic.is_here():
+        yield {"what": "restic: not installed here, so not measured"}
+    if shutil.which("jj") is None:
+        yield {"what": "jj: no registry of ours has it, so not measured"}
+
+
+def many_rows(base: Path) -> Iterator[Row]:
+    """A project of very many small files, beside git; and how soon a draft of it is there."""
+    project = base / "project"
+    fill(project, MANY)
+    git = Git(project, base / "git")
+    with Store.open(base / "store") as store, ExitStack() as closing:
+        snapshots: dict[str, Callable[[], object]] = {
+            "ours": lambda: store.checkpoint(Subject(project)),
+            "git": git.snapshot,
+        }
+        yield _row(
+            f"first, {MANY:,} files",
+            {who: _least(work, 1) for who, work in snapshots.items()},
+            most_of_git=1 / 3,
+        )
+        time.sleep(RACY)
+        yield _row(f"no change, {MANY:,} files", _in_turn(snapshots, ROUNDS), most_of_git=1)
+        watcher = Watcher.at(project)
+        if watcher is None:
+            yield {"what": "watcher: the system has no watches for so many directories"}
+        else:
+            closing.enter_context(watcher)
+            snapshots["ours"] = lambda: store.checkpoint(Subject(project, dirty=watcher.dirty()))
+            snapshots["ours"]()
+            time.sleep(RACY)
+            ours = _least(snapshots["ours"], 20)
+            yield _row("the same with a watcher", {"ours": ours}, most_ms=1)
+            edited = _in_turn(snapshots, ROUNDS, before=lambda turn: _edit(project, turn))
+            yield _row(f"one changed of {MANY:,}", edited, most_of_git=1 / 20)
+    try:
+        opened = _draft_times(Workbench.at(project, base / "state"))
+    except Failure as failure:
+        yield {"what": f"draft: no overlay here ({failure.code})"}
+    else:
+        yield _row(f"draft of {MANY:,} files, wall time", {"ours": opened}, most_ms=50)
+
+
+def large_rows(base: Path) -> Iterator[Row]:
+    """A few bytes changed in one large file."""
+    project = base / "project"
+    project.mkdir()
+    path = project / "large"
+    chance = Random(1)
+    with path.open("wb") as file:
+        for _ in range(LARGE_BYTES // 2**20):
+            file.write(chance.randbytes(2**20))
+    git = Git(project, base / "git")
+    git.run("-c", "core.compression=0", "add", "--all")  # what is measured comes later
+    with Store.open(base / "store") as store:
+        first = _least(lambda: store.checkpoint(Subject(project)), 1)
+        before = _bytes_below(base / "store" / "seg")
+        with path.open("r+b") as file:
+            file.seek(LARGE_BYTES // 3)
+            file.write(chance.randbytes(EDIT_BYTES))
+        edited = {
+            "ours": _least(lambda: store.checkpoint(Subject(project)), 1),
+            "git": _least(git.snapshot, 1),
+        }
+        grown = _bytes_below(base / "store" / "seg") - before
+    yield _row("first, one file of 1 GiB", {"ours": first})
+    yield _row("4 KiB changed in 1 GiB", edited, most_of_git=1 / 20)
+    yield {
+        "what": "growth by that, bytes",
+        "ours": grown,
+        "aim": f"<= {GROWTH_MOST:,}",
+        "met": grown <= GROWTH_MOST,
+    }
+
+
+def publish_rows(base: Path) -> Iterator[Row]:
+    """Files published and restored, beside writing and syncing the same bytes."""
+    project = base / "project"
+    project.mkdir()
+    chance = Random(2)
+    paths = [RelativePath.of(f"d{number % 7}/f{number}") for number in range(PUBLISHED)]
+    for path in paths:
+        whole = project / str(path)
+        whole.parent.mkdir(exist_ok=True)
+        whole.write_bytes(chance.randbytes(PUBLISHED_BYTES))
+    workbench = Workbench.at(project, base / "state")
+    ours, bare, restored = list[float](), list[float](), list[float]()
+    for turn in range(ROUNDS):
+        data = [chance.randbytes(PUBLISHED_BYTES) for _ in paths]
+        made = checkpoint(workbench)
+        steps = [NewContent(path, each) for path, each in zip(paths, data, strict=True)]
+        draft = apply(workbench, None, steps).draft
+        order = PublishOrder(draft=draft.id)
+        ours.append(processor_seconds(partial(publish, workbench, order)))
+        discard(workbench, draft.id)
+        to = base / f"bare{turn}"
+        bare.append(processor_seconds(partial(_write_and_sync, to, data)))
+        back = RestoreOrder(checkpoint=made.id, only=(paths[turn],))
+        restored.append(processor_seconds(partial(restore, workbench, back)))
+    row = _row(f"publish {PUBLISHED} files", {"ours": min(ours), "write + fsync": min(bare)})
+    ratio = min(ours) / min(bare)
+    yield row | {"ours / write + fsync": ratio, "aim": "<= 3", "met": ratio <= 3}
+    yield _row(f"restore one of {PUBLISHED} files", {"ours": min(restored)}, most_ms=5)
+
+
+def fill(project: Path, count: int) -> None:
+    """Make files that are as long as the source of a program, and compress like it."""
+    chance = Random(count)
+    source = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    for number in range(count):
+        place = number // IN_ONE_DIRECTORY
+        directory = project / f"a{place % 50}" / f"b{place // 50 % 50}" / f"c{place // 2500}"
+        if number % IN_ONE_DIRECTORY == 0:
+            directory.mkdir(parents=True, exist_ok=True)
+        size = int(MEAN_BYTES * chance.uniform(0.1, 1.9))
+        at = chance.randrange(len(source) - size)
+        (directory / f"f{number}.py").write_bytes(b"# %d\n" % number + source[at : at + size])
+
+
+def _edit(project: Path, number: int) -> None:
+    """Change one file; it is resting when it is looked at."""
+    (project / "a0" / "b0" / "c0" / f"f{number % IN_ONE_DIRECTORY}.py").write_bytes(
+        os.urandom(1000)
+    )
+    time.sleep(RACY)
+
+
+def _in_turn(
+    snapshots: dict[str, Callable[[], object]],
+    rounds: int,
+    *,
+    before: Callable[[int], None] = lambda _: None,
+) -> dict[str, float]:
+    taken: dict[str, list[float]] = {who: [] for who in snapshots}
+    for turn in range(rounds):
+        before(turn)
+        for who, work in snapshots.items():
+            taken[who].append(processor_seconds(work))
+    return {who: min(times) for who, times in taken.items()}
+
+
+def _least(work: Callable[[], object], rounds: int) -> float:
+    return min(processor_seconds(work) for _ in range(rounds))
+
+
+def _draft_times(workbench: Workbench) -> float:
+    """The least time in which a draft is there; for a person, so it is wall time."""
+    times: list[float] = []
+    for _ in range(ROUNDS):
+        began = perf_counter()
+        draft = open_draft(workbench, Mode.OVERLAY)
+        times.append(perf_counter() - began)
+        discard(workbench, draft.id)
+    return min(times)
+
+
+def _write_and_sync(directory: Path, data: list[bytes]) -> None:
+    directory.mkdir()
+    for number, each in enumerate(data):
+        with (directory / f"{number}").open("wb") as file:
+            file.write(each)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _bytes_below(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.iterdir())
+
+
+def _row(
+    what: str,
+    seconds: dict[str, float],
+    *,
+    most_of_git: float | None = None,
+    most_ms: float | None = None,
+) -> Row:
+    row: Row = {"what": what, **{who: 1000 * taken for who, taken in seconds.items()}}
+    if "git" in seconds:
+        row["ours / git"] = ratio = seconds["ours"] / seconds["git"]
+        if most_of_git is not None:
+            row |= {"aim": f"<= {most_of_git:.2g} of git", "met": ratio <= most_of_git}
+    if most_ms is not None:
+        row |= {"aim": f"<= {most_ms:g} ms", "met": 1000 * seconds["ours"] <= most_ms}
+    return row
+
+
+COLUMNS = (
+    "what",
+    "ours",
+    "git",
+    "git, durable",
+    "cp -a",
+    "restic",
+    "write + fsync",
+    "ours / git",
+    "ours / write + fsync",
+    "aim",
+    "met",
+)
+
+
+def _shown(row: Row) -> Row:
+    """The same row, its columns in order, and large numbers in full."""
+    assert row.keys() <= set(COLUMNS)
+    return {column: _plain(row[column]) for column in COLUMNS if column in row}
+
+
+def _plain(value: object) -> object:
+    return f"{value:,.0f}" if isinstance(value, float | int) and value >= 1000 else value
+
+
+if __name__ == "__main__":
+    main()

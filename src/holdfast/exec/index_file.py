@@ -1,0 +1,88 @@
+"""Keep the index of one process, in memory until there is output to find.
+
+Most processes say nothing or end soon, and a new file costs more than all else about them.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.exec.holes import punch
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a process ended that has said nothing, as it is written down beside its index.
+
+    `note` writes it down, with whether all is closed, before anybody is told.
+    """
+
+    note: Callable[[int, bool], None]
+    status: int | None = None
+    is_closed: bool = False
+
+
+class IndexFile:
+    """The bytes of one index, in its file once there is one."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._memory = bytearray()
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._file = -1
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is in its file, where it outlives us."""
+        return self._file >= 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return os.fstat(self._file).st_size if self.is_settled else len(self._memory)
+
+    def read(self, size: int, place: int) -> bytes:
+        """What stands there, as far as it goes."""
+        if self.is_settled:
+            return os.pread(self._file, size, place)
+        return bytes(self._memory[place : place + size])
+
+    def write(self, data: bytes, place: int) -> None:
+        """Put this there whole, or raise `OSError`."""
+        if not self.is_settled:
+            self._memory[place : place + len(data)] = data
+        elif os.pwrite(self._file, data, place) != len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def settle(self) -> None:
+        """Have it in its file from now on, with the directory of that; may be called again."""
+        if self.is_settled:
+            return
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            file = os.open(self._path, flags, 0o600)
+        except FileNotFoundError:
+            Path(self._path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = os.open(self._path, flags, 0o600)
+        if os.pwrite(file, self._memory, 0) != len(self._memory):
+            os.close(file)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._file = file
+        self._memory.clear()
+
+    def punch(self, start: int, end: int) -> None:
+        """Give the disk back what stands there."""
+        if self.is_settled:
+            punch(self._file, start, end)
+
+    def close(self) -> None:
+        """Let go of the file; may be called again."""
+        if self.is_settled:
+            os.close(self._file)
+        self._file = -1
