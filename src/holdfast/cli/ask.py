@@ -13,14 +13,13 @@ import anyio
 from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.printable import printable
 from holdfast.cli.core.turn_lines import LEFT, TurnResult, result_of
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.host import RUNNERS
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, write
+from holdfast.cli.output import complain, json_line, write
 from holdfast.cli.publish import publish
 from holdfast.cli.reporting import reported
 from holdfast.cli.session_attend import Attendance

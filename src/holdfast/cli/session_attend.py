@@ -15,7 +15,6 @@ from anyio.abc import TaskGroup
 
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import printable, prose
 from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of, words_of

@@ -11,7 +11,6 @@ import anyio
 from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.codex_views import json_line
 from holdfast.cli.commands import Request
 from holdfast.cli.core.look import Look
 from holdfast.cli.core.sessions_page import (
@@ -23,7 +22,7 @@ from holdfast.cli.core.sessions_page import (
 )
 from holdfast.cli.core.turn_lines import record_of
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal
+from holdfast.cli.output import is_terminal, json_line
 from holdfast.cli.terminal import Terminal
 from holdfast.host import Kept, Role, Session, calling, fold
 from holdfast.host.model import AnyRecord, Close
