@@ -19,6 +19,7 @@ from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import printable, prose
 from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of, words_of
 from holdfast.cli.failures import TurnTooLong
+from holdfast.cli.output import json_line
 from holdfast.cli.session_start import start_host
 from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal

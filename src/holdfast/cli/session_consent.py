@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from holdfast.cli.commands import Request
-from holdfast.cli.workbench_confirming import confirmed
+from holdfast.cli.confirming import confirmed
 from holdfast.runners import Conversation, Runner
 from holdfast.runners.model import Capabilities, Health
 from holdfast.workbench import Consent, Records, Scope, Sending, Workbench, require_consent
