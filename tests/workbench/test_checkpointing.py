@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 
@@ -23,6 +24,7 @@ from holdfast.workbench import (
 from holdfast.workbench.checkpointing import kept_before, let_surplus_go
 from holdfast.workbench.failures import CheckpointCreateFailed, CheckpointMissing
 from holdfast.workbench.model import Lack, Occasion
+from holdfast.workbench.upkeep import usage
 from tests.workbench.benches import Bench, at
 
 
@@ -98,6 +100,22 @@ def test_what_is_much_more_than_enough_goes_by_itself(layered: Bench) -> None:
 
         assert held.in_use() <= left
         assert [each.id in left for each in made] == [False] * 7 + [True] * 5
+
+
+def test_what_is_above_the_quota_goes_by_itself(layered: Bench) -> None:
+    made = []
+    for number in range(6):
+        (layered.project / "large").write_bytes(random.Random(number).randbytes(200_000))
+        made.append(checkpoint(layered.workbench))
+    with layered.workbench.held() as (held, _):
+        let_surplus_go(held, quota_bytes=10_000_000)
+        assert len(held.store.checkpoints()) >= 6
+        let_surplus_go(held, quota_bytes=500_000)
+        left = {each.id for each in held.store.checkpoints()}
+
+        assert usage(held.store).kept_bytes < 700_000
+        assert [each.id in left for each in made][-1]
+        assert not any(each.id in left for each in made[:3])
 
 
 @pytest.mark.promise("W3")

@@ -109,16 +109,20 @@ def tidy(workbench: Workbench, *, quota_bytes: int | None = None, is_trial: bool
         return pruned
 
 
-def let_surplus_go(held: Held, kept_least: int = KEPT_LEAST) -> None:
-    """Let old checkpoints go by themselves once there are many more than enough.
+def let_surplus_go(
+    held: Held, kept_least: int = KEPT_LEAST, quota_bytes: int | None = None
+) -> None:
+    """Let old checkpoints go by themselves once there are many more than enough, or too large.
 
     It is only tidying: that it fails is no reason to say that what was done before it did.
     """
     with suppress(Failure, OSError):
-        in_use = held.in_use()
-        spare = usage(held.store).checkpoints - len(in_use)
-        if spare > kept_least + kept_least // _SLACK_SHARE:
-            prune(held.store, kept_least=kept_least + len(in_use), in_use=in_use)
+        in_use, use = held.in_use(), usage(held.store)
+        quota = use.quota_bytes if quota_bytes is None else quota_bytes
+        is_surplus = use.checkpoints - len(in_use) > kept_least + kept_least // _SLACK_SHARE
+        if is_surplus or use.kept_bytes > quota:
+            least = kept_least + len(in_use)
+            prune(held.store, quota_bytes=quota, kept_least=least, in_use=in_use)
 
 
 def kept_before(held: Held, theirs: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
