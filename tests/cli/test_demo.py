@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.core.look import PLAIN, Look
+from holdfast.cli.demo import Show
+from holdfast.cli.failures import DemoFailed
 from tests.cli.planes import eventually
 from tests.cli.running import COMMAND, environment, short_home
 
@@ -46,6 +49,14 @@ def left_of(home: Path) -> list[str]:
         if os.fsencode(home) in words or where.startswith(str(home)):
             found.append(words.decode(errors="replace"))
     return found
+
+
+def test_a_command_that_ends_otherwise_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "basket").mkdir()
+    with pytest.raises(DemoFailed) as caught:
+        Show(tmp_path, Look(80, is_coloured=False, signs=PLAIN)).run("false")
+
+    assert caught.value == DemoFailed(command="false", status=1, expected=0)
 
 
 @pytest.mark.timeout(400)

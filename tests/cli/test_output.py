@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
 import pytest
 
-from holdfast.cli.output import json_line, write_bytes
+from holdfast.cli.output import write_bytes
 
 WRITE = "from holdfast.cli.output import write; write('all of it')"
 ABANDON = """
@@ -20,14 +19,6 @@ except OSError as error:
     abandon(1)
     sys.stderr.write(type(error).__name__)
 """
-
-
-def test_a_line_is_one_line_of_ascii() -> None:
-    record: dict[str, object] = {"text": "zwei\nZeilen\u2028 ü"}
-
-    assert json_line(record).isascii()
-    assert json_line(record).count("\n") == 1
-    assert json.loads(json_line(record)) == record
 
 
 def test_all_of_it_arrives_before_the_next_line_runs() -> None:

@@ -25,12 +25,11 @@ def test_what_takes_long_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "(files: 1,000 of 20,000)\n"
 
 
-@pytest.mark.parametrize(
-    "line", [ProgressLine(is_wanted=True), ProgressLine(is_wanted=False, untold=0.0)]
-)
+@pytest.mark.parametrize(("is_wanted", "untold"), [(True, 3600.0), (False, 0.0)])
 def test_what_is_soon_done_or_for_a_program_is_not(
-    line: ProgressLine, capsys: pytest.CaptureFixture[str]
+    is_wanted: bool, untold: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    line = ProgressLine(is_wanted=is_wanted, untold=untold)
     line(FILES)
     line.clear()
 

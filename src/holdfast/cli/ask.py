@@ -19,8 +19,9 @@ from holdfast.cli.core.turn_lines import LEFT, TurnResult, result_of
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.host import RUNNERS
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, json_line, write
+from holdfast.cli.output import complain, write
 from holdfast.cli.publish import publish
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.session_attend import Attendance
 from holdfast.cli.session_consent import agree

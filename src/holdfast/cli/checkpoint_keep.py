@@ -18,7 +18,7 @@ from holdfast.cli.core.checkpoint_page import (
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.draft_diff import shown, told
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work, refuse
 from holdfast.workbench import checkpoint, checkpoints, compare, show
 from holdfast.workbench.model import Occasion

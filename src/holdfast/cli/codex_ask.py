@@ -24,7 +24,7 @@ from holdfast.cli.core.printable import printable
 from holdfast.cli.core.turn_record import Result, result_record
 from holdfast.cli.failures import OutputLost, ThreadRefused, TurnTooLong
 from holdfast.cli.model import Json, Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.terminal import Terminal
 from holdfast.codex import AppServer, Event, EventsDropped, Thread, UnknownEvent
@@ -71,7 +71,7 @@ class Attendance:
 
     async def run(self) -> None:
         """Attend the turn to its end; what went wrong is kept, not raised."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._heed, signals)
                 try:

@@ -14,7 +14,7 @@ from holdfast.cli.codex_order import directory
 from holdfast.cli.commands import Request
 from holdfast.cli.core.threads_page import Kept, kept, thread_line, threads_page
 from holdfast.cli.model import Json, Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.codex import AppServer
 
 _LIMIT = 10

@@ -12,7 +12,7 @@ from holdfast.cli.core.question_page import subject
 from holdfast.cli.core.turn_page import Ended, Noted, Said, TurnPage
 from holdfast.cli.core.turn_record import Record, approval_record, event_record, thread_record
 from holdfast.cli.model import Json
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import Terminal
 from holdfast.codex import Approval
 from holdfast.telemetry import Redactor

@@ -21,7 +21,8 @@ from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.core.printable import printable
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import abandon, is_terminal, json_line, write_bytes
+from holdfast.cli.output import abandon, is_terminal, write_bytes
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work
 from holdfast.workbench import FileDiff, Review, review
 

@@ -28,7 +28,8 @@ from holdfast.cli.draft_diff import emit_bytes, shown
 from holdfast.cli.draft_guest import turn_out
 from holdfast.cli.failures import DiscardUnconfirmed
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal, json_line
+from holdfast.cli.output import is_terminal
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
 from holdfast.workbench import (

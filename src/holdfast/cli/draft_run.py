@@ -18,13 +18,16 @@ from holdfast.cli.draft_keep import seen_at
 from holdfast.cli.exec_dial import server_of
 from holdfast.cli.exec_run import Stay, command_in
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, is_terminal, json_line
+from holdfast.cli.output import complain, is_terminal
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.exec import Process
 from holdfast.exec.model import Command
 from holdfast.workbench import Entered, entering, list_drafts, open_draft, revise
 from holdfast.workbench.model import Draft, Revision
+
+_HERE = "PWD"
 
 
 def run(request: Request, settings: Settings) -> Outcome:
@@ -74,7 +77,7 @@ def _in_copy(request: Request, where: str) -> Command:
     if is_terminal(sys.stderr):
         complain(f"(This draft is a copy: the command runs in {printable(where)})\n")
     command = command_in(where, request, is_local=True)
-    return replace(command, env={**command.env, "PWD": where})
+    return replace(command, env={**command.env, _HERE: where})
 
 
 def _inside(project: Project) -> str:

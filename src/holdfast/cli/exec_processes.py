@@ -26,7 +26,8 @@ from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up, reached, unnamed
 from holdfast.cli.failures import OutputLost, ProcessUndying
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import abandon, complain, json_line
+from holdfast.cli.output import abandon, complain
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import pour
 from holdfast.exec import Operator, find_orphans, operating
 from holdfast.exec.model import Page

@@ -18,7 +18,8 @@ from anyio.abc import TaskGroup
 from holdfast.cli.core.escape import Escape
 from holdfast.cli.core.processes_page import output_line
 from holdfast.cli.failures import OutputLost
-from holdfast.cli.output import abandon, complain, is_terminal, json_line
+from holdfast.cli.output import abandon, complain, is_terminal
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import pour
 from holdfast.exec import Client, Process
 from holdfast.exec.model import Exited, Output, State
@@ -28,7 +29,7 @@ from holdfast.failures import Failure, ungrouped
 _IN, _OUT, _ERR = 0, 1, 2
 _PIECE = 64 * 1024
 _OUTAGE_UNTOLD = 2.0  # seconds: most are over by then
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _TELLING = (signal.SIGUSR1, signal.SIGUSR2)
 _SIGNALS = (*_ENDING, *_TELLING, signal.SIGHUP, signal.SIGWINCH)
 

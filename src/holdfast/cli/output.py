@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
-from collections.abc import Mapping
 from typing import TextIO
 
 
@@ -21,11 +19,6 @@ def write_bytes(data: bytes) -> None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     sys.stdout.buffer.write(data)
     sys.stdout.flush()
-
-
-def json_line(record: Mapping[str, object]) -> str:
-    """One record, as one line that any program can read."""
-    return json.dumps(record) + "\n"
 
 
 def complain(text: str) -> None:

@@ -22,7 +22,7 @@ from holdfast.cli.core.done_page import (
 from holdfast.cli.draft_diff import shown
 from holdfast.cli.failures import PublishUnconfirmed
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath

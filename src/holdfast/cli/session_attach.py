@@ -80,7 +80,7 @@ class Stay:
         """Show what was said, then what is; what went wrong is kept, not raised."""
         socket = Sessions(self._settings).socket(self._session)
         start = partial(start_host, self._session, self._settings)
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as self._tasks:
                 try:
                     with boundary("attach"):

@@ -19,7 +19,7 @@ from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.printable import printable, prose
 from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of, words_of
 from holdfast.cli.failures import TurnTooLong
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.session_start import start_host
 from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal
@@ -60,7 +60,7 @@ class Attendance:
 
     async def run(self, prompt: str, limit: float | None) -> None:
         """Ask, and stay until the turn is over."""
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._heed, signals)
                 try:

@@ -22,7 +22,8 @@ from holdfast.cli.core.sessions_page import (
 )
 from holdfast.cli.core.turn_lines import record_of
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal, json_line
+from holdfast.cli.output import is_terminal
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import Terminal
 from holdfast.host import Kept, Role, Session, calling, fold
 from holdfast.host.model import AnyRecord, Close

@@ -17,7 +17,7 @@ from holdfast.cli.core.storage_page import (
     storage_record,
 )
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work, refuse
 from holdfast.workbench import storage_use, tidy
 

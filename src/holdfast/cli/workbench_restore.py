@@ -9,7 +9,7 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.done_page import Done, done_page, done_record
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work, refuse
 from holdfast.workbench import Restored, RestoreOrder
 from holdfast.workbench import restore as restored

@@ -22,7 +22,7 @@ from holdfast.cli.core.status_page import (
     status_record,
 )
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import json_line
+from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work
 from holdfast.workbench import Records, Status, checkpoints
 from holdfast.workbench import status as stand

@@ -92,7 +92,7 @@ class PlaceUncovered(
     Failure,
     code="PLACE_UNCOVERED",
     kind=Kind.CONFLICT,
-    title="The place no longer covers the project",
+    title="The place covers nothing now",
     user_message="Nothing was run or written: the directory that {directory} is a view of was "
     "removed or replaced, and what is done there would be done to the project itself. Its files "
     "are kept: end what runs there, then open the place again.",

@@ -89,7 +89,7 @@ class CommandReused(
     Failure,
     code="HOST_COMMAND_REUSED",
     kind=Kind.CONFLICT,
-    title="This id was used for something else",
+    title="This id is taken",
     user_message="The command {command} was given before, and meant something else.",
     recovery=Recovery.FIX_INPUT,
 ):

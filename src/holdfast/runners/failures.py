@@ -39,7 +39,7 @@ class RunnerEnded(
     Failure,
     code="RUNNER_ENDED",
     kind=Kind.LOST,
-    title="The agent ended in the middle of its turn",
+    title="The agent ended too early",
     user_message="{runner} ended before its turn was over ({reason}). What it had done until then "
     "is in the draft; ask again to go on.",
     actions=(Action.RETRY, Action.REVIEW_DRAFT, Action.SWITCH_RUNNER),
@@ -55,7 +55,7 @@ class SessionUnknown(
     Failure,
     code="RUNNER_SESSION_UNKNOWN",
     kind=Kind.MISSING,
-    title="The agent does not know this conversation",
+    title="The agent has forgotten",
     user_message="{runner} no longer has the conversation {session}. What was said is kept here; "
     "begin a new one, and it will not know what came before.",
     actions=(Action.RETRY, Action.SWITCH_RUNNER),

@@ -202,7 +202,7 @@ class DraftMovedOn(
     Failure,
     code="DRAFT_MOVED_ON",
     kind=Kind.STALE,
-    title="The draft is not what was reviewed",
+    title="Not what was reviewed",
     user_message="Nothing was published: draft {draft} changed since it was reviewed. "
     "Review it again, then publish.",
     actions=(Action.REVIEW_DRAFT, Action.CANCEL),
@@ -218,7 +218,7 @@ class DraftMerged(
     Failure,
     code="DRAFT_MERGED",
     kind=Kind.STALE,
-    title="The draft was merged with the project",
+    title="Their changes are merged in",
     user_message="Nothing was published yet: what changed in the project meanwhile was merged into "
     "draft {draft} ({paths}). Review it again, then publish.",
     actions=(Action.REVIEW_DRAFT, Action.CANCEL),
@@ -233,7 +233,7 @@ class FileReadFailed(
     Failure,
     code="FILE_READ_FAILED",
     kind=Kind.CONFLICT,
-    title="Something cannot be kept, so it is not changed",
+    title="Something cannot be kept",
     user_message="Nothing was changed: {paths} cannot be read or kept, so a change of it could not "
     "be undone. Make it readable or move it away, or leave it out.",
     actions=(Action.PUBLISH_PARTIAL, Action.RETRY, Action.CANCEL),
