@@ -23,6 +23,7 @@ pytestmark = [
 SMALL = ("copying", "filling", "layers", "premises", "removing", "worktrees")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "files",
     [

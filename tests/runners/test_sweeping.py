@@ -24,12 +24,13 @@ async def test_what_outlives_its_parents_is_ended_and_nobody_else(tmp_path: Path
     subprocess.run(["sh", "-c", line], env={**os.environ, MARK: f"{mark}/1"}, check=True)  # noqa: ASYNC221  # at once
     with subprocess.Popen(["sleep", "300"], env={**os.environ, MARK: f"{mark}1"}) as other:  # noqa: ASYNC220  # at once
         pid = int((tmp_path / "pid").read_text())
-
-        assert sweep(mark) == 1
-        await until(lambda: not is_alive(pid))
-        assert sweep(mark) == 0
-        assert other.poll() is None
-        other.send_signal(signal.SIGKILL)
+        try:
+            assert sweep(mark) == 1
+            await until(lambda: not is_alive(pid))
+            assert sweep(mark) == 0
+            assert other.poll() is None
+        finally:
+            other.send_signal(signal.SIGKILL)
 
 
 def is_alive(pid: int) -> bool:

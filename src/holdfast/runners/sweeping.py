@@ -18,13 +18,13 @@ _ROUNDS_MAX = 32
 
 def sweep(mark: str) -> int:
     """Kill every process whose mark is this or begins with it and a slash; say how many."""
-    killed = 0
+    killed: set[SystemProcess] = set()
     for _ in range(_ROUNDS_MAX):  # somebody may fork while we look
-        count = sum(signal_exactly(each, signal.SIGKILL) for each in _marked(mark.encode()))
-        if not count:
+        found = {each for each in _marked(mark.encode()) if each not in killed}
+        if not found:
             break
-        killed += count
-    return killed
+        killed |= {each for each in found if signal_exactly(each, signal.SIGKILL)}
+    return len({(each.pid, each.started) for each in killed})
 
 
 def _marked(mark: bytes) -> Iterator[SystemProcess]:
