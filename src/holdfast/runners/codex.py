@@ -37,6 +37,7 @@ from holdfast.runners.model import (
     SessionKnown,
     TurnEnded,
 )
+from holdfast.runners.questions import Questions
 from holdfast.runners.stage import Stage
 from holdfast.world import Inbox, companions
 
@@ -75,7 +76,7 @@ class CodexRunner:
     async def health(self) -> Health:
         """Healthy if it starts and answers."""
         try:
-            async with self._connected(_Questions()) as (server, _):
+            async with self._connected(_Asking()) as (server, _):
                 health = await server.health()
         except Failure as failure:
             return Health(False, reason=failure.user_message, remedy=_REMEDY)
@@ -84,7 +85,7 @@ class CodexRunner:
     @asynccontextmanager
     async def converse(self, session: str | None) -> AsyncGenerator[CodexConversation]:
         """Start Codex, and begin a thread or resume the one that the word names."""
-        questions = _Questions()
+        questions = _Asking()
         self._stage.clear()
         async with self._connected(questions) as (server, transport), companions() as tasks:
             thread = await self._thread(server, session)
@@ -92,7 +93,7 @@ class CodexRunner:
 
     @asynccontextmanager
     async def _connected(
-        self, questions: _Questions
+        self, questions: _Asking
     ) -> AsyncGenerator[tuple[AppServer, ProcessTransport]]:
         path = self._stage.environment.get("PATH", "")
         program = native_program(self._program, path=path, cwd=self._stage.root)
@@ -128,7 +129,7 @@ class CodexConversation:
     """A conversation with Codex."""
 
     def __init__(
-        self, thread: Thread, transport: ProcessTransport, questions: _Questions, tasks: TaskGroup
+        self, thread: Thread, transport: ProcessTransport, questions: _Asking, tasks: TaskGroup
     ) -> None:
         self._thread = thread
         self._transport = transport
@@ -188,13 +189,12 @@ class CodexConversation:
             await inbox.put((TurnEnded(Ending.FAILED, to_wire(ended)),))
 
 
-class _Questions:
+class _Asking:
     """What Codex asks, and waits for, among what it tells."""
 
     def __init__(self) -> None:
         self.inbox: Inbox[AnyEvent] = Inbox()
-        self._open: dict[str, str | None] = {}
-        self._answered = anyio.Event()
+        self._questions = Questions()
         self._count = 0
 
     async def ask(self, approval: Approval) -> Decision | Reply:
@@ -207,24 +207,14 @@ class _Questions:
 
     def answer(self, question: str, answer: str) -> bool:
         """Take an answer; say whether anybody waits for it."""
-        if self._open.get(question, "") is not None:
-            return False
-        self._open[question] = answer
-        self._answered.set()
-        return True
+        return self._questions.answer(question, answer)
 
     async def _inquire(self, asked: Asked) -> str:
         self._count += 1  # of one item it may ask twice
         asked = msgspec.structs.replace(asked, question=f"{asked.item}/{self._count}")
-        self._open[asked.question] = None
-        try:
+        with self._questions.open(asked.question) as answer:
             await self.inbox.put((asked,))
-            while (answer := self._open[asked.question]) is None:
-                self._answered = anyio.Event()
-                await self._answered.wait()
-            return answer
-        finally:
-            del self._open[asked.question]
+            return await answer.wait()
 
 
 def _end(event: TurnCompletedNotification) -> TurnEnded:

@@ -39,6 +39,7 @@ from holdfast.runners.core.playing import (
 )
 from holdfast.runners.core.scenario import Delete, Edit, Run, Scenario, Write, read_scenario
 from holdfast.runners.model import AnyEvent, Delta, Ending, SessionKnown, Sort, TurnEnded
+from holdfast.runners.questions import Questions
 from holdfast.world import Opening, Root
 
 EVENTS = "events"  # to the host: a list of what happened
@@ -82,8 +83,7 @@ class Agent:
         self._root = root
         self._tasks = tasks
         self._running: anyio.CancelScope | None = None
-        self._answers: dict[str, str | None] = {}  # of every open question, once there is one
-        self._answered = anyio.Event()
+        self._questions = Questions()
         self._service = Service(
             {
                 TURN: Handler(TurnParams, self._begin),
@@ -107,11 +107,7 @@ class Agent:
         return Taken(True)
 
     async def _take_answer(self, params: AnswerParams) -> Taken:
-        if params.question not in self._answers:
-            return Taken(False)
-        self._answers[params.question] = params.answer
-        self._answered.set()
-        return Taken(True)
+        return Taken(self._questions.answer(params.question, params.answer))
 
     async def _interrupt(self, _: NoParams) -> Taken:
         if self._running is None:
@@ -147,9 +143,9 @@ class Agent:
             case Pour(item, size):
                 return await self._pour(item, size)
             case Inquire(asked):
-                self._answers[asked.question] = None
-                await self._tell((asked,))
-                return await self._answer_to(asked.question)
+                with self._questions.open(asked.question) as answer:
+                    await self._tell((asked,))
+                    return await answer.wait()
             case Pause(seconds):
                 _freeze() if seconds is None else await anyio.sleep(seconds)
             case Die(status):
@@ -158,15 +154,6 @@ class Agent:
 
     async def _tell(self, events: Sequence[AnyEvent]) -> None:
         await self._connection.notify(EVENTS, events)
-
-    async def _answer_to(self, question: str) -> str:
-        try:
-            while (answer := self._answers[question]) is None:
-                self._answered = anyio.Event()
-                await self._answered.wait()
-            return answer
-        finally:
-            del self._answers[question]
 
     async def _execute(self, item: str, step: Run) -> Came:
         """Run a command in a group of its own, which ends with the turn unless it is to stay."""
