@@ -10,28 +10,23 @@ from typing import Final, NamedTuple
 
 import anyio
 
-from holdfast.app.sessions import KeptSession, Sessions, short
+from holdfast.app.sessions import KeptSession, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
-from holdfast.cli.core.printable import printable
 from holdfast.cli.core.turn_lines import LEFT, TurnResult, result_of
 from holdfast.cli.failures import OutputLost, UsageWrong
-from holdfast.cli.host import RUNNERS
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, write
 from holdfast.cli.publish import publish
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.session_attend import Attendance
-from holdfast.cli.session_consent import agree
-from holdfast.cli.workbench_project import at_work
+from holdfast.cli.session_begin import session_for
 from holdfast.failures import Failure, Ids
-from holdfast.runners.failures import RunnerUnknown
 from holdfast.runners.model import Ending
-from holdfast.workbench import open_draft
+from holdfast.terminal import printable
 
-_TITLE_MOST: Final = 200
 _READ_ON: Final = "holdfast ask --help"
 _STATUSES: Final = {Ending.COMPLETED: 0, Ending.INTERRUPTED: 128 + signal.SIGINT, LEFT: 1}
 _IN_PLACE: Final = (
@@ -45,7 +40,7 @@ def ask(request: Request, settings: Settings) -> Outcome:
     try:
         prompt = _prompt(request)
         limit = request.value("--timeout")
-        session = _session(prompt, request, settings)
+        session = session_for(prompt, request, settings)
     except KeyboardInterrupt:
         if request.is_json:  # who reads records is told, however it ends
             write(json_line(result_of(TurnResult(status=Ending.INTERRUPTED))))
@@ -65,40 +60,6 @@ def _prompt(request: Request) -> str:
     if prompt is None or not prompt.strip():
         raise UsageWrong(problem="say what is to be done", read_on=_READ_ON)
     return os.fsencode(prompt).decode("utf-8", "backslashreplace")
-
-
-def _session(prompt: str, request: Request, settings: Settings) -> KeptSession:
-    """The session that is meant, or a new one in a draft; the person has agreed to its runner."""
-    sessions, named = Sessions(settings), request.value("--session")
-    if named is not None:
-        kept = sessions.find(named)
-        there = Request("ask", given=(("--project", kept.project),), is_json=request.is_json)
-        with at_work(there, settings) as project:
-            agree(project.workbench, kept.runner, request)
-        return kept
-    runner = request.value("--runner") or RUNNERS[0]
-    if runner not in RUNNERS:
-        raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
-    with at_work(request, settings) as project:
-        agree(project.workbench, runner, request)
-        draft = request.value("--draft")
-        if draft is None:
-            draft = open_draft(project.workbench).id
-        else:
-            with project.workbench.held() as (held, _):
-                draft = held.drafts.find(draft).id
-        where = str(project.workbench.project)
-    return sessions.make(
-        where, draft, runner, title=prompt.strip()[:_TITLE_MOST], options=_options(request)
-    )
-
-
-def _options(request: Request) -> dict[str, str]:
-    """What the runner is told; a script is meant from where the person is."""
-    found = {"model": request.value("--model"), "scenario": request.value("--scenario")}
-    if found["scenario"] is not None:
-        found["scenario"] = os.path.abspath(found["scenario"])
-    return {name: value for name, value in found.items() if value is not None}
 
 
 class _Attended(NamedTuple):

@@ -24,6 +24,7 @@ first steps:
   holdfast exec -- make      run a command that outlives this terminal
 
 an agent, in a conversation that goes on whatever dies:
+  holdfast                   talk with it in this terminal (holdfast chat)
   holdfast ask "..."         have it take a turn, in a draft of this project
   holdfast sessions list     all conversations
   holdfast sessions show     what was said and done

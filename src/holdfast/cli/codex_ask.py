@@ -20,7 +20,6 @@ from holdfast.cli.codex_order import Order, read_order
 from holdfast.cli.codex_questions import PATIENCE, Questions
 from holdfast.cli.codex_views import PersonView, ProgramView, View
 from holdfast.cli.commands import Request
-from holdfast.cli.core.printable import printable
 from holdfast.cli.core.turn_record import Result, result_record
 from holdfast.cli.failures import OutputLost, ThreadRefused, TurnTooLong
 from holdfast.cli.model import Json, Outcome
@@ -37,6 +36,7 @@ from holdfast.codex.wire.generated import (
 )
 from holdfast.failures import Failure, Ids, boundary
 from holdfast.rpc.failures import ErrorResponse
+from holdfast.terminal import printable
 
 _METHODS = {kind: method for method, kind in NOTIFICATIONS.items()}
 _INTERRUPTING = "Interrupting the turn; Ctrl-C again leaves at once."

@@ -7,7 +7,6 @@ from dataclasses import asdict
 import msgspec
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import printable
 from holdfast.cli.core.question_page import subject
 from holdfast.cli.core.turn_page import Ended, Noted, Said, TurnPage
 from holdfast.cli.core.turn_record import Record, approval_record, event_record, thread_record
@@ -16,6 +15,7 @@ from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import Terminal
 from holdfast.codex import Approval
 from holdfast.telemetry import Redactor
+from holdfast.terminal import printable
 
 
 class PersonView:

@@ -18,12 +18,12 @@ from holdfast.cli.core.changed_page import (
 from holdfast.cli.core.checkpoint_page import uncovered_record
 from holdfast.cli.core.done_page import conflicts_page
 from holdfast.cli.core.draft_page import SCHEMA
-from holdfast.cli.core.printable import printable
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, is_terminal, write_bytes
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work
+from holdfast.terminal import printable
 from holdfast.workbench import FileDiff, Review, review
 
 

@@ -23,7 +23,6 @@ from holdfast.cli.core.draft_page import (
     revision_record,
     undone_page,
 )
-from holdfast.cli.core.printable import printable
 from holdfast.cli.draft_diff import emit_bytes, shown
 from holdfast.cli.draft_guest import turn_out
 from holdfast.cli.failures import DiscardUnconfirmed
@@ -32,6 +31,7 @@ from holdfast.cli.output import is_terminal
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
+from holdfast.terminal import printable
 from holdfast.workbench import (
     Entered,
     Review,

@@ -12,7 +12,6 @@ import anyio
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.draft_page import SCHEMA, cause_of, revision_record
-from holdfast.cli.core.printable import printable
 from holdfast.cli.draft_guest import guest_of
 from holdfast.cli.draft_keep import seen_at
 from holdfast.cli.exec_dial import server_of
@@ -24,6 +23,7 @@ from holdfast.cli.reporting import reported
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.exec import Process
 from holdfast.exec.model import Command
+from holdfast.terminal import printable
 from holdfast.workbench import Entered, entering, list_drafts, open_draft, revise
 from holdfast.workbench.model import Draft, Revision
 

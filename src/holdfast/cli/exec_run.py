@@ -14,7 +14,6 @@ import anyio
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.codex_order import directory
 from holdfast.cli.commands import Request
-from holdfast.cli.core.printable import printable
 from holdfast.cli.core.process_name import process_name
 from holdfast.cli.core.start_status import start_status
 from holdfast.cli.exec_dial import Server, server_of
@@ -33,6 +32,7 @@ from holdfast.exec.failures import StartFailed
 from holdfast.exec.model import Command
 from holdfast.failures import Failure, boundary
 from holdfast.rpc import Transport
+from holdfast.terminal import printable
 
 _MARK_BYTES = 3
 _ABROAD = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "TERM", "TZ")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from holdfast.cli.commands import Misuse, Request
 
+_TALK = ("--resume", "--continue", "--runner", "--plain", "--model", "--scenario", "--draft")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments ask and return the exit status."""
@@ -32,7 +34,14 @@ def _read(words: Sequence[str]) -> Request | Misuse:
         return Request(page=VERSION_LINE)
     from holdfast.cli.parser import parse
 
-    return parse(words)
+    return parse(["chat", *words] if _is_talk(words) else words)
+
+
+def _is_talk(words: Sequence[str]) -> bool:
+    """Whether a person means to talk: who says nothing at all, a flag of it, or a sentence."""
+    if not words:
+        return sys.stdin.isatty() and sys.stdout.isatty()
+    return " " in words[0].strip() or words[0].partition("=")[0] in _TALK
 
 
 def _is_answered(request: Request | Misuse) -> bool:

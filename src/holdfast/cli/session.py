@@ -15,16 +15,17 @@ from holdfast.app.settings import Settings, load
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Misuse, Request
 from holdfast.cli.core.error_page import error_page
-from holdfast.cli.core.printable import printable
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, write
 from holdfast.failures import Failure, boundary
+from holdfast.terminal import printable
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
 HOMES = {  # the module and the function that carry a command out
     "ask": ("ask", "ask"),
     "attach": ("session_attach", "attach"),
+    "chat": ("chat", "chat"),
     "checkpoint create": ("checkpoint_keep", "create"),
     "checkpoint diff": ("checkpoint_keep", "comparing"),
     "checkpoint list": ("checkpoint_keep", "listing"),

@@ -19,7 +19,6 @@ from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import printable
 from holdfast.cli.core.sessions_page import line_of
 from holdfast.cli.core.turn_lines import words_of
 from holdfast.cli.exec_run import attach as attach_process
@@ -43,6 +42,7 @@ from holdfast.host import (
 )
 from holdfast.host.model import Abort, Answer, Command, Happened, Prompt, Prompted
 from holdfast.runners.model import Asked
+from holdfast.terminal import printable
 
 _IN: Final = 0
 _PIECE: Final = 65536

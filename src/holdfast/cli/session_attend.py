@@ -16,7 +16,6 @@ from anyio.abc import TaskGroup
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import printable, prose
 from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of, words_of
 from holdfast.cli.failures import TurnTooLong
 from holdfast.cli.record_lines import json_line
@@ -37,6 +36,7 @@ from holdfast.host.model import (
     TurnClosed,
 )
 from holdfast.runners.model import Asked, Said, Used
+from holdfast.terminal import printable, prose
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1

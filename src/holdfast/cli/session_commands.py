@@ -52,6 +52,40 @@ model: you are asked once for each project, or say so with --consent.""",
         argument=("PROMPT", "what is to be done; - reads it from standard input"),
     ),
     Command(
+        name="chat",
+        summary="talk with an agent in this terminal",
+        description="""\
+Talk with an agent about this project. It works in a draft: the project stays as it
+is until you publish. holdfast alone means the same, and so does holdfast "...".
+
+What is said goes into the scrollback and stays there. If the terminal goes away,
+the turn goes on; if anything behind the terminal dies, it is started again, and
+what you have typed is kept. /help lists what can be done; Ctrl-C ends the turn,
+twice leaves.""",
+        examples=(
+            ("holdfast", "begin"),
+            ('holdfast "Mend the failing test"', "begin with a prompt"),
+            ("holdfast --continue", "go on with the newest session about this project"),
+            ("holdfast --resume h1x7abcd", "go on with this session"),
+        ),
+        options=(
+            Option(("--runner",), "who carries it out: rehearsal or codex", form="NAME"),
+            Option(("--resume",), "be at this session again", form="ID"),
+            Option(("--continue",), "be at the newest session about this project again"),
+            Option(("--plain",), "lines only: for screen readers and simple terminals"),
+            Option(
+                ("--consent",), "agree that the agent's model may see this project, from now on"
+            ),
+            Option(("--draft",), "work in this draft (otherwise: a new one)", form="ID"),
+            Option(("--scenario",), "the script of the rehearsal", form="FILE"),
+            Option(
+                ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
+            ),
+            PROJECT,
+        ),
+        argument=("[PROMPT]", "what is to be done first"),
+    ),
+    Command(
         name="sessions",
         summary="the conversations with agents",
         description="""\

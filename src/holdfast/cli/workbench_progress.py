@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Final
 
-from holdfast.cli.core.printable import printable
 from holdfast.cli.output import complain, is_terminal
+from holdfast.terminal import printable
 from holdfast.workbench.model import Progress
 
 _UNTOLD: Final = 1.0  # seconds: most things are done by then

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import printable
 from holdfast.failures import Action, Failure, Recovery
+from holdfast.terminal import printable
 
 _RECOVERIES = {
     Recovery.FIX_INPUT: "Change what was asked for, then try again.",

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import cut, printable
 from holdfast.cli.core.threads_page import age
 from holdfast.exec.model import AWAITS_READER, Orphan, Output, Page
+from holdfast.terminal import cut, printable
 
 SCHEMA = 1
 _COMMAND_LEAST = 10

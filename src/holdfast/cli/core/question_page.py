@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from json import dumps
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import printable
 from holdfast.codex.model import (
     Approval,
     CommandApproval,
@@ -19,6 +18,7 @@ from holdfast.codex.model import (
     InputApproval,
     PermissionsApproval,
 )
+from holdfast.terminal import printable
 
 CHOICES = "[y] yes  [a] yes, for this session  [n] no  [c] no, and end the turn: "
 CHOICES_AGAIN = "Please answer y, a, n or c: "

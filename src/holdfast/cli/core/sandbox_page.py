@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.cli.core.printable import printable
+from holdfast.terminal import printable
 
 SCHEMA = 1
 _LINES_MOST = 20

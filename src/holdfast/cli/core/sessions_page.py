@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.printable import cut, printable, prose
 from holdfast.cli.core.threads_page import age
 from holdfast.cli.core.turn_lines import ending_of, note_of, words_of
 from holdfast.host.model import AnyRecord, Happened, Prompted, TurnClosed
 from holdfast.runners.model import Said
+from holdfast.terminal import cut, printable, prose
 
 SCHEMA = 1
 _TITLE_LEAST = 9

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.cli.core.printable import printable
+from holdfast.terminal import printable
 
 SCHEMA = 1
 PROMPT, AGAIN = "End all of this? [y/N] ", "y or n: "

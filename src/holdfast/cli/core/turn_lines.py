@@ -9,7 +9,6 @@ from typing import Final
 
 import msgspec
 
-from holdfast.cli.core.printable import cut, printable, prose
 from holdfast.host.model import (
     Answered,
     AnyRecord,
@@ -31,6 +30,7 @@ from holdfast.runners.model import (
     ToolStarted,
     Used,
 )
+from holdfast.terminal import cut, printable, prose
 
 SCHEMA: Final = 1
 LEFT: Final = "left"  # what a turn is that we have not seen the end of

@@ -1,0 +1,97 @@
+"""Talk with an agent in a terminal: begin a session, or be at one again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from holdfast.app.sessions import KeptSession, Sessions, short
+from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
+from holdfast.cli.commands import Request
+from holdfast.cli.core.error_page import error_page
+from holdfast.cli.failures import UsageWrong
+from holdfast.cli.model import Outcome
+from holdfast.cli.output import complain, is_terminal
+from holdfast.cli.session_attach import Stay
+from holdfast.cli.session_begin import begin_session, taken_up
+from holdfast.cli.session_start import start_host
+from holdfast.cli.workbench_project import at_work
+from holdfast.failures import Failure, boundary
+from holdfast.host import seated
+from holdfast.terminal import Setting, Talk, guarded, printable
+
+
+def chat(request: Request, settings: Settings) -> Outcome:
+    """Let a person talk with an agent until they leave, and say how to come back."""
+    is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
+    session = _session(request, settings)
+    if request.has("--plain") or not is_seen:
+        stay = Stay(session, settings, look_for(sys.stdout, request, settings))
+        anyio.run(stay.run)
+        return stay.outcome()
+    status = guarded(partial(_talk, session, request, settings))
+    name = printable(short(session))
+    return Outcome(status=status, hint=f"Be there again: holdfast --resume {name}")
+
+
+def _session(request: Request, settings: Settings) -> KeptSession:
+    sessions = Sessions(settings)
+    if not request.has("--continue") and not request.has("--resume"):
+        return begin_session(request.argument or "", request, settings)
+    named = request.value("--resume")
+    kept = sessions.find(named) if named else _newest(sessions, request, settings)
+    return taken_up(kept, request, settings)
+
+
+def _newest(sessions: Sessions, request: Request, settings: Settings) -> KeptSession:
+    """The newest session about the project."""
+    with at_work(request, settings) as project:
+        where = str(project.workbench.project)
+    for each in sessions.all():
+        if each.project == where:
+            return each
+    raise UsageWrong(problem="there is no session here to go on with", read_on="holdfast --help")
+
+
+def _talk(session: KeptSession, request: Request, settings: Settings) -> int:
+    try:
+        with boundary("chat"):
+            anyio.run(_stay, session, request, settings)
+    except Failure as failure:
+        complain(error_page(failure, look_for(sys.stderr, request, settings), is_verbose=False))
+        return failure.kind.exit_status
+    return 0
+
+
+async def _stay(session: KeptSession, request: Request, settings: Settings) -> None:
+    sessions = Sessions(settings)
+    setting = Setting(
+        session=short(session),
+        draft=session.draft,
+        runner=session.runner,
+        root=Path(session.project),
+        history=settings.state / "history",
+        is_coloured=look_for(sys.stdout, request, settings).is_coloured,
+    )
+    start = partial(start_host, session, settings)
+    async with seated(sessions.socket(session), start) as seat:
+        talk = Talk(seat, setting, _Ours(session), sessions.last(session))
+        await talk.run(request.argument)
+
+
+class _Ours:
+    """Our own commands, about the project of a session."""
+
+    def __init__(self, session: KeptSession) -> None:
+        self._session = session
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Run one in the terminal as it is, and return its exit status."""
+        words = (sys.executable, "-P", "-m", "holdfast.cli.main", *argv)
+        return subprocess.run(words, cwd=self._session.project, check=False).returncode

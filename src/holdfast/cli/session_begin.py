@@ -1,0 +1,63 @@
+"""Begin a session about a project, in a draft, with a runner that the person has agreed to."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from holdfast.app.sessions import KeptSession, Sessions
+from holdfast.app.settings import Settings
+from holdfast.cli.commands import Request
+from holdfast.cli.host import RUNNERS
+from holdfast.cli.session_consent import agree
+from holdfast.cli.workbench_project import at_work
+from holdfast.runners.failures import RunnerUnknown
+from holdfast.workbench import open_draft
+
+_TITLE_MOST: Final = 200
+
+
+def session_for(title: str, request: Request, settings: Settings) -> KeptSession:
+    """The session that a request means, or a new one of this title."""
+    named = request.value("--session")
+    if named is None:
+        return begin_session(title, request, settings)
+    return taken_up(Sessions(settings).find(named), request, settings)
+
+
+def taken_up(session: KeptSession, request: Request, settings: Settings) -> KeptSession:
+    """A session that is to go on; the person has agreed to its runner."""
+    there = Request(
+        request.command, given=(("--project", session.project),), is_json=request.is_json
+    )
+    with at_work(there, settings) as project:
+        agree(project.workbench, session.runner, request)
+    return session
+
+
+def begin_session(title: str, request: Request, settings: Settings) -> KeptSession:
+    """A new session in a draft, a new one unless one is named."""
+    runner = request.value("--runner") or RUNNERS[0]
+    if runner not in RUNNERS:
+        raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
+    with at_work(request, settings) as project:
+        agree(project.workbench, runner, request)
+        draft = request.value("--draft")
+        if draft is None:
+            draft = open_draft(project.workbench).id
+        else:
+            with project.workbench.held() as (held, _):
+                draft = held.drafts.find(draft).id
+        where = str(project.workbench.project)
+    options = _options(request)
+    return Sessions(settings).make(
+        where, draft, runner, title=title.strip()[:_TITLE_MOST], options=options
+    )
+
+
+def _options(request: Request) -> dict[str, str]:
+    """What the runner is told; a script is meant from where the person is."""
+    found = {"model": request.value("--model"), "scenario": request.value("--scenario")}
+    if found["scenario"] is not None:
+        found["scenario"] = os.path.abspath(found["scenario"])
+    return {name: value for name, value in found.items() if value is not None}

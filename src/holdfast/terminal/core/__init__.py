@@ -1,0 +1,1 @@
+"""Decisions about what a person sees and means, without I/O."""

@@ -1,0 +1,58 @@
+"""One surface for everything that goes wrong: what, what it means, what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from holdfast.failures import Action, Failure, from_wire
+from holdfast.terminal.model import Offer, Trouble
+
+# Each is a line that could be typed; one that ends with a space wants more words.
+_OFFERS: Final = {
+    Action.RETRY: Offer("Try again", "/retry"),
+    Action.RESUME: Offer("Go on", "/retry"),
+    Action.REGENERATE: Offer("Ask for a new answer", "/retry"),
+    Action.SWITCH_MODEL: Offer("Switch model", "/model "),
+    Action.SWITCH_RUNNER: Offer("Switch runner", "/runner "),
+    Action.OPEN_SETTINGS: Offer("See the settings", "/doctor"),
+    Action.GIVE_CONSENT: Offer("Give consent", "/consent"),
+    Action.OVERRIDE_POLICY: Offer("Ask for an exception", ""),
+    Action.RESTORE_CHECKPOINT: Offer("Restore a checkpoint", "/restore "),
+    Action.FREE_DISK_SPACE: Offer("See what takes space", "/storage"),
+    Action.REVIEW_DRAFT: Offer("Review the draft", "/diff"),
+    Action.MERGE_INTO_DRAFT: Offer("Bring the newer state in", "/publish"),
+    Action.PUBLISH_PARTIAL: Offer("Publish a part", "/publish --only "),
+    Action.FORCE: Offer("Do it anyway", "/publish --force "),
+    Action.SEND_TO_AGENT: Offer("Let the agent correct it", "Correct what went wrong: "),
+    Action.DISCARD_DRAFT: Offer("Discard the draft", "/discard"),
+    Action.VIEW_REPORT: Offer("See the report", "/report"),
+    Action.RESTART_BACKEND: Offer("Restart it", "/restart"),
+    Action.WAIT: Offer("Wait", ""),
+    Action.CANCEL: Offer("Leave it", ""),
+}
+assert _OFFERS.keys() == set(Action)
+
+
+def trouble_of(wire: dict[str, object], *, at: str = "") -> Trouble:
+    """What a person is shown of a failure; `at` says when it happened."""
+    failure = from_wire(wire)
+    return Trouble(
+        failure.title,
+        failure.user_message,
+        offers_of(failure),
+        tuple(_details(failure, at)),
+    )
+
+
+def offers_of(failure: Failure) -> tuple[Offer, ...]:
+    """What can be done about it here, the likeliest first, each way once."""
+    found = {_OFFERS[each].line: _OFFERS[each] for each in reversed(failure.actions)}
+    return tuple(each for each in reversed(found.values()) if each.line)
+
+
+def _details(failure: Failure, at: str) -> Iterator[str]:
+    known = {"code": failure.code, "phase": failure.phase, "time": at}
+    for name, value in {**known, **failure.ids.known(), **failure.facts}.items():
+        if value not in ("", None):
+            yield f"{name}: {value}"

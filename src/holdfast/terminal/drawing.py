@@ -1,0 +1,128 @@
+"""Draw blocks as lines for a terminal; nothing from outside reaches it that it would obey."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from holdfast.runners.model import Progress
+from holdfast.terminal.core.printable import cut, printable, prose
+from holdfast.terminal.model import Block, Card, Note, Plan, Prompted, Trouble, Words
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+FOLD: Final = 8  # lines of output that a card shows
+_MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How to draw: how wide, in colour or not, on a light ground or not, simply or not."""
+
+    width: int
+    is_coloured: bool = True
+    is_light: bool = False
+    is_plain: bool = False
+
+
+def draw(blocks: Iterable[Block], style: Style, *, is_whole: bool = False) -> str:
+    """Blocks as text with colours; what is long in them is folded unless all is wanted."""
+    from rich.console import Console
+
+    console = Console(
+        file=io.StringIO(),
+        width=max(style.width, 20),
+        force_terminal=style.is_coloured,
+        no_color=not style.is_coloured,
+        color_system="standard" if style.is_coloured else None,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    with console.capture() as captured:
+        for block in blocks:
+            _print(console, block, style, is_whole)
+    return captured.get()
+
+
+def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None:
+    match block:
+        case Prompted(text, is_steering):
+            mark = "»" if is_steering else ">"
+            console.print()
+            for line in prose(text).splitlines():
+                console.print(f"{mark} {line}", style="bold cyan")
+        case Words(text, is_thought):
+            console.print(_words(text, style, is_thought))
+        case Card():
+            _print_card(console, block, FOLD if not is_whole else None)
+        case Plan(steps):
+            for step in steps:
+                is_over = step.progress is Progress.DONE
+                line = f"  {_MARKS[step.progress]} {printable(step.text)}"
+                console.print(line, style="dim" if is_over else "")
+        case Note(text, is_warning):
+            console.print(
+                f"{'! ' if is_warning else '  '}{prose(text)}",
+                style="yellow" if is_warning else "dim",
+            )
+        case Trouble():
+            _print_trouble(console, block, is_whole)
+
+
+def _words(text: str, style: Style, is_thought: bool) -> RenderableType:
+    from rich.text import Text
+
+    clean = prose(text)
+    if style.is_plain or is_thought:
+        return Text(clean, style="dim italic" if is_thought and style.is_coloured else "")
+    from rich.markdown import Markdown
+
+    theme = "ansi_light" if style.is_light else "ansi_dark"
+    return Markdown(clean, code_theme=theme, hyperlinks=False)
+
+
+def _print_card(console: Console, card: Card, fold: int | None) -> None:
+    from rich.text import Text
+
+    tone = {True: "green", False: "red", None: "yellow"}[card.is_ok]
+    status = "" if card.status in (None, 0) else f" (exit {card.status})"
+    head = cut(f"{printable(card.title)}{status}", console.width - 2, more="…")
+    console.print(Text.assemble(("● ", tone), (head, "bold")))
+    lines = prose(card.output).rstrip("\n").splitlines()
+    shown = lines if fold is None or len(lines) <= fold else lines[-fold:]
+    is_diff = any(line.startswith("@@ ") for line in lines)
+    hidden = len(lines) - len(shown)
+    if hidden or card.left_out:
+        left = f" and {card.left_out:,} characters that were left out" if card.left_out else ""
+        hint = f"{hidden} more lines{left}" if hidden else left.removeprefix(" and ")
+        console.print(f"  │ … {hint}{' (Ctrl-O shows them)' if hidden else ''}", style="dim")
+    for line in shown:
+        console.print(f"  │ {line}", style=_tone(line, is_diff), overflow="fold")
+    if card.paths:
+        names = ", ".join(printable(each) for each in card.paths[:FOLD])
+        more = f" and {len(card.paths) - FOLD} more" if len(card.paths) > FOLD else ""
+        console.print(f"  └ changed {names}{more}", style="dim")
+
+
+def _tone(line: str, is_diff: bool) -> str:
+    if is_diff and line[:1] in "+-@" and line:
+        return {"+": "green", "-": "red", "@": "cyan"}[line[0]]
+    return "dim"
+
+
+def _print_trouble(console: Console, trouble: Trouble, is_whole: bool) -> None:
+    console.print(f"✗ {printable(trouble.title)}", style="bold red")
+    console.print(f"  {prose(trouble.message)}")
+    for number, offer in enumerate(trouble.offers):
+        key = "Enter" if not number else offer.line.strip()
+        console.print(f"  → {offer.label} ({key})", style="bold" if not number else "")
+    if is_whole:
+        for line in trouble.details:
+            console.print(f"  {printable(line)}", style="dim")
+    elif trouble.details:
+        console.print("  Details: Ctrl-O", style="dim")

@@ -1,0 +1,64 @@
+"""Put the terminal back however the program in it ends, kill -9 included.
+
+The program is a child of a small process that does nothing but wait for it: only somebody else can
+tidy up after who was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import termios
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+_IN: Final = 0
+_OUT: Final = 1
+_PASSED_ON: Final = (signal.SIGTERM, signal.SIGHUP)
+# No paste or mouse marks, a cursor, no colour, the keys and the title of before.
+RESET: Final = b"\x1b[?2004l\x1b[?1000l\x1b[?1006l\x1b[?1l\x1b>\x1b[?25h\x1b[0m\x1b[23;0t"
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do work in a child, wait for it, and return its status as a shell would say it."""
+    before = termios.tcgetattr(_IN)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if not child:
+        _work(work)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # that one is for who draws the screen
+    for number in _PASSED_ON:
+        signal.signal(number, lambda n, _: _pass_on(child, n))
+    status = _wait(child)
+    if os.WIFSIGNALED(status):
+        with suppress(OSError, termios.error):  # no terminal is left to be put back
+            termios.tcsetattr(_IN, termios.TCSADRAIN, before)
+            os.write(_OUT, RESET + b"\r\n")
+    return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _wait(child: int) -> int:
+    while True:
+        with suppress(InterruptedError):
+            return os.waitpid(child, 0)[1]
+
+
+def _pass_on(child: int, number: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(child, number)
+
+
+def _work(work: Callable[[], int]) -> None:
+    status = 1
+    try:
+        status = work()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)

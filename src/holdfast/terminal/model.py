@@ -1,0 +1,66 @@
+"""What a person is shown of a session, before it is drawn."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.runners.model import PlanStep
+
+
+class Prompted(NamedTuple):
+    """What the person has said."""
+
+    text: str
+    is_steering: bool = False
+
+
+class Words(NamedTuple):
+    """What the agent says, as Markdown; or what it lets see of its thinking."""
+
+    text: str
+    is_thought: bool = False
+
+
+class Card(NamedTuple):
+    """Something that the agent does, or has done; `is_ok` is None for as long as it is not over."""
+
+    title: str
+    tool: str = ""
+    output: str = ""
+    is_ok: bool | None = None
+    status: int | None = None
+    left_out: int = 0  # characters of the output
+    paths: tuple[str, ...] = ()
+
+
+class Plan(NamedTuple):
+    """What the agent means to do."""
+
+    steps: tuple[PlanStep, ...]
+
+
+class Note(NamedTuple):
+    """A line that is worth knowing; a warning wants to be seen."""
+
+    text: str
+    is_warning: bool = False
+
+
+class Trouble(NamedTuple):
+    """Something went wrong: what, what it means, and what can be done, the likeliest first."""
+
+    title: str
+    message: str
+    offers: tuple[Offer, ...] = ()
+    details: tuple[str, ...] = ()
+
+
+class Offer(NamedTuple):
+    """Something that can be done about it: its name, and the line that does it."""
+
+    label: str
+    line: str
+
+
+Block = Prompted | Words | Card | Plan | Note | Trouble
+"""A part of the transcript that will not change any more."""

@@ -1,0 +1,53 @@
+"""What a screen needs of the conversation that it shows, and what that needs from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+Fragments = list[tuple[str, str]]
+"""Pieces of text, each with its style."""
+
+
+class Attended(Protocol):
+    """A conversation that a person sees and types into; none of these may wait."""
+
+    def shown(self, rows: int, columns: int) -> Fragments:
+        """What goes on now, in at most so many rows."""
+        ...
+
+    def status(self, columns: int) -> str:
+        """Where it stands, in a line."""
+        ...
+
+    def enter(self, text: str) -> bool:
+        """Take a line that was typed; say whether it may be forgotten."""
+        ...
+
+    def choose(self, number: int) -> bool:
+        """Take a choice by its number, from 1 on; say whether there was one to take."""
+        ...
+
+    def interrupt(self, typed: str) -> bool:
+        """Heed Ctrl-C; say whether what was typed is to be cleared."""
+        ...
+
+    def leave(self) -> None:
+        """Heed the wish to leave."""
+        ...
+
+    def go_back(self) -> None:
+        """Heed the wish to go back to an earlier prompt."""
+        ...
+
+    def unfold(self) -> None:
+        """Show all of what was folded last."""
+        ...
+
+
+class Commands(Protocol):
+    """Our own commands, run in front of the person."""
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Run one in the terminal as it is, and return its exit status."""
+        ...

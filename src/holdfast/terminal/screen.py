@@ -1,0 +1,181 @@
+"""The lower part of a terminal, which changes; what is over goes above it and stays there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+import anyio
+from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.styles import Style
+
+from holdfast.terminal.completing import completed
+from holdfast.terminal.core.printable import cut
+from holdfast.terminal.keys import bindings
+from holdfast.terminal.ports import Attended, Fragments
+
+INPUT_ROWS: Final = 10
+_MENU_ROWS: Final = 6
+_STYLE: Final = Style.from_dict(
+    {
+        "prompt": "bold ansicyan",
+        "status": "ansibrightblack",
+        "quiet": "ansibrightblack",
+        "warning": "ansiyellow",
+        "bad": "bold ansired",
+        "good": "ansigreen",
+        "strong": "bold",
+        "chosen": "reverse",
+    }
+)
+
+
+class Screen:
+    """What is typed, what is asked and what goes on, drawn where the cursor is."""
+
+    def __init__(self, attended: Attended, *, history: Path, root: Path, is_coloured: bool) -> None:
+        self._attended = attended
+        self.buffer = Buffer(
+            completer=_Completer(root),
+            complete_while_typing=True,
+            history=FileHistory(str(_private(history))),
+            multiline=True,
+            name="input",
+        )
+        self._app: Application[None] = Application(
+            layout=Layout(self._layout()),
+            key_bindings=bindings(self),
+            style=_STYLE if is_coloured else Style([]),
+            full_screen=False,
+            mouse_support=False,
+            min_redraw_interval=1 / 60,
+            refresh_interval=1.0,
+        )
+        self._app.timeoutlen = self._app.ttimeoutlen = 0.3
+        self._is_printing = anyio.Lock()
+
+    async def run(self) -> None:
+        """Draw, and heed keys, until it is left."""
+        await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+
+    def redraw(self) -> None:
+        """Draw again soon: something has changed."""
+        self._app.invalidate()
+
+    def end(self) -> None:
+        """Stop drawing."""
+        if self._app.is_running and self._app.future is not None and not self._app.future.done():
+            self._app.exit()
+
+    async def above(self, text: str) -> None:
+        """Write something above what changes, for good."""
+        async with self._is_printing:
+            await run_in_terminal(lambda: _write(self._app, text))
+
+    async def aside(self, work: Callable[[], object]) -> None:
+        """Let something else have the terminal for a while."""
+        async with self._is_printing:
+            await run_in_terminal(work, in_executor=True)
+
+    @property
+    def attended(self) -> Attended:
+        """Whose conversation it is."""
+        return self._attended
+
+    def _layout(self) -> HSplit:
+        live = Window(
+            FormattedTextControl(lambda: FormattedText(self._live())),
+            dont_extend_height=True,
+            wrap_lines=True,
+        )
+        menu = Window(
+            FormattedTextControl(lambda: FormattedText(self._menu())),
+            height=Dimension(max=_MENU_ROWS),
+            dont_extend_height=True,
+        )
+        control = BufferControl(self.buffer, input_processors=[BeforeInput("> ", "class:prompt")])
+        typed = Window(
+            control,
+            height=Dimension(min=1, max=INPUT_ROWS),
+            dont_extend_height=True,
+            wrap_lines=True,
+        )
+        status = Window(
+            FormattedTextControl(lambda: FormattedText(self._status())),
+            height=1,
+            dont_extend_height=True,
+        )
+        has_live = Condition(lambda: bool(self._live()))
+        has_menu = Condition(lambda: self.buffer.complete_state is not None)
+        return HSplit(
+            [
+                ConditionalContainer(live, has_live),
+                typed,
+                ConditionalContainer(menu, has_menu),
+                status,
+            ]
+        )
+
+    def _live(self) -> Fragments:
+        size = self._app.output.get_size()
+        return self._attended.shown(max(3, size.rows - INPUT_ROWS - 4), size.columns)
+
+    def _status(self) -> Fragments:
+        return [("class:status", self._attended.status(self._app.output.get_size().columns))]
+
+    def _menu(self) -> Fragments:
+        state = self.buffer.complete_state
+        if state is None:
+            return []
+        first = max(0, (state.complete_index or 0) - _MENU_ROWS + 1)
+        columns = self._app.output.get_size().columns
+        lines: Fragments = []
+        for number, each in enumerate(state.completions[first : first + _MENU_ROWS], first):
+            line = cut(f"  {each.text.strip():<14} {each.display_meta_text}", columns, more="…")
+            is_chosen = number == state.complete_index
+            lines.append(("class:chosen" if is_chosen else "class:quiet", line + "\n"))
+        return lines
+
+
+class _Completer(Completer):
+    """Completes from commands and files."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def get_completions(
+        self, document: Document, _complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        """Yield what the text before the cursor can become."""
+        for each in completed(document.text_before_cursor, self._root):
+            yield Completion(each.text, -each.replaces, display_meta=each.meaning)
+
+
+def _write(app: Application[None], text: str) -> None:
+    app.output.write_raw(text.replace("\n", "\r\n"))
+    app.output.flush()
+
+
+def _private(path: Path) -> Path:
+    """A file that only its owner reads: one types secrets, too."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    return path

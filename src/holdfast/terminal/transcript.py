@@ -1,0 +1,204 @@
+"""What a person sees of a session: what is over, and what is still going on.
+
+What is over is a block, told once and never changed: it belongs to the scrollback, where nothing
+that dies can take it back. What goes on is redrawn as it grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.host import (
+    Kept,
+    Reconnected,
+    Reconnecting,
+    Responsive,
+    Seen,
+    Session,
+    Shown,
+    Unresponsive,
+    fold,
+)
+from holdfast.host import Trouble as Unkept
+from holdfast.host.model import (
+    Aborted,
+    Answered,
+    AnyRecord,
+    Begun,
+    Closed,
+    Happened,
+    Prompted,
+    Repaired,
+    Steered,
+    TurnBegun,
+    TurnClosed,
+    Who,
+)
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Delta,
+    Ending,
+    FilesChanged,
+    Noticed,
+    Planned,
+    PlanStep,
+    Progress,
+    Said,
+    Sort,
+    Thought,
+    ToolEnded,
+    ToolStarted,
+)
+from holdfast.terminal.core.surface import trouble_of
+from holdfast.terminal.model import Block, Card, Note, Plan, Words
+from holdfast.terminal.model import Prompted as PromptBlock
+
+LIVE_MOST: Final = 16_384  # characters of what is not over that are kept to be shown
+
+
+@dataclass(slots=True)
+class Live:
+    """The end of something that is still being said or printed."""
+
+    sort: Sort
+    text: str = ""
+
+    def add(self, text: str) -> None:
+        """Keep the end of it."""
+        self.text = (self.text + text)[-LIVE_MOST:]
+
+
+@dataclass(slots=True)
+class Transcript:
+    """Folds what is seen into blocks, and keeps what goes on meanwhile."""
+
+    session: Session = field(default_factory=Session)
+    live: dict[str, Live] = field(default_factory=dict[str, Live])
+    cards: dict[str, Card] = field(default_factory=dict[str, Card])
+    plan: tuple[PlanStep, ...] = ()
+    is_reconnecting: bool = False
+    is_unresponsive: bool = False
+    unkept: dict[str, object] | None = None  # why the session cannot be written down now
+    report: str = ""
+    _texts: dict[str, Asked] = field(default_factory=dict[str, Asked])
+
+    def take(self, seen: Seen) -> list[Block]:
+        """Learn what happened; return what is over by it."""
+        match seen:
+            case Kept(_, record):
+                blocks = list(self._told(record))
+                self.session = fold(self.session, (record,))
+                return blocks
+            case Shown(deltas):
+                for delta in deltas:
+                    self._grow(delta)
+            case Unkept(failure):
+                return self._unkept(failure)
+            case Reconnecting():
+                self.is_reconnecting = True
+            case Reconnected():
+                self.is_reconnecting = False
+            case Unresponsive():
+                self.is_unresponsive = True
+            case Responsive():
+                self.is_unresponsive = False
+        return []
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn runs."""
+        return self.session.is_running
+
+    @property
+    def question(self) -> Asked | None:
+        """What the agent waits for first, if it does."""
+        return self.session.questions[0] if self.session.questions else None
+
+    def _unkept(self, failure: dict[str, object] | None) -> list[Block]:
+        was, self.unkept = self.unkept, failure
+        if failure is None:
+            return [Note("Everything is written down again.")] if was else []
+        return [] if was else [trouble_of(failure)]
+
+    def _grow(self, delta: Delta) -> None:
+        if delta.sort is Sort.OUTPUT and delta.item in self.cards:
+            card = self.cards[delta.item]
+            self.cards[delta.item] = card._replace(output=(card.output + delta.text)[-LIVE_MOST:])
+        else:
+            self.live.setdefault(delta.item, Live(delta.sort)).add(delta.text)
+
+    def _told(self, record: AnyRecord) -> Iterator[Block]:
+        match record:
+            case Happened(event=event):
+                yield from self._heard(event)
+            case TurnBegun(turn):
+                waiting = (each for each in self.session.waiting if each.turn == turn)
+                yield from (PromptBlock(each.text) for each in waiting)
+            case Steered(text=text):
+                yield PromptBlock(text, is_steering=True)
+            case Answered():
+                yield self._answered(record)
+            case Repaired(items=items):
+                count = f"{len(items)} step" + ("s were" if len(items) > 1 else " was")
+                text = f"{count} interrupted, and may or may not have completed."
+                yield Note(text, is_warning=True)
+            case Begun(attempt, _, reason) if reason:
+                yield Note(f"The agent crashed: {reason}. This is attempt {attempt}.", True)
+            case Aborted():
+                yield Note("Ending the turn.")
+            case Closed():
+                yield Note("The session was ended; what was said is kept.")
+            case TurnClosed():
+                yield from self._closed(record)
+            case Prompted() | _:
+                pass
+
+    def _answered(self, record: Answered) -> Block:
+        asked = next((e for e in self.session.questions if e.question == record.question), None)
+        title = asked.title if asked else "The question"
+        if record.by is not Who.PERSON:
+            return Note(f"{title} — nobody answered: {record.answer or 'refused'}", True)
+        return Note(f"{title} — {record.answer}")
+
+    def _heard(self, event: AnyEvent) -> Iterator[Block]:
+        match event:
+            case Said(item, text) | Thought(item, text):
+                self.live.pop(item, None)
+                if text.strip():
+                    yield Words(text, is_thought=isinstance(event, Thought))
+            case ToolStarted(item, tool, title):
+                self.cards[item] = Card(title, tool)
+            case FilesChanged(item, paths):
+                if item in self.cards:
+                    self.cards[item] = self.cards[item]._replace(paths=paths)
+            case ToolEnded(item, is_ok, output, left_out, status):
+                self.live.pop(item, None)
+                card = self.cards.pop(item, Card(item))
+                yield card._replace(is_ok=is_ok, output=output, left_out=left_out, status=status)
+            case Planned(steps):
+                self.plan = steps
+            case Noticed(text, failure):
+                yield trouble_of(failure) if failure and not text else Note(text, True)
+            case _:
+                pass
+
+    def _closed(self, closed: TurnClosed) -> Iterator[Block]:
+        """Flush what was going on: nobody will say more of it."""
+        for live in self.live.values():
+            if live.text.strip():
+                yield Words(live.text, is_thought=live.sort is Sort.THOUGHT)
+                yield Note("(This was cut off, and is not kept.)", is_warning=True)
+        yield from (card._replace(is_ok=False) for card in self.cards.values())
+        if any(step.progress is not Progress.DONE for step in self.plan):
+            yield Plan(self.plan)
+        self.live.clear()
+        self.cards.clear()
+        self.plan = ()
+        self.report = closed.report or self.report
+        if closed.failure is not None:
+            yield trouble_of(closed.failure)
+        elif closed.ending is Ending.INTERRUPTED:
+            yield Note("The turn was interrupted; what it has done so far is in the draft.")
