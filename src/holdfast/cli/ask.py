@@ -24,8 +24,8 @@ from holdfast.cli.reporting import reported
 from holdfast.cli.session_attend import Attendance
 from holdfast.cli.session_begin import session_for
 from holdfast.failures import Failure, Ids
+from holdfast.nouns import printable
 from holdfast.runners.model import Ending
-from holdfast.terminal import printable
 
 _READ_ON: Final = "holdfast ask --help"
 _STATUSES: Final = {Ending.COMPLETED: 0, Ending.INTERRUPTED: 128 + signal.SIGINT, LEFT: 1}

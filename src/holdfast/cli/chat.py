@@ -24,7 +24,8 @@ from holdfast.cli.session_start import start_host
 from holdfast.cli.workbench_project import at_work
 from holdfast.failures import Failure, boundary
 from holdfast.host import seated
-from holdfast.terminal import Setting, Talk, guarded, printable
+from holdfast.nouns import printable
+from holdfast.terminal import Setting, Talk, guarded
 
 
 def chat(request: Request, settings: Settings) -> Outcome:

@@ -35,8 +35,8 @@ from holdfast.codex.wire.generated import (
     TurnCompletedNotification,
 )
 from holdfast.failures import Failure, Ids, boundary
+from holdfast.nouns import printable
 from holdfast.rpc.failures import ErrorResponse
-from holdfast.terminal import printable
 
 _METHODS = {kind: method for method, kind in NOTIFICATIONS.items()}
 _INTERRUPTING = "Interrupting the turn; Ctrl-C again leaves at once."

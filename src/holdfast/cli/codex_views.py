@@ -14,8 +14,8 @@ from holdfast.cli.model import Json
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import Terminal
 from holdfast.codex import Approval
+from holdfast.nouns import printable
 from holdfast.telemetry import Redactor
-from holdfast.terminal import printable
 
 
 class PersonView:

@@ -23,7 +23,7 @@ from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, is_terminal, write_bytes
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 from holdfast.workbench import FileDiff, Review, review
 
 

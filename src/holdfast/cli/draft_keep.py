@@ -31,7 +31,7 @@ from holdfast.cli.output import is_terminal
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 from holdfast.workbench import (
     Entered,
     Review,

@@ -23,7 +23,7 @@ from holdfast.cli.reporting import reported
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.exec import Process
 from holdfast.exec.model import Command
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 from holdfast.workbench import Entered, entering, list_drafts, open_draft, revise
 from holdfast.workbench.model import Draft, Revision
 

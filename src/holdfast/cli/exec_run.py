@@ -31,8 +31,8 @@ from holdfast.exec import Client, Process, operating
 from holdfast.exec.failures import StartFailed
 from holdfast.exec.model import Command
 from holdfast.failures import Failure, boundary
+from holdfast.nouns import printable
 from holdfast.rpc import Transport
-from holdfast.terminal import printable
 
 _MARK_BYTES = 3
 _ABROAD = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "TERM", "TZ")

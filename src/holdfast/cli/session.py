@@ -19,7 +19,7 @@ from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, write
 from holdfast.failures import Failure, boundary
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
 HOMES = {  # the module and the function that carry a command out

@@ -41,8 +41,8 @@ from holdfast.host import (
     seated,
 )
 from holdfast.host.model import Abort, Answer, Command, Happened, Prompt, Prompted
+from holdfast.nouns import printable
 from holdfast.runners.model import Asked
-from holdfast.terminal import printable
 
 _IN: Final = 0
 _PIECE: Final = 65536

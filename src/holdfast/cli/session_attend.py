@@ -35,8 +35,8 @@ from holdfast.host.model import (
     Revised,
     TurnClosed,
 )
+from holdfast.nouns import printable, prose
 from holdfast.runners.model import Asked, Said, Used
-from holdfast.terminal import printable, prose
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1

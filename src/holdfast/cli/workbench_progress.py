@@ -7,7 +7,7 @@ import time
 from typing import Final
 
 from holdfast.cli.output import complain, is_terminal
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 from holdfast.workbench.model import Progress
 
 _UNTOLD: Final = 1.0  # seconds: most things are done by then

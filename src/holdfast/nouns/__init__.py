@@ -1,10 +1,11 @@
-"""The nouns that every room speaks in: byte paths, cursors, leases and ids."""
+"""The nouns that every room speaks in: byte paths, cursors, leases, ids and text to show."""
 
 from holdfast.nouns.cursors import Cursor
 from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
 from holdfast.nouns.ids import ENTROPY_BYTES, Id, check_id, make_id
 from holdfast.nouns.leases import Lease
 from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
+from holdfast.nouns.text import cut, printable, prose
 
 __all__ = [
     "ENTROPY_BYTES",
@@ -18,5 +19,8 @@ __all__ = [
     "PathInvalid",
     "RelativePath",
     "check_id",
+    "cut",
     "make_id",
+    "printable",
+    "prose",
 ]

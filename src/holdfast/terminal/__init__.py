@@ -1,6 +1,6 @@
-"""The terminal: what a person sees and types, and what of it may reach their screen.
+"""The terminal: what a person sees of a session and types into it, whatever dies behind it.
 
-What it offers is loaded when it is first asked for: most commands only need its sanitiser.
+What it offers is loaded when it is first asked for: the launcher needs next to nothing.
 """
 
 from __future__ import annotations
@@ -9,19 +9,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.terminal.core.printable import cut, printable, prose
     from holdfast.terminal.guard import guarded
     from holdfast.terminal.talking import Setting, Talk
 
-__all__ = ["Setting", "Talk", "cut", "guarded", "printable", "prose"]
+__all__ = ["Setting", "Talk", "guarded"]
 
 _HOME = {
     "Setting": "talking",
     "Talk": "talking",
-    "cut": "core.printable",
     "guarded": "guard",
-    "printable": "core.printable",
-    "prose": "core.printable",
 }
 
 

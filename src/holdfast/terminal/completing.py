@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.terminal.core.printable import printable
+from holdfast.nouns import printable
 from holdfast.terminal.core.slash import completions
 
 _MOST: Final = 200  # names of a directory that are looked at

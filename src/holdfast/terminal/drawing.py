@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Progress
-from holdfast.terminal.core.printable import cut, printable, prose
 from holdfast.terminal.model import Block, Card, Note, Plan, Prompted, Trouble, Words
 
 if TYPE_CHECKING:
@@ -28,9 +28,15 @@ class Style:
     is_plain: bool = False
 
 
-def draw(blocks: Iterable[Block], style: Style, *, is_whole: bool = False) -> str:
-    """Blocks as text with colours; what is long in them is folded unless all is wanted."""
+def draw(
+    blocks: Iterable[Block], style: Style, *, after: Block | None = None, is_whole: bool = False
+) -> str:
+    """Blocks as text with colours; what is long in them is folded unless all is wanted.
+
+    `after` is the block that stands before them already.
+    """
     from rich.console import Console
+    from rich.theme import Theme
 
     console = Console(
         file=io.StringIO(),
@@ -42,20 +48,28 @@ def draw(blocks: Iterable[Block], style: Style, *, is_whole: bool = False) -> st
         highlight=False,
         markup=False,
         emoji=False,
+        theme=Theme({"markdown.code": "bold cyan", "markdown.code_block": "cyan"}),
     )
     with console.capture() as captured:
         for block in blocks:
+            if _is_apart(after, block):
+                console.print()
             _print(console, block, style, is_whole)
+            after = block
     return captured.get()
+
+
+def _is_apart(before: Block | None, block: Block) -> bool:
+    """Whether a line stays empty between two: what belongs together stands together."""
+    together = (Card, Note)
+    return before is not None and not (isinstance(before, together) and isinstance(block, together))
 
 
 def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None:
     match block:
         case Prompted(text, is_steering):
             mark = "»" if is_steering else ">"
-            console.print()
-            for line in prose(text).splitlines():
-                console.print(f"{mark} {line}", style="bold cyan")
+            _hang(console, mark, text, "bold cyan")
         case Words(text, is_thought):
             console.print(_words(text, style, is_thought))
         case Card():
@@ -66,12 +80,19 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
                 line = f"  {_MARKS[step.progress]} {printable(step.text)}"
                 console.print(line, style="dim" if is_over else "")
         case Note(text, is_warning):
-            console.print(
-                f"{'! ' if is_warning else '  '}{prose(text)}",
-                style="yellow" if is_warning else "dim",
-            )
+            tone = "yellow" if is_warning else "dim"
+            _hang(console, "!" if is_warning else " ", text, tone)
         case Trouble():
             _print_trouble(console, block, is_whole)
+
+
+def _hang(console: Console, mark: str, text: str, tone: str = "") -> None:
+    """Text with a mark before it, and nothing below the mark."""
+    from rich.text import Text
+
+    lines = Text(prose(text), tone).wrap(console, console.width - 2)
+    for number, line in enumerate(lines):
+        console.print(Text.assemble((f"{' ' if number else mark} ", tone), line))
 
 
 def _words(text: str, style: Style, is_thought: bool) -> RenderableType:
@@ -117,12 +138,12 @@ def _tone(line: str, is_diff: bool) -> str:
 
 def _print_trouble(console: Console, trouble: Trouble, is_whole: bool) -> None:
     console.print(f"✗ {printable(trouble.title)}", style="bold red")
-    console.print(f"  {prose(trouble.message)}")
+    _hang(console, " ", trouble.message)
     for number, offer in enumerate(trouble.offers):
         key = "Enter" if not number else offer.line.strip()
         console.print(f"  → {offer.label} ({key})", style="bold" if not number else "")
     if is_whole:
         for line in trouble.details:
-            console.print(f"  {printable(line)}", style="dim")
+            _hang(console, " ", printable(line), "dim")
     elif trouble.details:
         console.print("  Details: Ctrl-O", style="dim")

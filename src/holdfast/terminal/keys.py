@@ -8,7 +8,7 @@ from typing import Protocol
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from holdfast.terminal.ports import Attended
 
@@ -34,7 +34,10 @@ def bindings(screen: Keyed) -> KeyBindings:
     is_empty = Condition(lambda: not buffer.text)
 
     def on(*sequence: str, do: Callable[[], object], only_if: Condition | bool = True) -> None:
-        keys.add(*sequence, filter=only_if)(lambda _: _done(do))
+        def handle(_: KeyPressEvent) -> None:
+            do()
+
+        keys.add(*sequence, filter=only_if)(handle)
 
     on("enter", do=lambda: _enter(screen))
     on("escape", "enter", do=lambda: buffer.insert_text("\n"))
@@ -48,10 +51,6 @@ def bindings(screen: Keyed) -> KeyBindings:
     for digit in "123456789":
         on(digit, do=partial(_choose, screen, digit), only_if=is_empty)
     return keys
-
-
-def _done(do: Callable[[], object]) -> None:
-    do()
 
 
 def _enter(screen: Keyed) -> None:

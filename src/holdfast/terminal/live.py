@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Asked, Progress, Sort
-from holdfast.terminal.core.printable import cut, printable, prose
 from holdfast.terminal.core.status import fitted, meter
 from holdfast.terminal.ports import Fragments
 from holdfast.terminal.transcript import Transcript
@@ -22,7 +22,8 @@ def live(transcript: Transcript, rows: int, columns: int) -> Fragments:
     above = list(_going_on(transcript, columns))
     room = max(0, rows - len(below) - len(plan))
     lines = [*above[len(above) - room :], *plan, *below] if room else [*plan, *below]
-    return [(style, line + "\n") for style, line in lines[-rows:]]
+    shown = lines[-rows:]
+    return [(style, line + "\n" * (at < len(shown))) for at, (style, line) in enumerate(shown, 1)]
 
 
 def _going_on(transcript: Transcript, columns: int) -> Iterator[tuple[str, str]]:

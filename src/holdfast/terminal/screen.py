@@ -27,8 +27,8 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.styles import Style
 
+from holdfast.nouns import cut
 from holdfast.terminal.completing import completed
-from holdfast.terminal.core.printable import cut
 from holdfast.terminal.keys import bindings
 from holdfast.terminal.ports import Attended, Fragments
 
@@ -162,7 +162,9 @@ class _Completer(Completer):
         self._root = root
 
     def get_completions(
-        self, document: Document, _complete_event: CompleteEvent
+        self,
+        document: Document,
+        complete_event: CompleteEvent,  # noqa: ARG002  # its interface
     ) -> Iterable[Completion]:
         """Yield what the text before the cursor can become."""
         for each in completed(document.text_before_cursor, self._root):

@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import Final
 
-from holdfast.terminal.core.printable import cut, printable
+from holdfast.nouns import cut, printable
 
 _OUT: Final = 1
 _MOST: Final = 80

@@ -15,7 +15,16 @@ from anyio.abc import TaskGroup
 from holdfast.failures import Failure, to_wire
 from holdfast.host import Kept, Seat
 from holdfast.host.failures import HostGone
-from holdfast.host.model import Abort, Answer, Command, Happened, Prompt, Steer, TurnClosed
+from holdfast.host.model import (
+    Abort,
+    Answer,
+    Answered,
+    Command,
+    Happened,
+    Prompt,
+    Steer,
+    TurnClosed,
+)
 from holdfast.runners.model import Asked
 from holdfast.terminal.core.slash import Deed, Do, Run, Say, Wrong, help_lines, meaning_of
 from holdfast.terminal.core.status import cost_lines
@@ -59,7 +68,9 @@ class Talk:
         )
         self._signals = Signals()
         self._over: list[Block] = []
+        self._last: Block | None = None  # that was written
         self._folded: Block | None = None
+        self._put_by = ""  # what was being typed when the agent asked
         self._trouble: Trouble | None = None
         self._stirred = anyio.Event()
         self._mark, self._count = f"talk-{secrets.token_hex(6)}", 0
@@ -161,11 +172,26 @@ class Talk:
             return
         match kept.record:
             case Happened(event=Asked(title=title)):
+                self._put_aside()
                 self._signals.call(f"needs you: {title}")
+            case Answered():
+                self._put_back()
             case TurnClosed():
+                self._put_back()
                 self._signals.call("done")
             case _:
                 pass
+
+    def _put_aside(self) -> None:
+        """What was being typed was not meant as an answer."""
+        if self._screen.buffer.text and not self._put_by:
+            self._put_by = self._screen.buffer.text
+            self._screen.buffer.reset()
+
+    def _put_back(self) -> None:
+        if self._put_by and not self._screen.buffer.text:
+            self._screen.buffer.insert_text(self._put_by)
+            self._put_by = ""
 
     async def _write(self) -> None:
         """Write what is over above the screen, gathered for a moment."""
@@ -181,7 +207,9 @@ class Talk:
         if blocks:
             columns = shutil.get_terminal_size().columns
             style = Style(columns, self._setting.is_coloured, self._setting.is_light)
-            await self._screen.above(draw(blocks, style, is_whole=is_whole))
+            drawn = draw(blocks, style, after=self._last, is_whole=is_whole)
+            self._last = blocks[-1]
+            await self._screen.above(drawn)
 
     # What the person means.
 

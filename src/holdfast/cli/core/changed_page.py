@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.nouns import RelativePath
-from holdfast.terminal import cut, printable
+from holdfast.nouns import RelativePath, cut, printable
 from holdfast.workbench.model import Entry, Sort, deed_of
 
 _PATH_LEAST = 20

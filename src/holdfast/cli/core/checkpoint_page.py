@@ -8,7 +8,7 @@ from holdfast.cli.core.draft_page import NARROW, SCHEMA, iso
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.storage_page import size_text
 from holdfast.cli.core.threads_page import age
-from holdfast.terminal import cut, printable
+from holdfast.nouns import cut, printable
 from holdfast.workbench.model import Checkpoint, Lack, Occasion, Uncovered
 
 _FOR = {

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from holdfast.app.model import Report, Result, Status
 from holdfast.cli.core.look import Look, Signs, Tone
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 
 _NARROW = 60  # below this the finding gets a line of its own
 _TONES = {

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from holdfast.cli.core.changed_page import path_lines
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.core.look import Look, Tone
-from holdfast.nouns import RelativePath
-from holdfast.terminal import printable
+from holdfast.nouns import RelativePath, printable
 
 ASK = "Publish this? [y/N] "
 ASK_DISCARD = "Discard all of this? [y/N] "

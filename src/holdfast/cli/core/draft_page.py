@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.threads_page import age
-from holdfast.terminal import cut, printable
+from holdfast.nouns import cut, printable
 from holdfast.workbench.model import Draft, Mode, Revision
 
 SCHEMA = 1

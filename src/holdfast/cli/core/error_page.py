@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.failures import Action, Failure, Recovery
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 
 _RECOVERIES = {
     Recovery.FIX_INPUT: "Change what was asked for, then try again.",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.terminal import cut, printable
+from holdfast.nouns import cut, printable
 
 SCHEMA = 1
 CONTAINED, ESCAPED = "contained", "escaped"

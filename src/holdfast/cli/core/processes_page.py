@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.threads_page import age
 from holdfast.exec.model import AWAITS_READER, Orphan, Output, Page
-from holdfast.terminal import cut, printable
+from holdfast.nouns import cut, printable
 
 SCHEMA = 1
 _COMMAND_LEAST = 10

@@ -18,7 +18,7 @@ from holdfast.codex.model import (
     InputApproval,
     PermissionsApproval,
 )
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 
 CHOICES = "[y] yes  [a] yes, for this session  [n] no  [c] no, and end the turn: "
 CHOICES_AGAIN = "Please answer y, a, n or c: "

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 
 SCHEMA = 1
 _LINES_MOST = 20

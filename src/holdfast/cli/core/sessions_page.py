@@ -9,8 +9,8 @@ from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.threads_page import age
 from holdfast.cli.core.turn_lines import ending_of, note_of, words_of
 from holdfast.host.model import AnyRecord, Happened, Prompted, TurnClosed
+from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Said
-from holdfast.terminal import cut, printable, prose
 
 SCHEMA = 1
 _TITLE_LEAST = 9

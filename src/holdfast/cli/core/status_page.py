@@ -12,8 +12,7 @@ from holdfast.cli.core.checkpoint_page import checkpoint_record
 from holdfast.cli.core.draft_page import SCHEMA, draft_record, iso, revisions_page
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.threads_page import age
-from holdfast.nouns import RelativePath
-from holdfast.terminal import printable
+from holdfast.nouns import RelativePath, printable
 from holdfast.workbench.model import Checkpoint, Draft
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 
 SCHEMA = 1
 PROMPT, AGAIN = "End all of this? [y/N] ", "y or n: "

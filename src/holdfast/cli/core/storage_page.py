@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.terminal import printable
+from holdfast.nouns import printable
 
 SCHEMA = 1
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

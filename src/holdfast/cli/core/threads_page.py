@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.model import Json
-from holdfast.terminal import cut, printable
+from holdfast.nouns import cut, printable
 
 SCHEMA = 1
 _NARROW = 60  # below this the id gets a line of its own

@@ -19,6 +19,7 @@ from holdfast.host.model import (
     TurnClosed,
     Who,
 )
+from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -30,7 +31,6 @@ from holdfast.runners.model import (
     ToolStarted,
     Used,
 )
-from holdfast.terminal import cut, printable, prose
 
 SCHEMA: Final = 1
 LEFT: Final = "left"  # what a turn is that we have not seen the end of

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.model import Json
-from holdfast.terminal import cut, printable, prose
+from holdfast.nouns import cut, printable, prose
 
 _LONG = 2000  # milliseconds after which it is worth saying how long a command took
 _SHELL_WORDS = 3  # a shell, its flag, and the script that was asked for

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.terminal.core.printable import cut, printable, prose
+from holdfast.nouns.text import cut, printable, prose
 
 
 @pytest.mark.parametrize(
