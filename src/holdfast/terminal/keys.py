@@ -41,7 +41,7 @@ def bindings(screen: Keyed) -> KeyBindings:
 
     on("enter", do=lambda: _enter(screen))
     on("escape", "enter", do=lambda: buffer.insert_text("\n"))
-    on("c-j", do=lambda: buffer.insert_text("\n"))
+    on("c-j", do=lambda: _enter(screen))  # so Enter comes if it was typed while another program ran
     on("c-c", do=lambda: _interrupt(screen))
     on("<sigint>", do=lambda: _interrupt(screen))
     on("c-d", do=lambda: screen.attended.leave(), only_if=is_empty)
@@ -58,6 +58,10 @@ def _enter(screen: Keyed) -> None:
     state = buffer.complete_state
     if state is not None and state.current_completion is not None:
         buffer.complete_state = None  # what was chosen from the list stands, and is not sent yet
+        return
+    if buffer.document.char_before_cursor == "\\":
+        buffer.delete_before_cursor()
+        buffer.insert_text("\n")
         return
     text = buffer.text
     if screen.attended.enter(text):

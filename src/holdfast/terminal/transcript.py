@@ -83,7 +83,7 @@ class Transcript:
     is_unresponsive: bool = False
     unkept: dict[str, object] | None = None  # why the session cannot be written down now
     report: str = ""
-    _texts: dict[str, Asked] = field(default_factory=dict[str, Asked])
+    prompted: str = ""  # what was asked last
 
     def take(self, seen: Seen) -> list[Block]:
         """Learn what happened; return what is over by it."""
@@ -134,6 +134,8 @@ class Transcript:
         match record:
             case Happened(event=event):
                 yield from self._heard(event)
+            case Prompted(text=text):
+                self.prompted = text
             case TurnBegun(turn):
                 waiting = (each for each in self.session.waiting if each.turn == turn)
                 yield from (PromptBlock(each.text) for each in waiting)
@@ -141,20 +143,10 @@ class Transcript:
                 yield PromptBlock(text, is_steering=True)
             case Answered():
                 yield self._answered(record)
-            case Repaired(items=items):
-                count = f"{len(items)} step" + ("s were" if len(items) > 1 else " was")
-                text = f"{count} interrupted, and may or may not have completed."
-                yield Note(text, is_warning=True)
-            case Begun(attempt, _, reason) if reason:
-                yield Note(f"The agent crashed: {reason}. This is attempt {attempt}.", True)
-            case Aborted():
-                yield Note("Ending the turn.")
-            case Closed():
-                yield Note("The session was ended; what was said is kept.")
             case TurnClosed():
                 yield from self._closed(record)
-            case Prompted() | _:
-                pass
+            case _:
+                yield from _note(record)
 
     def _answered(self, record: Answered) -> Block:
         asked = next((e for e in self.session.questions if e.question == record.question), None)
@@ -202,3 +194,20 @@ class Transcript:
             yield trouble_of(closed.failure)
         elif closed.ending is Ending.INTERRUPTED:
             yield Note("The turn was interrupted; what it has done so far is in the draft.")
+
+
+def _note(record: AnyRecord) -> Iterator[Note]:
+    """What is only worth a line."""
+    match record:
+        case Repaired(items=items):
+            count = f"{len(items)} step" + ("s were" if len(items) > 1 else " was")
+            yield Note(f"{count} interrupted, and may or may not have completed.", is_warning=True)
+        case Begun(attempt, _, reason) if reason:
+            text = f"The agent crashed: {reason}. This is attempt {attempt}."
+            yield Note(text, is_warning=True)
+        case Aborted():
+            yield Note("Ending the turn.")
+        case Closed():
+            yield Note("The session was ended; what was said is kept.")
+        case _:
+            pass

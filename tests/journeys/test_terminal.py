@@ -1,0 +1,126 @@
+"""A person at a terminal, while what it stands on is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import termios
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conversations import hosts_of, in_conversation, scripted
+from tests.cli.running import COMMAND, environment
+from tests.cli.workbenches import Bench
+from tests.parts.pty_screen import PtyScreen, on_screen
+
+pytestmark = pytest.mark.timeout(180)
+
+READY = "idle · rehearsal"
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with in_conversation() as made:
+        yield made
+
+
+@contextmanager
+def at(
+    bench: Bench, steps: str, *words: str, size: tuple[int, int] = (80, 24)
+) -> Generator[PtyScreen]:
+    """A person who has typed `holdfast`, with an agent that does only this."""
+    argv = [*COMMAND, "--scenario", scripted(bench, steps), *words]
+    with on_screen(argv, cwd=bench.project, env=environment(bench.home), size=size) as screen:
+        screen.until(lambda: any(READY in line for line in screen.lines), READY)
+        yield screen
+
+
+def test_a_turn_is_asked_for_reviewed_and_published(bench: Bench) -> None:
+    steps = '{say = "I write **b**."}, {write = "b", content = "two\\n"}, {say = "It is done."}'
+    with at(bench, steps) as screen:
+        screen.type("Write b\r")
+        screen.sees("It is done.")
+        screen.type("/diff\r")
+        screen.sees("+two")
+        screen.type("/publish\r")
+        screen.sees("[y/N]")
+        screen.type("y\r")
+        screen.sees("Published 1 path")
+        screen.until(lambda: any(READY in line for line in screen.lines))
+        screen.type("\x04")
+
+        assert screen.ended() == 0
+        assert "Be there again: holdfast --resume" in screen.scrolled
+    assert bench.files() == {"a": "one\n", "b": "two\n"}
+
+
+@pytest.mark.promise("A2")
+@pytest.mark.promise("A7")
+def test_who_types_on_while_the_host_dies_keeps_what_was_typed(bench: Bench) -> None:
+    with at(bench, '{say = "I begin."}, {wait = 60}') as screen:
+        screen.type("Begin\r")
+        screen.sees("I begin.")
+        screen.type("half of a thou")
+        for host in hosts_of(bench):
+            os.kill(host, signal.SIGKILL)
+        screen.sees("The agent crashed and lost its current turn.")
+        screen.sees("Press Enter to")
+        screen.type("ght")
+
+        screen.until(lambda: "> half of a thought" in screen.lines, "what was typed")
+        screen.until(lambda: any(READY in line for line in screen.lines))
+
+
+def test_a_question_is_answered_by_a_key_and_never_by_what_was_being_typed(bench: Bench) -> None:
+    with at(bench, '{wait = 2}, {ask = "May I?"}, {say = "I may."}') as screen:
+        screen.type("Ask me\r")
+        screen.type("something els")
+        screen.sees("? May I?")
+        screen.until(lambda: ">" in screen.lines, "an empty line")
+        screen.type("1")
+        screen.sees("I may.")
+
+        screen.until(lambda: "> something els" in screen.lines, "what was typed")
+
+
+def test_the_terminal_is_put_back_after_a_kill(bench: Bench) -> None:
+    with at(bench, '{say = "x"}') as screen:
+        before = termios.tcgetattr(screen.master)
+        child = _child_of(screen.process.pid)
+        os.kill(child, signal.SIGKILL)
+
+        assert screen.ended() == 128 + signal.SIGKILL
+        assert before != termios.tcgetattr(screen.master)
+        assert termios.tcgetattr(screen.master)[3] & termios.ICANON
+        assert screen.raw.rstrip().endswith(screen.raw.rstrip()[-1:])
+        assert b"\x1b[?2004l" in screen.raw
+        assert b"\x1b[?25h" in screen.raw
+
+
+HOSTILE = (
+    "\\u001b[2J\\u001b]0;owned\\u0007\\u001b]52;c;aGk=\\u0007\\u0090\\u009b31m"
+    "a\\rb\\bc\\u202edcba\\u2066x\\U000E0041"
+)
+
+
+@pytest.mark.parametrize("sort", ["say", "think", "run", "ask"])
+def test_nothing_from_outside_is_obeyed_by_the_terminal(bench: Bench, sort: str) -> None:
+    value = f"echo '{HOSTILE}'" if sort == "run" else HOSTILE
+    with at(bench, f'{{{sort} = "{value}"}}') as screen:
+        clean = len(screen.raw)
+        screen.type("Go\r")
+        screen.sees("\\x1b[2J")
+        screen.until(lambda: "owned" in screen.scrolled)
+
+        said = screen.raw[clean:].replace(b"\x1b]0;holdfast", b"")
+        for obeyed in (b"\x1b[2J", b"\x1b]0;", b"\x1b]52", b"\x90", b"\x9b31m", b"\x08c"):
+            assert obeyed not in said.replace(b"\xc2", b"?"), obeyed
+        assert "\u202e".encode() not in said
+        assert "\U000e0041".encode() not in said
+
+
+def _child_of(parent: int) -> int:
+    return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])
