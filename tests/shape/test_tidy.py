@@ -63,6 +63,10 @@ TESTED_THROUGH = {
     "rpc/websocket_server_loop.py": "rpc/test_websocket_server.py",
     "rpc/websocket_wire_loop.py": "rpc/test_websocket_stream_loop.py",
     "rpc/writer_loop.py": "rpc/test_stream_loop.py",
+    "terminal/keys.py": "journeys/test_terminal.py",
+    "terminal/meaning.py": "journeys/test_terminal.py",
+    "terminal/screen.py": "journeys/test_terminal.py",
+    "terminal/talking.py": "journeys/test_terminal.py",
 }
 
 MODULES = [source.path for source in sources(SRC)]

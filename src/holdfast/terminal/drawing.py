@@ -5,14 +5,16 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.markdown import Markdown
+from rich.text import Text
+from rich.theme import Theme
 
 from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Progress
 from holdfast.terminal.model import Block, Card, Note, Plan, Prompted, Trouble, Words
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
 
 FOLD: Final = 8  # lines of output that a card shows
 _MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
@@ -35,9 +37,6 @@ def draw(
 
     `after` is the block that stands before them already.
     """
-    from rich.console import Console
-    from rich.theme import Theme
-
     console = Console(
         file=io.StringIO(),
         width=max(style.width, 20),
@@ -88,28 +87,20 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
 
 def _hang(console: Console, mark: str, text: str, tone: str = "") -> None:
     """Text with a mark before it, and nothing below the mark."""
-    from rich.text import Text
-
     lines = Text(prose(text), tone).wrap(console, console.width - 2)
     for number, line in enumerate(lines):
         console.print(Text.assemble((f"{' ' if number else mark} ", tone), line))
 
 
 def _words(text: str, style: Style, is_thought: bool) -> RenderableType:
-    from rich.text import Text
-
     clean = prose(text)
     if style.is_plain or is_thought:
         return Text(clean, style="dim italic" if is_thought and style.is_coloured else "")
-    from rich.markdown import Markdown
-
     theme = "ansi_light" if style.is_light else "ansi_dark"
     return Markdown(clean, code_theme=theme, hyperlinks=False)
 
 
 def _print_card(console: Console, card: Card, fold: int | None) -> None:
-    from rich.text import Text
-
     tone = {True: "green", False: "red", None: "yellow"}[card.is_ok]
     status = "" if card.status in (None, 0) else f" (exit {card.status})"
     head = cut(f"{printable(card.title)}{status}", console.width - 2, more="…")

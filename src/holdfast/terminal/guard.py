@@ -26,24 +26,21 @@ def guarded(work: Callable[[], int]) -> int:
     before = termios.tcgetattr(_IN)
     sys.stdout.flush()
     sys.stderr.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)  # until there is somebody to tell
     child = os.fork()
     if not child:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
         _work(work)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # that one is for who draws the screen
     for number in _PASSED_ON:
         signal.signal(number, lambda n, _: _pass_on(child, n))
-    status = _wait(child)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
+    _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         with suppress(OSError, termios.error):  # no terminal is left to be put back
             termios.tcsetattr(_IN, termios.TCSADRAIN, before)
             os.write(_OUT, RESET + b"\r\n")
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
-
-
-def _wait(child: int) -> int:
-    while True:
-        with suppress(InterruptedError):
-            return os.waitpid(child, 0)[1]
 
 
 def _pass_on(child: int, number: int) -> None:

@@ -73,7 +73,7 @@ def _asked(asked: Asked, columns: int) -> Iterator[tuple[str, str]]:
 
 def _folded(line: str, columns: int) -> list[str]:
     """Lines of a width; a terminal would fold them anyway, and we could not count them."""
-    width = max(columns - 1, 10)
+    width = max(columns - 1, 4)
     return [line[at : at + width] for at in range(0, len(line), width)] or [""]
 
 

@@ -16,7 +16,7 @@ _OFFERS: Final = {
     Action.SWITCH_MODEL: Offer("Switch model", "/model "),
     Action.SWITCH_RUNNER: Offer("Switch runner", "/runner "),
     Action.OPEN_SETTINGS: Offer("See the settings", "/doctor"),
-    Action.GIVE_CONSENT: Offer("Give consent", "/consent"),
+    Action.GIVE_CONSENT: Offer("Give consent", ""),
     Action.OVERRIDE_POLICY: Offer("Ask for an exception", ""),
     Action.RESTORE_CHECKPOINT: Offer("Restore a checkpoint", "/restore "),
     Action.FREE_DISK_SPACE: Offer("See what takes space", "/storage"),

@@ -1,0 +1,71 @@
+"""A typed line is words for the agent, a command of ours, a deed of the terminal, or wrong."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.terminal.core.slash import (
+    SLASHES,
+    Deed,
+    Do,
+    Meant,
+    Run,
+    Say,
+    Wrong,
+    completions,
+    help_lines,
+    meaning_of,
+)
+
+
+def meant(line: str) -> Meant:
+    return meaning_of(line, draft="d1", session="s1")
+
+
+@pytest.mark.parametrize(
+    ("line", "meaning"),
+    [
+        ("Mend it", Say("Mend it")),
+        ("  Mend it \n", Say("Mend it")),
+        ("/etc/hosts is wrong", Say("/etc/hosts is wrong")),
+        ("//help is a word", Say("/help is a word")),
+        ("/diff", Run(("draft", "diff", "--draft", "d1"))),
+        ("/diff 'a b' c", Run(("draft", "diff", "--draft", "d1", "a b", "c"))),
+        ("/publish --only a", Run(("publish", "--draft", "d1", "--only", "a"))),
+        ("/restore cp_1", Run(("restore", "cp_1"))),
+        ("/restore", Wrong("/restore wants ID.")),
+        ("/diff 'a", Wrong("/diff: a quote is not closed.")),
+        ("/model openai/x", Do(Deed.MODEL, "openai/x")),
+        ("/help", Do(Deed.HELP, "")),
+        ("/hepl", Wrong("There is no /hepl. Is /help meant?")),
+        ("/xyzzy", Wrong("There is no /xyzzy. /help lists all.")),
+    ],
+)
+def test_a_line_has_one_meaning(line: str, meaning: Meant) -> None:
+    assert meant(line) == meaning
+
+
+@given(st.text())
+def test_every_line_means_something(line: str) -> None:
+    assert isinstance(meant(line), Say | Run | Do | Wrong)
+
+
+def test_every_deed_has_a_name_and_every_name_a_meaning() -> None:
+    assert {each.deed for each in SLASHES} >= set(Deed)
+    assert len({each.name for each in SLASHES}) == len(SLASHES)
+    assert all(isinstance(meant(f"/{each.name} x"), Run | Do) for each in SLASHES)
+
+
+def test_a_slash_becomes_what_begins_so() -> None:
+    assert [each.name for each in completions("/che")] == ["checkpoint", "checkpoints"]
+    assert [each.name for each in completions("/")] == [each.name for each in SLASHES]
+    assert list(completions("/diff ")) == list(completions("words")) == []
+
+
+@pytest.mark.parametrize("width", [30, 100])
+def test_help_lists_everything(width: int) -> None:
+    assert all(
+        f"/{each.name}" in line for each, line in zip(SLASHES, help_lines(width), strict=True)
+    )

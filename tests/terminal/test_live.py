@@ -1,0 +1,91 @@
+"""What goes on is shown in the rows that there are, the newest nearest to where one types."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.host import Kept, Reconnecting, Shown, Unresponsive
+from holdfast.host.model import Happened, Prompted, TurnBegun
+from holdfast.runners.model import (
+    Asked,
+    Choice,
+    Delta,
+    Planned,
+    PlanStep,
+    Progress,
+    Sort,
+    ToolStarted,
+)
+from holdfast.terminal.live import live, status_line
+from holdfast.terminal.transcript import Transcript
+
+
+def text(transcript: Transcript, rows: int = 20, columns: int = 40) -> str:
+    return "".join(piece for _, piece in live(transcript, rows, columns))
+
+
+@pytest.fixture
+def busy() -> Transcript:
+    transcript = Transcript()
+    asked = Asked("q", "May I?", "It is \x1b[2Jbig", (Choice("yes", "do it"), Choice("no")))
+    for record in (
+        Prompted("c", 1, "Go", 0),
+        TurnBegun(1, 0),
+        Prompted("d", 2, "And then\nthis", 0),
+        Happened(1, ToolStarted("t", "shell", "make \x1b]0;x\x07")),
+        Happened(1, Planned((PlanStep("look", Progress.DONE), PlanStep("mend", Progress.BEGUN)))),
+        Happened(1, asked),
+    ):
+        transcript.take(Kept(1, record))
+    deltas = (Delta("s", Sort.TEXT, "I say"), Delta("t", Sort.OUTPUT, "".join(map(str, range(9)))))
+    transcript.take(Shown(deltas))
+    return transcript
+
+
+def test_everything_that_goes_on_is_there_and_harmless(busy: Transcript) -> None:
+    assert text(busy).splitlines() == [
+        "I say",
+        "● make \\x1b]0;x\\x07",
+        "  │ 012345678",
+        "  ✓ look",
+        "  ▸ mend",
+        "queued: And then this",
+        "? May I?",
+        "  It is \\x1b[2Jbig",
+        "  1 yes — do it",
+        "  2 no",
+    ]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5, 8])
+def test_what_is_asked_has_the_first_right_to_the_rows(busy: Transcript, rows: int) -> None:
+    lines = text(busy, rows).splitlines()
+
+    assert len(lines) == rows
+    assert lines[-1] == "  2 no"
+
+
+@pytest.mark.parametrize("columns", [12, 40, 200])
+def test_no_line_is_wider_than_the_window(busy: Transcript, columns: int) -> None:
+    assert all(len(line) < columns for line in text(busy, columns=columns).splitlines())
+
+
+@pytest.mark.promise("A5")
+@pytest.mark.promise("A7")
+def test_trouble_with_the_backend_is_said_in_the_words_that_were_promised(busy: Transcript) -> None:
+    busy.take(Reconnecting(1.0))
+    busy.take(Unresponsive(3))
+
+    assert "reconnecting…" in text(busy)
+    assert "backend unresponsive — restart?" in text(busy, columns=80)
+
+
+def test_nothing_goes_on_where_nothing_does() -> None:
+    assert live(Transcript(), 5, 80) == []
+
+
+def test_the_status_says_who_and_how_far(busy: Transcript) -> None:
+    assert status_line(busy, "codex", "draft_12345678", 80) == (
+        "waiting · codex · Ctrl-C ends the turn · draft 12345678"
+    )
+    assert status_line(Transcript(), "codex", "d", 14) == "idle · codex"
