@@ -31,6 +31,7 @@ an agent, in a conversation that goes on whatever dies:
   holdfast sessions watch    and what is, now
   holdfast attach ID         be there again, and type
   holdfast sessions end      let it rest
+  holdfast acp               be an agent for an editor
   holdfast host ID           what holds a conversation; started by the others
 
 your project, which no agent writes to:

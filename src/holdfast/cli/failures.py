@@ -184,3 +184,14 @@ class DemoFailed(
     command: str
     status: int
     expected: int
+
+
+class EditorSupportMissing(
+    Failure,
+    code="EDITOR_SUPPORT_MISSING",
+    kind=Kind.UNAVAILABLE,
+    title="Editor support is not installed",
+    user_message="Editors need the package agent-client-protocol. Install holdfast[acp].",
+    recovery=Recovery.FIX_INPUT,
+):
+    """An editor is to be answered, and the package that speaks its protocol is missing."""

@@ -23,6 +23,7 @@ from holdfast.nouns import printable
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
 HOMES = {  # the module and the function that carry a command out
+    "acp": ("acp", "acp"),
     "ask": ("ask", "ask"),
     "attach": ("session_attach", "attach"),
     "chat": ("chat", "chat"),

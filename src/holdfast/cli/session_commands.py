@@ -141,6 +141,30 @@ What was said and the draft are kept, and it can be gone on with.""",
         argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),
     ),
     Command(
+        name="acp",
+        summary="be an agent for an editor",
+        description="""\
+Answer an editor by the Agent Client Protocol, over standard input and output. The
+editor begins sessions, loads and resumes them; each works in a draft of its own, so
+publish what you like: holdfast publish. It goes on whatever dies behind it.
+
+Nobody can be asked here whether a model may see the project: agree beforehand, in
+a terminal, or give --consent.""",
+        examples=(
+            ("holdfast acp --runner codex", "as the command of an agent in the editor's settings"),
+        ),
+        options=(
+            Option(("--runner",), "who carries it out: rehearsal or codex", form="NAME"),
+            Option(
+                ("--consent",), "agree that the agent's model may see this project, from now on"
+            ),
+            Option(("--scenario",), "the script of the rehearsal", form="FILE"),
+            Option(
+                ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
+            ),
+        ),
+    ),
+    Command(
         name="demo",
         summary="see in a minute what this is for",
         description="""\

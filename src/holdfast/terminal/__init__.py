@@ -9,15 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.terminal.editing import serve_editor
     from holdfast.terminal.guard import guarded
     from holdfast.terminal.talking import Setting, Talk
 
-__all__ = ["Setting", "Talk", "guarded"]
+__all__ = ["Setting", "Talk", "guarded", "serve_editor"]
 
 _HOME = {
     "Setting": "talking",
     "Talk": "talking",
     "guarded": "guard",
+    "serve_editor": "editing",
 }
 
 

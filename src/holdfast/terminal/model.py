@@ -64,3 +64,12 @@ class Offer(NamedTuple):
 
 Block = Prompted | Words | Card | Plan | Note | Trouble
 """A part of the transcript that will not change any more."""
+
+
+class Opened(NamedTuple):
+    """A session that an editor can have."""
+
+    id: str
+    project: str
+    title: str
+    at: str

@@ -1,0 +1,214 @@
+"""Be an agent for editors, by the Agent Client Protocol: any runner, and nothing is lost.
+
+An editor leads a session as a terminal does. What it is told of a turn is what the journal keeps;
+what the protocol has no word for goes under `_holdfast/`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any, Final  # Any: what an editor may add to a request
+
+import acp
+from acp import schema
+from acp.interfaces import Client
+
+from holdfast import __version__
+from holdfast.failures import Failure, boundary, from_wire, to_wire
+from holdfast.host import Kept, Reconnecting, Seat, Seen, Unresponsive
+from holdfast.host.model import Abort, Answer, Begun, Happened, Prompt, Prompted, TurnClosed
+from holdfast.runners.model import Asked, Ending
+from holdfast.terminal.ports import Stays
+from holdfast.terminal.updates import Updates, options_of
+from holdfast.world import companions
+
+CRASHED: Final = "holdfast/agent_crashed"  # news: reason, attempt
+BACKEND: Final = "holdfast/backend"  # news: reconnecting, or unresponsive
+PING: Final = "holdfast/ping"
+
+
+class EditorAgent:
+    """Answers an editor; several sessions at once, and of each one turn at a time."""
+
+    def __init__(self, stays: Stays) -> None:
+        self._stays = stays
+        self._seats: dict[str, Seat] = {}  # where a turn runs
+        self._client: Client
+
+    def on_connect(self, conn: Client) -> None:
+        """Take whom we talk with."""
+        self._client = conn
+
+    async def initialize(self, protocol_version: int, **_: Any) -> acp.InitializeResponse:
+        """Say what we can do."""
+        return acp.InitializeResponse(
+            protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
+            agent_capabilities=schema.AgentCapabilities(
+                load_session=True,
+                session_capabilities=schema.SessionCapabilities(
+                    list=schema.SessionListCapabilities(),
+                    resume=schema.SessionResumeCapabilities(),
+                    close=schema.SessionCloseCapabilities(),
+                ),
+            ),
+            agent_info=schema.Implementation(
+                name="holdfast", title="Holdfast", version=__version__
+            ),
+        )
+
+    async def new_session(self, cwd: str, **_: Any) -> acp.NewSessionResponse:
+        """Begin a session, in a draft of its own."""
+        with _told():
+            return acp.NewSessionResponse(session_id=self._stays.begin(cwd).id)
+
+    async def load_session(self, cwd: str, session_id: str, **_: Any) -> acp.LoadSessionResponse:  # noqa: ARG002  # a session knows its project
+        """Tell all that was said in a session, and go on with it."""
+        with _told():
+            until = self._stays.last(session_id)
+            updates = Updates(is_replayed=True)
+            async with self._stays.seat(session_id, after=0) as seat:
+                seen = 0
+                while seen < until:
+                    for each in await seat.receive():
+                        seen = each.seq if isinstance(each, Kept) else seen
+                        await self._update(session_id, updates, each)
+        return acp.LoadSessionResponse()
+
+    async def resume_session(self, session_id: str, **_: Any) -> schema.ResumeSessionResponse:
+        """Go on with a session without being told again what was said."""
+        with _told():
+            self._stays.find(session_id)
+        return schema.ResumeSessionResponse()
+
+    async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
+        """Say which sessions there are, about a project or all."""
+        return schema.ListSessionsResponse(
+            sessions=[
+                schema.SessionInfo(session_id=e.id, cwd=e.project, title=e.title, updated_at=e.at)
+                for e in self._stays.all()
+                if cwd in (None, e.project)
+            ]
+        )
+
+    async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
+        """End the turn that runs, if one does; the session stays."""
+        await self.cancel(session_id)
+        return schema.CloseSessionResponse()
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> acp.PromptResponse:
+        """Have a turn taken, tell what happens, and say how it ended."""
+        with _told():
+            closed = await self._turn(session_id, _text(prompt))
+            if closed.failure is not None:
+                raise from_wire(closed.failure)
+        is_cancelled = closed.ending is Ending.INTERRUPTED
+        return acp.PromptResponse(stop_reason="cancelled" if is_cancelled else "end_turn")
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """End the turn that runs."""
+        seat = self._seats.get(session_id)
+        if seat is not None:
+            with suppress(Failure):  # it is over already
+                await seat.command(Abort(f"acp-{secrets.token_hex(8)}"))
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Answer a ping; nothing else is understood."""
+        if method == PING:
+            return {"sessions": sorted(self._seats), **params}
+        raise acp.RequestError.method_not_found(method)
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Nothing that an editor tells beside the protocol is of use."""
+
+    async def _turn(self, session: str, text: str) -> TurnClosed:
+        command = f"acp-{secrets.token_hex(8)}"
+        async with self._seated(session) as seat:
+            await seat.command(Prompt(command, text))
+            return await self._attend(session, seat, command)
+
+    async def _attend(self, session: str, seat: Seat, command: str) -> TurnClosed:
+        """Tell everything of one turn, and ask what it asks."""
+        updates, turn = Updates(), -1
+        async with companions() as tasks:
+            while True:
+                for each in await seat.receive():
+                    await self._update(session, updates, each)
+                    match each:
+                        case Kept(_, Prompted(given, number)) if given == command:
+                            turn = number
+                        case Kept(_, Happened(event=Asked() as asked)):
+                            tasks.start_soon(self._ask, session, seat, asked)
+                        case Kept(_, TurnClosed() as closed) if closed.turn == turn:
+                            return closed
+                        case _:
+                            pass
+        raise AssertionError("a seat never ends by itself")
+
+    async def _update(self, session: str, updates: Updates, seen: Seen) -> None:
+        for update in updates.of(seen):
+            await self._client.session_update(session, update)
+        match seen:
+            case Kept(_, Begun(attempt, _, reason)) if reason:
+                news = {"sessionId": session, "attempt": attempt, "reason": reason}
+                await self._client.ext_notification(CRASHED, news)
+            case Reconnecting() | Unresponsive():
+                state = type(seen).__name__.lower()
+                await self._client.ext_notification(BACKEND, {"sessionId": session, "state": state})
+            case _:
+                pass
+
+    async def _ask(self, session: str, seat: Seat, asked: Asked) -> None:
+        """Ask the person in the editor; nobody, or an editor that cannot ask, refuses."""
+        answer = asked.refusal
+        if asked.choices:
+            call = schema.ToolCallUpdate(
+                tool_call_id=asked.item or asked.question, title=asked.title
+            )
+            response = await self._client.request_permission(session, call, options_of(asked))
+            if isinstance(response.outcome, schema.AllowedOutcome):
+                answer = response.outcome.option_id
+        with suppress(Failure):  # it was answered elsewhere, or the turn is over
+            await seat.command(Answer(f"acp-{asked.question}", asked.question, answer))
+
+    @asynccontextmanager
+    async def _seated(self, session: str) -> AsyncGenerator[Seat]:
+        async with self._stays.seat(session, after=self._stays.last(session)) as seat:
+            self._seats[session] = seat
+            try:
+                yield seat
+            finally:
+                del self._seats[session]
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    """Tell an editor a failure as an error of the protocol, with all that is known of it."""
+    try:
+        yield
+    except Failure as failure:
+        raise acp.RequestError(-32000, failure.user_message, to_wire(failure)) from failure
+
+
+def _text(prompt: Sequence[Any]) -> str:
+    """The words of a prompt; what an editor attaches is named."""
+    parts: list[str] = []
+    for block in prompt:
+        match block:
+            case schema.TextContentBlock(text=text):
+                parts.append(text)
+            case schema.ResourceContentBlock(uri=uri):
+                parts.append(f"@{uri}")
+            case schema.EmbeddedResourceContentBlock(resource=resource):
+                parts.append(f"@{resource.uri}\n{getattr(resource, 'text', '')}")
+            case _:
+                parts.append(f"({type(block).__name__} was left out)")
+    return "\n".join(parts)
+
+
+async def serve_editor(stays: Stays) -> None:
+    """Answer the editor at the other end of standard input and output until it leaves."""
+    with boundary("acp"):
+        agent: Any = EditorAgent(stays)  # Any: it has those methods only that it announces
+        await acp.run_agent(agent)

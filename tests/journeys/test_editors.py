@@ -1,0 +1,147 @@
+"""The official client of the Agent Client Protocol leads whole sessions."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any  # Any: the client is given whatever the protocol has
+
+import acp
+import pytest
+from acp import schema
+
+from tests.cli.conversations import hosts_of, in_conversation, scripted
+from tests.cli.running import COMMAND, environment
+from tests.cli.workbenches import Bench
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with in_conversation() as made:
+        yield made
+
+
+class Editor(acp.Client):
+    """An editor that writes down what it is told, and answers with the first choice."""
+
+    def __init__(self) -> None:
+        self.updates: list[Any] = []
+        self.news: list[tuple[str, dict[str, Any]]] = []
+        self.asked: list[str] = []
+        self.when_told: Any = None
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self.updates.append(update)
+        if self.when_told is not None:
+            await self.when_told(update)
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **_: Any
+    ) -> schema.RequestPermissionResponse:
+        self.asked.append(f"{tool_call.title}: {[each.option_id for each in options]}")
+        chosen = schema.AllowedOutcome(option_id=options[0].option_id, outcome="selected")
+        return schema.RequestPermissionResponse(outcome=chosen)
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        self.news.append((method, params))
+
+    @property
+    def told(self) -> str:
+        """What was said by the person and the agent, put together."""
+        return "".join(
+            each.content.text
+            for each in self.updates
+            if each.session_update.endswith("message_chunk")
+        )
+
+
+@asynccontextmanager
+async def connected(bench: Bench, steps: str) -> AsyncGenerator[tuple[Any, Editor]]:
+    editor = Editor()
+    argv = [*COMMAND, "acp", "--scenario", scripted(bench, steps)]
+    env = environment(bench.home)
+    client: Any = editor
+    async with acp.spawn_agent_process(client, *argv, env=env, cwd=bench.project) as (agent, _):
+        hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        assert hello.agent_info.name == "holdfast"
+        yield agent, editor
+
+
+async def test_an_editor_leads_a_session_and_loads_it_again(bench: Bench) -> None:
+    steps = '{say = "I ask."}, {ask = "May I?"}, {write = "b", content = "two"}, {say = "Done."}'
+    words = [acp.text_block("Write b")]
+    async with connected(bench, steps) as (agent, editor):
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+        answer = await agent.prompt(session_id=session, prompt=words)
+
+        assert answer.stop_reason == "end_turn"
+        assert editor.told == "I ask.\n\nDone."
+        assert editor.asked == ["May I?: ['yes', 'no']"]
+        calls = [e for e in editor.updates if e.session_update.startswith("tool_call")]
+        assert [each.status for each in calls if each.status] == ["in_progress", "completed"]
+    async with connected(bench, steps) as (agent, editor):
+        listed = await agent.list_sessions(cwd=str(bench.project))
+        assert [each.session_id for each in listed.sessions] == [session]
+        await agent.load_session(cwd=str(bench.project), session_id=session)
+
+        assert editor.told == "Write bI ask.\n\nDone."
+    assert bench.files() == {"a": "one\n"}
+
+
+async def test_a_turn_is_cancelled(bench: Bench) -> None:
+    async with connected(bench, '{say = "I wait."}, {wait = 60}') as (agent, editor):
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+
+        async def cancel(_: Any) -> None:
+            editor.when_told = None
+            await agent.cancel(session_id=session)
+
+        editor.when_told = cancel
+        answer = await agent.prompt(session_id=session, prompt=[acp.text_block("Go")])
+
+        assert answer.stop_reason == "cancelled"
+
+
+@pytest.mark.promise("A4")
+async def test_a_crash_is_told_with_its_reason_and_the_next_prompt_works(bench: Bench) -> None:
+    async with connected(bench, '{say = "I wait."}, {wait = 60}') as (agent, editor):
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+
+        async def kill(_: Any) -> None:
+            editor.when_told = None
+            for host in hosts_of(bench):
+                os.kill(host, signal.SIGKILL)
+
+        editor.when_told = kill
+        with pytest.raises(acp.RequestError) as failed:
+            await agent.prompt(session_id=session, prompt=[acp.text_block("Go")])
+
+        assert "Your conversation history is saved." in str(failed.value)
+        assert failed.value.data["code"] == "HOST_CRASHED"
+        crashes = [params for method, params in editor.news if method.endswith("agent_crashed")]
+        assert [(each["attempt"], bool(each["reason"])) for each in crashes] == [(2, True)]
+        editor.updates.clear()
+
+        async def cancel(_: Any) -> None:
+            editor.when_told = None
+            await agent.cancel(session_id=session)
+
+        editor.when_told = cancel
+        answer = await agent.prompt(session_id=session, prompt=[acp.text_block("Again")])
+        assert answer.stop_reason == "cancelled"
+
+
+async def test_what_goes_wrong_is_an_error_with_all_that_is_known(bench: Bench) -> None:
+    async with connected(bench, '{fail = "No luck."}') as (agent, _):
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+        with pytest.raises(acp.RequestError) as failed:
+            await agent.prompt(session_id=session, prompt=[acp.text_block("Go")])
+        with pytest.raises(acp.RequestError) as missing:
+            await agent.load_session(cwd=str(bench.project), session_id="nobody")
+
+        assert failed.value.data["userMessage"]
+        assert missing.value.data["code"] == "SESSION_MISSING"
