@@ -65,6 +65,10 @@ sandboxes:
   holdfast sandbox -- make   run a command that can touch only what you name
   holdfast sandbox probe     try to break out of it
 
+your shell:
+  holdfast completion bash   let it complete these commands
+  holdfast man               the page of the manual
+
 environment:
   HOLDFAST_HOME    keep everything below this directory (an absolute path)
   HOLDFAST_CODEX   the program that is Codex (otherwise: codex, from the PATH)
@@ -103,6 +107,31 @@ here; a warning is not a failure.""",
             ("HOLDFAST_HOME=/mnt/disk holdfast doctor", "would that disk do?"),
         ),
         options=(Option(("--json",), "print one JSON object instead of a page"),),
+    ),
+    Command(
+        name="completion",
+        summary="let a shell complete these commands",
+        description="""\
+Print a script that teaches a shell to complete commands and options.""",
+        examples=(
+            ("source <(holdfast completion bash)", "in ~/.bashrc"),
+            ("holdfast completion zsh > ~/.zfunc/_holdfast", "a directory of $fpath"),
+            (
+                "holdfast completion fish > ~/.config/fish/completions/holdfast.fish",
+                "for every session from now on",
+            ),
+        ),
+        argument=("SHELL", "bash, zsh or fish"),
+    ),
+    Command(
+        name="man",
+        summary="the page of the manual",
+        description="""\
+Print the page of the manual, in the form that man reads.""",
+        examples=(
+            ("holdfast man | man -l -", "read it"),
+            ("holdfast man > ~/.local/share/man/man1/holdfast.1", "so that man holdfast finds it"),
+        ),
     ),
     *SESSION,
     *DRAFT,
