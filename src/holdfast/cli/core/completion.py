@@ -22,8 +22,6 @@ def _flags(options: Sequence[Option]) -> list[str]:
 def _words_after(
     commands: Sequence[Command], options: Sequence[Option]
 ) -> Iterator[tuple[str, list[str]]]:
-    commands: Sequence[Command], options: Sequence[Option]
-) -> Iterator[tuple[str, list[str]]]:
     """What can follow the words so far; the words themselves, joined by a space, come first."""
     firsts = dict.fromkeys(command.name.partition(" ")[0] for command in commands)
     yield "", [*firsts, *_flags(options)]
