@@ -211,7 +211,8 @@ async def served(
     """
     auth = () if {"--token-file"} & set(options) else ("--no-token",)
     argv = [*through, *command("--listen", listen, "--state", str(state), *auth, *options)]
-    env = {**os.environ, "PYTHONPATH": "src"}
+    # A login shell there must not read what the person at this machine has written for theirs.
+    env = {**os.environ, "PYTHONPATH": "src", "HOME": str(state.parent)}
     process = await anyio.open_process(argv, env=env, stderr=None)
     try:
         assert process.stdout is not None
