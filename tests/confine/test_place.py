@@ -243,7 +243,7 @@ def test_the_end_kills_everyone_inside_and_can_be_repeated(workshop: Workshop) -
         assert place.is_lost
         with pytest.raises(PlaceLost):
             _ = place.files
-        assert inside.wait(10) == 128 + signal.SIGKILL
+        assert inside.wait(60) == 128 + signal.SIGKILL
         inside.stdout.close()
 
 

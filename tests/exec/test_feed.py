@@ -13,7 +13,7 @@ from holdfast.exec.process import Process
 from holdfast.rpc.memory import MemoryTransport
 from tests.exec.server.housing import housed
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.anyio
 
 LIMIT = 2**20
 PIPE = 2**16  # what was on its way when it stopped

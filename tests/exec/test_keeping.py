@@ -220,7 +220,7 @@ def test_a_state_that_cannot_be_written_is_a_failure_of_the_disk(tmp_path: Path)
 
 def test_a_keeper_with_nothing_and_nobody_ends_by_itself(tmp_path: Path) -> None:
     with other_keeper(tmp_path, being=_keep_briefly) as process:
-        process.join(timeout=10)
+        process.join(timeout=60)
 
         assert process.exitcode == 0
 
@@ -235,7 +235,7 @@ def test_a_keeper_whose_directory_is_gone_stays_for_what_runs_alone(tmp_path: Pa
         assert process.exitcode is None
 
         os.kill(pid, signal.SIGTERM)
-        process.join(timeout=10)
+        process.join(timeout=60)
         assert process.exitcode == 0
 
 

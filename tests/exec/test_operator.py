@@ -18,7 +18,7 @@ from holdfast.rpc import WebSocketServer, connect_websocket, listen_websocket
 from holdfast.rpc.failures import RequestTimedOut
 from tests.exec.server.talking import PATH, served
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.anyio
 
 
 def _told(script: str) -> Command:

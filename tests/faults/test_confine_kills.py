@@ -223,7 +223,6 @@ async def check(scene: Scene, rounds: int) -> None:
     assert [path.name for path in scene.project("plain").iterdir()] in ([], ["file"])
 
 
-@pytest.mark.timeout(300)
 async def test_nothing_is_left_whoever_is_killed(scene: Scene) -> None:
     await check(scene, ROUNDS)
 

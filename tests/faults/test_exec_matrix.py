@@ -22,7 +22,7 @@ from tests.journeys.test_exec_server import Asked, asking, lines, numbered, on
 from tests.parts.chaos_proxy import ChaosProxy
 from tests.parts.model_acts import Say, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 BEFORE, AFTER = 5, 30  # lines
 WHOLE = f"{lines(BEFORE)}{lines(AFTER)}exit 5"

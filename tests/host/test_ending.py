@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.host.ending import end_host
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 LISTEN = """
 import socket, sys, time
 server = socket.socket(socket.AF_UNIX)

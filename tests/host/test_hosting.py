@@ -20,7 +20,7 @@ from holdfast.world import companions
 from holdfast.world.failures import JournalHeld
 from tests.host.staging import Bench, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager

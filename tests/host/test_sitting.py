@@ -29,7 +29,7 @@ from holdfast.runners.model import Ending, Said, ToolStarted
 from holdfast.runners.twins import Puppet, Script
 from tests.host.staging import Bench
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 class House:

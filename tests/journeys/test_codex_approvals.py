@@ -22,7 +22,7 @@ from tests.codex.served import Watched
 from tests.journeys.stage import Stage, staged
 from tests.parts.model_acts import Reply, Say, add_file, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 TOUCH = [run("touch made.txt")]
 PATCH = [add_file("made.txt", "new")]

@@ -19,7 +19,7 @@ from tests.codex.served import Watched, until
 from tests.journeys.stage import linux_only, playing, staged
 from tests.parts.model_acts import Hang, Reply, Say, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 HALF: Reply = [Say("half a word", finished=False), Hang()]
 

@@ -19,7 +19,7 @@ from tests.journeys.stage import Stage, linux_only, staged
 from tests.parts.codex_binary import codex_binary, wrapper_script
 from tests.parts.model_acts import Hang, Say, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 ROOT = Path(__file__).parents[2]
 CLIENT = """

@@ -16,7 +16,7 @@ from tests.exec.server.talking import Json, command
 from tests.journeys.stage import linux_only
 from tests.parts.codex_binary import codex_binary
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 ENV = {"PATH": "/usr/bin:/bin"}
 SOURCES = str(Path("src").absolute())

@@ -225,11 +225,11 @@ async def test_an_end_that_was_not_said_is_a_loss() -> None:
 async def test_a_black_hole_is_noticed_and_one_who_wakes_in_time_is_not_lost() -> None:
     """A stopped process acknowledges every packet, and answers none."""
     async with peer_process() as (process, url):
-        limits = WebSocketLimits(pulse=Pulse(every=0.5, silence_longest=2.0))
+        limits = WebSocketLimits(pulse=Pulse(every=0.5, silence_longest=3.0))
         transport = await connect_websocket(url, limits=limits)
         assert await transport.receive() == [b'"hello"']
         process.send_signal(signal.SIGSTOP)
-        await anyio.sleep(1.0)
+        await anyio.sleep(0.7)
         process.send_signal(signal.SIGCONT)
         await transport.send([b'"again"'])
         assert await transport.receive() == [b'"again"']
@@ -238,7 +238,7 @@ async def test_a_black_hole_is_noticed_and_one_who_wakes_in_time_is_not_lost() -
         with pytest.raises(ConnectionLost) as lost:
             await transport.receive()
         assert lost.value == ConnectionLost(reason="no sign of life")
-        assert 1.5 < anyio.current_time() - began < 5.0
+        assert anyio.current_time() - began > 2.0
         await transport.aclose()
 
 

@@ -37,7 +37,7 @@ from tests.exec.server.talking import (
     until,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 if sys.platform != "linux":
     pytest.skip("the keeper needs splice", allow_module_level=True)
 
