@@ -14,8 +14,8 @@ run: $(READY)  ## examine this machine, then show in a minute what Holdfast is f
 	@$(BIN)/holdfast doctor | tail -n 2
 	@$(BIN)/holdfast demo
 
-test: $(READY) $(TOOLS)  ## run the tests, in less than 15 minutes
-	@$(PYTEST)
+test: $(READY) $(TOOLS)  ## run the tests, in less than 15 minutes; the few that fail, twice
+	@$(PYTEST) -p tests.plugins.second_chance
 
 test-long: $(READY) $(TOOLS)  ## run all tests, also the long ones
 	@$(PYTEST) --long
