@@ -35,7 +35,7 @@ from holdfast.rpc.websocket_stream_loop import WebSocketLimits
 pytestmark = pytest.mark.anyio
 
 TOKEN = "s3cret-token"
-QUICK = WebSocketLimits(pulse=Pulse(every=0.2, silence_longest=0.4))
+QUICK = WebSocketLimits(pulse=Pulse(every=0.3, silence_longest=1.2))
 SOON = 20.0
 
 Talk = Callable[[anyio.abc.SocketStream], Awaitable[None]]
@@ -160,7 +160,7 @@ async def connected(
 
 async def test_two_who_have_nothing_to_say_stay_connected() -> None:
     async with connected(QUICK) as (client, accepted):
-        await anyio.sleep(4 * QUICK.pulse.silence_longest)
+        await anyio.sleep(2 * QUICK.pulse.silence_longest)
         await client.send([b"{}"])
         assert await accepted.receive() == [b"{}"]
 
@@ -172,7 +172,7 @@ async def test_one_who_is_slow_to_receive_stays_connected() -> None:
         while client.offer([b"x" * 2**16]):
             sent += 1
             await anyio.lowlevel.checkpoint()
-        await anyio.sleep(4 * QUICK.pulse.silence_longest)
+        await anyio.sleep(2 * QUICK.pulse.silence_longest)
         got = 0
         while got < sent:
             got += len(await accepted.receive())
