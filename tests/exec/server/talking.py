@@ -24,10 +24,11 @@ from holdfast.rpc import Transport
 from holdfast.rpc.websocket import connect_websocket
 
 Json = dict[str, Any]  # Any: JSON, as the protocol defines it
+PATIENCE = 60.0  # with a machine that has other things to do
 PATH = {"PATH": os.environ.get("PATH", os.defpath)}
 
 
-async def until(holds: Callable[[], bool], *, within: float = 60.0) -> None:
+async def until(holds: Callable[[], bool], *, within: float = PATIENCE) -> None:
     """Wait until something is so that has no event of its own."""
     with anyio.fail_after(within):
         while not holds():  # noqa: ASYNC110  # see above
@@ -59,7 +60,7 @@ class Talk:
     """One connection; answers and news are kept as they come, and waited for by condition."""
 
     transport: Transport
-    patience: float = 60.0
+    patience: float = PATIENCE
     answers: dict[int, Json] = field(default_factory=dict)
     news: list[Json] = field(default_factory=list)
     strays: list[Json] = field(default_factory=list)
@@ -152,7 +153,7 @@ class Talk:
 @asynccontextmanager
 async def talking(url: str, *, token: str | None = None) -> AsyncIterator[Talk]:
     """Connect, listen, and say nothing yet."""
-    transport = await connect_websocket(url, token=token)
+    transport = await connect_websocket(url, token=token, connect_longest=PATIENCE)
     talk = Talk(transport)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(talk.listen)
@@ -216,7 +217,7 @@ async def served(
     process = await anyio.open_process(argv, env=env, stderr=None)
     try:
         assert process.stdout is not None
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE):
             line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 4096)
         yield Served(process, line.decode().strip(), state)
     finally:
@@ -235,7 +236,7 @@ async def end_keeper(state: Path) -> None:
     keeping = await Keeping.open(state)
     for kept in await keeping.adopt():
         await kept.forget()
-    with anyio.fail_after(60):  # it does not end while it still waits for one that was killed
+    with anyio.fail_after(PATIENCE):  # it does not end while it still waits for one that was killed
         while not (await keeping.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # see above
             await anyio.sleep(0.01)
     await keeping.close()
