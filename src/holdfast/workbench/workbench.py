@@ -51,6 +51,7 @@ class Workbench:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self._records = Records.open(bench.directory / "meta", bench.means)
 
     @classmethod
     def at(
@@ -104,7 +105,7 @@ class Workbench:
             stack.enter_context(_naming(bench.directory))
             store = Store.open(bench.directory, bench.means, patience=patience)
             stack.callback(store.close)
-            records = stack.enter_context(Records.open(bench.directory / "meta", bench.means))
+            records = stack.enter_context(self._records)
             ids = IdMaker(bench.means.clock, bench.means.chance)
             drafts = Drafts(
                 bench.directory / "drafts",

@@ -38,12 +38,13 @@ if TYPE_CHECKING:
         system_process,
         system_processes,
     )
-    from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
+    from holdfast.world.reading import Bookmark, JournalEntry, RecordSchema, read_journal
     from holdfast.world.replace import remove_leftovers, replace_file, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.writer_loop import WriterThread
 
 __all__ = [
+    "Bookmark",
     "Chance",
     "Clock",
     "Damage",
@@ -95,6 +96,7 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
+        "Bookmark": "reading",
         "Chance": "chance",
         "Clock": "clock",
         "Damage": "core.scan",

@@ -50,15 +50,18 @@ Found = Record | Damage
 
 
 class Scanner:
-    """Reads one journal from its beginning; `end` is where its last intact record ends."""
+    """Reads one journal from its beginning; `end` is where its last intact record ends.
 
-    def __init__(self) -> None:
-        self.seq = 0
-        self.epoch = 0
-        self.end = 0
+    Or from the end of a line that was intact: then it must be told of which record, and where.
+    """
+
+    def __init__(self, *, seq: int = 0, epoch: int = 0, at: int = 0) -> None:
+        self.seq = seq
+        self.epoch = epoch
+        self.end = at
         self.is_terminated = True
         self._held = b""
-        self._held_at = 0
+        self._held_at = at
         self._bad_at = 0
         self._bad_length = 0
         self._bad_is_zeros = True
