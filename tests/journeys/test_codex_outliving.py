@@ -32,7 +32,7 @@ async def listening(stage: Stage) -> AsyncIterator[Path]:
         command, env=stage.env, stdin=quiet, stdout=quiet, stderr=quiet
     )
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await until(path.exists)
         yield path
     finally:

@@ -23,7 +23,7 @@ from tests.parts.model_acts import Gate, Reply, Say, run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.promise("F26")]
 
-START_LONGEST = 20.0
+START_LONGEST = 60.0
 
 
 @pytest.fixture(params=["ws", "unix"])

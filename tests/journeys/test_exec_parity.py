@@ -36,7 +36,7 @@ async def speaking(argv: Sequence[str], home: Path) -> AsyncIterator[Any]:
         number = next(numbers)
         message = {"id": number, "method": method, "params": params}
         await process.stdin.send(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while True:
                 answer: Json = json.loads(await lines.receive_until(b"\n", 2**26))
                 if answer.get("id") == number:

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.anyio
 
 TOKEN = "s3cret-token"
 QUICK = WebSocketLimits(pulse=Pulse(every=0.3, silence_longest=1.2))
-SOON = 20.0
+SOON = 60.0
 
 Talk = Callable[[anyio.abc.SocketStream], Awaitable[None]]
 

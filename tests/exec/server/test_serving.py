@@ -144,7 +144,7 @@ async def test_told_to_end_it_leaves_its_processes_to_the_next(tmp_path: Path) -
         await first.start("p", "sh", "-c", "echo one; read x; echo two", pipeStdin=True)
         await first.until(lambda: bool(first.output("p")))
         server.process.send_signal(signal.SIGTERM)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             code = await server.process.wait()
     async with served(state) as server, introduced(server.url, first.session) as second:
         await second.call("process/read", processId="p", afterSeq=1)
@@ -161,7 +161,7 @@ async def test_told_to_end_them_too_it_leaves_nothing(tmp_path: Path) -> None:
         await talk.start("p", "sleep", "60")
         (listed,) = (await talk.call("process/list"))["processes"]
         server.process.send_signal(signal.SIGTERM)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             code = await server.process.wait()
 
     assert code == 0
