@@ -179,9 +179,7 @@ def quick_path(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.promise("W4", "W9")
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(before=trees(), after=trees())
 def test_any_tree_becomes_any_other(quick_path: Path, before: Tree, after: Tree) -> None:
     with fresh_ground(quick_path) as ground:
@@ -206,9 +204,7 @@ def is_closed_for(changes: tuple[Change, ...], before: Tree) -> bool:
 
 
 @pytest.mark.promise("W1", "W5")
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), before=trees(), after=trees())
 def test_where_one_path_is_not_as_expected_nothing_changes(
     quick_path: Path, data: st.DataObject, before: Tree, after: Tree
