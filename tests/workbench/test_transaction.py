@@ -280,7 +280,12 @@ def has_gone(ground: Ground, outcome: Outcome | None, before: Tree, after: Tree)
 @pytest.mark.promise("W4")
 @pytest.mark.parametrize(
     ("can_exchange", "step"),
-    [(True, 1), (False, 5), pytest.param(False, 1, marks=pytest.mark.long)],
+    [
+        (True, 3),
+        (False, 7),
+        pytest.param(True, 1, marks=pytest.mark.long),
+        pytest.param(False, 1, marks=pytest.mark.long),
+    ],
 )
 def test_killed_before_any_act_it_is_finished_or_undone(
     quick_path: Path, can_exchange: bool, step: int
@@ -323,7 +328,7 @@ SMALL = (
 
 @pytest.mark.promise("W4")
 def test_a_recovery_that_is_killed_too_goes_the_same_way(quick_path: Path) -> None:
-    kill_twice(quick_path, *SMALL, step=3)
+    kill_twice(quick_path, *SMALL, step=5)
 
 
 @pytest.mark.long
