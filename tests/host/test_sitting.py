@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -63,11 +61,7 @@ class House:
 
     async def _live(self, scope: anyio.CancelScope) -> None:
         with scope:
-            await run_host(self._order, self._runner(), Bench())
-
-    @asynccontextmanager
-    async def _runner(self) -> AsyncGenerator[Puppet]:
-        yield self.puppet
+            await run_host(self._order, self.puppet, Bench())
 
 
 SCRIPT: Script = [[ToolStarted("t1", "run", "make"), 1e6], [Said("2", "Two")]]

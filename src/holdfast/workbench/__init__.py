@@ -52,7 +52,15 @@ if TYPE_CHECKING:
     )
     from holdfast.workbench.going_back import undo
     from holdfast.workbench.holding import Held
-    from holdfast.workbench.model import Checkpoint, Draft, Mode, Occasion, Progress, Revision
+    from holdfast.workbench.model import (
+        Checkpoint,
+        Draft,
+        Mode,
+        Occasion,
+        Progress,
+        Revision,
+        deed_of,
+    )
     from holdfast.workbench.overview import DraftStatus, Status, status
     from holdfast.workbench.publishing import Published, PublishOrder, publish
     from holdfast.workbench.records import Attempt, Event, Records
@@ -117,6 +125,7 @@ __all__ = [
     "checkpoint",
     "checkpoints",
     "compare",
+    "deed_of",
     "discard",
     "entering",
     "list_drafts",
@@ -190,6 +199,7 @@ __getattr__ = face(
         "checkpoint": "checkpointing",
         "checkpoints": "checkpointing",
         "compare": "checkpointing",
+        "deed_of": "model",
         "discard": "drafting",
         "list_drafts": "drafting",
         "entering": "drafting",
