@@ -5,7 +5,8 @@ PYTHON ?=
 BIN := .venv/bin
 READY := .venv/.ready
 TOOLS := .venv/.test-tools
-PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+# Many tests wait for processes and clocks: three at once leave no core idle.
+PYTEST := $(BIN)/pytest -q -n 3 --dist worksteal
 
 .DEFAULT_GOAL := run
 .PHONY: run test test-long check bench docs lock clean help

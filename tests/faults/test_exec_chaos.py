@@ -363,7 +363,7 @@ async def flooded(state: Path, size: int) -> None:
 
 @pytest.mark.promise("X11")
 async def test_a_client_that_reads_nothing_costs_the_server_no_memory(tmp_path: Path) -> None:
-    await flooded(tmp_path / "state", 300_000_000)
+    await flooded(tmp_path / "state", 150_000_000)
 
 
 @pytest.mark.long
