@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         system_processes,
     )
     from holdfast.world.reading import Bookmark, JournalEntry, RecordSchema, read_journal
-    from holdfast.world.replace import remove_leftovers, replace_file, write_all
+    from holdfast.world.replace import remove_leftovers, replace_file, replace_files, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.writer_loop import WriterThread
 
@@ -86,6 +86,7 @@ __all__ = [
     "read_journal",
     "remove_leftovers",
     "replace_file",
+    "replace_files",
     "retrying",
     "signal_exactly",
     "system_process",
@@ -137,6 +138,7 @@ __getattr__ = face(
         "read_journal": "reading",
         "remove_leftovers": "replace",
         "replace_file": "replace",
+        "replace_files": "replace",
         "signal_exactly": "processes",
         "system_process": "processes",
         "system_processes": "processes",
