@@ -37,7 +37,7 @@ async def said(process: Process, pause: float = 0.0) -> bytes:
 async def standstill(state: Path) -> int:
     """How much is kept, once it does not change any more."""
     kept = -1
-    while (now := kept_bytes(state)) != kept:
+    while (now := kept_bytes(state)) != kept or not now:
         kept = now
         await anyio.sleep(0.3)
     return kept
