@@ -167,10 +167,10 @@ class Turns:
         await self._close(turn, ended, made)
 
     async def _end_left(self) -> None:
-        """End the turn that the host before us left; if it was being published, it still is."""
+        """End the turn that the host before us left; if it was to publish it, that is done."""
         left = self._book.kept
         ended = TurnEnded(Ending.COMPLETED)
-        if left.publishing is None:
+        if not left.is_done:
             crashed = HostCrashed(session=left.id, turn=left.turn, reason=left.reason)
             ended = TurnEnded(Ending.FAILED, to_wire(crashed))
         await self._close(left.turn, ended, None)

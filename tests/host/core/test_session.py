@@ -203,8 +203,10 @@ def test_what_is_to_be_published_is_known_until_it_is() -> None:
 
     assert decide(session, Prompt("c1", "go", True), at_ms=NOW) == ()
     assert (session.publishing, publishing.publishing) == (None, "s1/1")
-    assert fold(publishing, [Published(1, 1, "cp")]) == session
-    assert fold(publishing, [TurnClosed(1, Ending.COMPLETED, NOW)]).publishing is None
+    published = fold(publishing, [Published(1, 1, "cp")])
+    assert (published.publishing, published.is_done) == (None, True)
+    closed = fold(publishing, [TurnClosed(1, Ending.COMPLETED, NOW)])
+    assert (closed.publishing, closed.is_done) == (None, False)
 
 
 def test_not_all_commands_are_remembered() -> None:

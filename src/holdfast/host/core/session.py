@@ -77,6 +77,7 @@ class Session:
     generation: int = 0  # of the newest lease
     turn: int = 0  # the number of the last turn that has begun
     is_running: bool = False
+    is_done: bool = False  # the agent has completed the turn that runs; the rest is up to hosts
     is_closed: bool = False
     aborting: int = 0  # the turn that is not wanted any more
     waiting: tuple[Prompted, ...] = ()  # for their turn, in order
@@ -209,11 +210,11 @@ def _after_step(
         case Revised(revision=revision):
             return replace(session, revision=revision)
         case Publishing(key=key):
-            return replace(session, publishing=key)
+            return replace(session, publishing=key, is_done=True)
         case Published():
             return replace(session, publishing=None)
         case TurnClosed(failure=failure):
-            rested = replace(session, is_running=False, publishing=None, reason="")
+            rested = replace(session, is_running=False, is_done=False, publishing=None, reason="")
             return replace(rested, questions=(), tools=(), failure=failure)
 
 
