@@ -4,7 +4,9 @@
 
 Commands and the tail of a journal are measured with a real socket and a real disk in one process,
 its agent a puppet. Processor time is what the host itself used: its start is `holdfast host` for a
-session that exists, up to its first answer.
+session that exists, up to its first answer, with compiled modules as any installation has them.
+A crash is SIGKILL to the host in the middle of a turn, seen by a client that sits at the session as
+`holdfast ask` does: it notices, has the next host started by the process plane, and goes on.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -19,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -29,12 +33,15 @@ from alternating import on_one_core
 
 from holdfast.app.sessions import Sessions
 from holdfast.app.settings import parse
+from holdfast.cli.session_start import start_host
 from holdfast.host.book import SCHEMA, Book
 from holdfast.host.core.session import Phase
 from holdfast.host.dialling import Call, Kept, calling
+from holdfast.host.ending import listener
 from holdfast.host.hosting import HostOrder, run_host
-from holdfast.host.model import Close, Happened, Opened, Prompt, TurnClosed
-from holdfast.host.ports import Revisited
+from holdfast.host.model import Begun, Close, Happened, Opened, Prompt, TurnClosed
+from holdfast.host.ports import Delivered, Revisited
+from holdfast.host.sitting import Seat, seated
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
 from holdfast.runners.model import Said
 from holdfast.runners.twins import Puppet
@@ -42,7 +49,8 @@ from holdfast.workbench import Workbench, open_draft
 from holdfast.world import Journal, SystemDisk
 from holdfast.world.core.records import encode_record
 
-COMMANDS, EVENTS, STARTS, ROUNDS = 200, 100_000, 7, 3
+COMMANDS, EVENTS, STARTS, ROUNDS, CRASHES = 200, 100_000, 9, 3, 5
+LONG_TURN = '[[turn]]\nstep = [{say = "Hello"}, {wait = 600}]\n'
 EVENT = Happened(1, Said("msg_1", "x" * 150))
 OURS = (sys.executable, "-P", "-m", "holdfast.cli.main")
 COLUMNS = {"what": 44, "measured": 12, "target": 0}
@@ -58,11 +66,15 @@ class NoDraft:
         """Nothing has changed."""
         del cause
 
+    async def publish(self, key: str) -> Delivered:
+        """There is nothing to publish."""
+        del key
+        return Delivered(0, None)
 
-@asynccontextmanager
-async def puppet() -> AsyncGenerator[Puppet]:
-    """An agent that says one thing in each turn."""
-    yield Puppet([[Said("1", "Hello")]])
+    async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
+        """Nobody reads it."""
+        del closed, made
+        return ""
 
 
 def order_in(root: Path) -> HostOrder:
@@ -82,7 +94,7 @@ async def hosted(root: Path) -> AsyncGenerator[Call]:
     """A host in this process, and a call of it."""
     order = order_in(root)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run_host, order, puppet(), NoDraft())
+        tasks.start_soon(run_host, order, Puppet([[Said("1", "Hello")]]), NoDraft())
         while not order.socket.exists():  # noqa: ASYNC110  # nobody tells
             await anyio.sleep(0.005)
         async with calling(order.socket) as call:
@@ -166,6 +178,23 @@ class Start(NamedTuple):
     memory: float
 
 
+class Crash(NamedTuple):
+    """Seconds from the death of a host to the next event, and to the word of its turn's end."""
+
+    event: float
+    told: float
+
+
+async def heard(seat: Seat, sort: type[object]) -> None:
+    """Wait for a record of this sort."""
+    with anyio.fail_after(60):
+        while not any(
+            isinstance(each, Kept) and isinstance(each.record, sort)
+            for each in await seat.receive()
+        ):
+            pass
+
+
 def used_by(pid: int) -> Start:
     """What a process has used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -181,15 +210,19 @@ class Program:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._env = os.environ | {"HOLDFAST_HOME": str(home)}
+        self._env.pop("PYTHONDONTWRITEBYTECODE", None)
+        self._env["PYTHONPYCACHEPREFIX"] = str(home / "compiled")
         project = home / "project"
         project.mkdir()
         (project / "readme.txt").write_text("A project.\n")
-        settings = parse(self._env, person=home)
+        (home / "long.toml").write_text(LONG_TURN)
+        self._settings = settings = parse(self._env, person=home)
         draft = open_draft(Workbench.at(project, settings.state)).id
         sessions = Sessions(settings)
-        session = sessions.make(str(project), draft, "rehearsal", title="", options={})
-        self._argv = [*OURS, "host", session.id]
-        self._socket = sessions.socket(session)
+        options = {"scenario": str(home / "long.toml")}
+        self._session = sessions.make(str(project), draft, "rehearsal", title="", options=options)
+        self._argv = [*OURS, "host", self._session.id]
+        self._socket = sessions.socket(self._session)
 
     async def started(self) -> Start:
         """What a start up to the first answer takes."""
@@ -203,6 +236,25 @@ class Program:
         finally:
             process.send_signal(signal.SIGKILL)
             process.wait()
+
+    async def crashed(self) -> Crash:
+        """What becomes of a turn whose host is killed, as somebody who sits there sees it."""
+        os.environ |= self._env  # as whoever starts it has it
+        start = partial(start_host, self._session, self._settings)
+        after = Sessions(self._settings).last(self._session)
+        async with seated(self._socket, start, after=after) as seat:
+            await seat.command(Prompt(secrets.token_hex(8), "go"))
+            await heard(seat, Happened)
+            began = perf_counter()
+            os.kill(listener(self._socket), signal.SIGKILL)
+            await heard(seat, Begun)
+            event = perf_counter() - began
+            await heard(seat, TurnClosed)
+            told = perf_counter() - began
+            await seat.command(Close(secrets.token_hex(8)))
+        while self._socket.exists():  # noqa: ASYNC110  # nobody tells
+            await anyio.sleep(0.01)
+        return Crash(event, told)
 
     async def _answers(self) -> bool:
         with suppress(SocketRefused, ConnectionLost, ConnectionClosed):
@@ -228,9 +280,11 @@ def rows(root: Path) -> list[dict[str, str]]:
     program = Program(root / "h")
     try:
         starts = [anyio.run(program.started) for _ in range(STARTS)]
+        crashes = [anyio.run(program.crashed) for _ in range(CRASHES)]
     finally:
         program.stop()
     processor, wall, held = (median(each) for each in zip(*starts, strict=True))
+    next_event, told_end = (median(each) for each in zip(*crashes, strict=True))
     return [
         row("command to durable answer, p50", f"{answer * 1000:.2f} ms", ""),
         row("command to first event, p50", f"{event * 1000:.2f} ms", "≤ 5 ms"),
@@ -238,7 +292,9 @@ def rows(root: Path) -> list[dict[str, str]]:
         row("the same, with both ends of a socket", f"{both:,.0f}", ""),
         row("host ready, CPU", f"{processor * 1000:.0f} ms", "≤ 150 ms"),
         row("host ready, memory", f"{held:.0f} MiB", "≤ 60 MB"),
-        row("crash to usable", f"{wall * 1000:.0f} ms", "≤ 1 s"),
+        row("host ready, wall", f"{wall * 1000:.0f} ms", ""),
+        row("host killed in a turn to next event", f"{next_event * 1000:.0f} ms", "≤ 1 s"),
+        row("host killed in a turn to its reported end", f"{told_end * 1000:.0f} ms", ""),
     ]
 
 

@@ -38,7 +38,7 @@ def started_for(home: Path, *, word: str = "") -> list[int]:
     return found
 
 
-def eventually(holds: Callable[[], object], *, within: float = 30.0) -> None:
+def eventually(holds: Callable[[], object], *, within: float = 60.0) -> None:
     """Wait until something is so that has no event of its own."""
     deadline = time.monotonic() + within
     while not holds():

@@ -28,6 +28,7 @@ RESULT = {
     "usage",
     "refusals",
     "published",
+    "undo",
     "error",
 }
 
@@ -160,8 +161,10 @@ def test_what_the_agent_asks_is_refused_where_nobody_is(bench: Bench) -> None:
     result = lines(done.stdout)[-1]
 
     assert (result["status"], result["refusals"]) == ("completed", 1)
-    assert b"Refused, as nobody is here to answer: May I?" in done.stderr
+    assert b"Nobody is here to be asked: May I?" in done.stderr
     assert result["revision"] is None
+    answered = [each["by"] for each in lines(done.stdout) if each["type"] == "answered"]
+    assert answered == ["unattended"]
 
 
 def test_in_place_the_project_has_it_when_the_turn_has_completed(bench: Bench) -> None:
@@ -171,9 +174,40 @@ def test_in_place_the_project_has_it_when_the_turn_has_completed(bench: Bench) -
     assert (result["status"], result["published"]) == ("completed", True)
     assert b"In place: " in done.stderr
     assert bench.files() == {"a": "one\n", "b": "two"}
-    (kept,) = lines(bench.ran("checkpoint", "list", "--json").stdout)[-1:]
-    assert bench.ran("restore", kept["id"]).returncode == 0
+    assert bench.ran("restore", result["undo"]).returncode == 0
     assert bench.files() == {"a": "one\n"}
+
+
+@pytest.mark.promise("R8")
+def test_in_place_it_is_published_though_whoever_asked_is_gone(bench: Bench) -> None:
+    steps = f'{{say = "Hello"}}, {{wait = 1}}, {WRITE}'
+    asked = begun(bench, "ask", "--json", "--in-place", "--scenario", scripted(bench, steps), "Go")
+    assert asked.stdout is not None
+    while b'"Hello"' not in asked.stdout.readline():
+        assert asked.poll() is None
+    asked.kill()
+    asked.communicate()
+    watched = bench.ran("sessions", "watch", "--json")
+
+    assert "published" in {each["type"] for each in lines(watched.stdout)}
+    assert bench.files() == {"a": "one\n", "b": "two"}
+
+
+def test_in_place_what_the_person_changed_meanwhile_is_theirs(bench: Bench) -> None:
+    steps = '{write = "a", content = "ours"}, {say = "Hello"}, {wait = 1}'
+    script = scripted(bench, steps)
+    asked = begun(bench, "ask", "--json", "--in-place", "--scenario", script, "Go")
+    assert asked.stdout is not None
+    while b'"Hello"' not in asked.stdout.readline():
+        assert asked.poll() is None
+    (bench.project / "a").write_text("theirs")
+    out, _ = asked.communicate(timeout=60)
+    result = json.loads(out.splitlines()[-1])
+
+    assert (result["status"], result["published"]) == ("completed", False)
+    assert result["error"]["code"] == "CONFLICT_PUBLISHED_CHANGED"
+    assert asked.returncode != 0
+    assert bench.files() == {"a": "theirs"}
 
 
 def test_in_place_a_turn_that_fails_changes_nothing(bench: Bench) -> None:

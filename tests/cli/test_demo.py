@@ -79,7 +79,6 @@ def test_it_goes_on_through_what_it_kills_and_leaves_nothing(home: Path) -> None
     eventually(lambda: not left_of(home))
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_leaves_nothing_either(home: Path, number: int) -> None:
     process = demonstrated(home)

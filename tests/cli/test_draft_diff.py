@@ -36,7 +36,7 @@ def test_through_a_pipe_it_is_fit_for_patch(bench: Bench, draft: Path, tmp_path:
     done = bench.ran("draft", "diff")
     subprocess.run(["cp", "-a", bench.project, tmp_path / "p"], check=True)
     subprocess.run(
-        ["patch", "-p1", "-s", "-d", tmp_path / "p"], input=done.stdout, check=True, timeout=20
+        ["patch", "-p1", "-s", "-d", tmp_path / "p"], input=done.stdout, check=True, timeout=60
     )
 
     assert (tmp_path / "p/a").read_bytes() == b"one\n\xff\x1b[31m\n"

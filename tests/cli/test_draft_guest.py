@@ -14,7 +14,7 @@ from holdfast.exec import operating
 from holdfast.rpc.failures import MethodUnknown, SocketRefused, TokenRefused
 from tests.cli.workbenches import Bench, at_bench, needs_place
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100)]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture

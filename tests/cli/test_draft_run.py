@@ -17,7 +17,7 @@ from tests.cli.pretending import on_terminal
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench, at_bench, needs_place
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

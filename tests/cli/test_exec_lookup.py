@@ -15,7 +15,7 @@ from holdfast.exec.model import Command
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import PATH, served
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+pytestmark = pytest.mark.anyio
 
 
 async def test_one_is_found_and_none_and_many_are_refused(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.app.sessions import Sessions
-from holdfast.cli.host import RUNNERS
+from holdfast.app.sessions import RUNNERS, Sessions
 from holdfast.workbench import Workbench, open_draft
 from tests.cli.conversations import begun, hosts_of, in_conversation
 from tests.cli.planes import eventually

@@ -115,7 +115,7 @@ async def test_two_at_the_same_moment_are_one_too_many(tmp_path: Path) -> None:
 async def test_a_turn_ends_with_its_server(act: object, end: type[Failure], tmp_path: Path) -> None:
     async with talking(tmp_path, BEGIN, SAY, act) as (_, thread):  # type: ignore[arg-type]
         seen = []
-        with anyio.fail_after(10), pytest.raises(end):
+        with anyio.fail_after(60), pytest.raises(end):
             async for event in thread.run("x"):
                 seen.append(event)  # noqa: PERF401  # what came before the end counts
         assert any(isinstance(event, AgentMessageDeltaNotification) for event in seen)
@@ -139,7 +139,7 @@ async def test_interrupting_ends_the_turn_and_cleans_up(tmp_path: Path) -> None:
         async def ask() -> None:
             statuses.append((await thread.ask("x")).status)
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
                 await until(lambda: thread.active_turn is not None)
@@ -151,7 +151,10 @@ async def test_interrupting_ends_the_turn_and_cleans_up(tmp_path: Path) -> None:
     assert len(sent(tmp_path, "thread/backgroundTerminals/clean")) == 1
 
 
-async def test_the_end_of_the_turn_is_answer_enough(tmp_path: Path) -> None:
+async def test_the_end_of_the_turn_is_answer_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 100.0)
     silent = [{"end": "interrupted"}]
     scenario = {"on": {"turn/start": [[BEGIN, {"sleep": 60}]], "turn/interrupt": [silent]}}
     async with serving(tmp_path, scenario) as server:
@@ -159,7 +162,7 @@ async def test_the_end_of_the_turn_is_answer_enough(tmp_path: Path) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(thread.ask, "x")
             await until(lambda: thread.active_turn is not None)
-            with anyio.fail_after(4):
+            with anyio.fail_after(30):
                 await thread.interrupt()
 
 
@@ -173,7 +176,7 @@ async def test_an_interrupt_that_is_never_answered_is_bounded(
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(thread.ask, "x")
             await until(lambda: thread.active_turn is not None)
-            with anyio.fail_after(5), pytest.raises(RequestTimedOut):
+            with anyio.fail_after(30), pytest.raises(RequestTimedOut):
                 await thread.interrupt()
             tasks.cancel_scope.cancel()
 
@@ -186,7 +189,7 @@ async def test_a_huge_turn_that_nobody_reads_costs_bounded_memory(
     async with talking(tmp_path, BEGIN, {"flood": 20_000}, SAY, END) as (server, thread):
         run = thread.run("x")
         first = await anext(run)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while thread.active_turn is not None:
                 await server.health()
         rest = [event async for event in run]
@@ -207,7 +210,7 @@ async def test_leaving_a_turn_early_leaves_it_running(tmp_path: Path) -> None:
             await thread.ask("y")
         with pytest.raises(Failure):
             await server.request("model/list")
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await until(lambda: thread.active_turn is None)
         assert (await thread.ask("z")).status == "completed"
 
@@ -228,7 +231,7 @@ async def test_a_turn_that_was_left_can_be_followed_to_its_end(tmp_path: Path) -
         first, rest = await left(server, thread)
         with pytest.raises(ErrorResponse):
             await server.request("model/list")
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await until(lambda: thread.active_turn is None)
         events = [first, *[event async for event in rest]]
 
@@ -244,7 +247,7 @@ async def test_whoever_follows_a_turn_is_told_when_its_server_dies(tmp_path: Pat
         _, rest = await left(server, thread)
         with pytest.raises(Failure):
             await server.request("model/list")
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await until(lambda: server.failure is not None)
 
         with pytest.raises(ConnectionLost):
@@ -275,7 +278,7 @@ async def test_what_is_left_of_a_turn_that_was_given_up_is_not_taken_for_the_nex
 async def test_a_turn_whose_end_cannot_be_read_ends_by_name(tmp_path: Path) -> None:
     end = {"notify": "turn/completed", "params": {"threadId": "$thread", "turn": {"new": 1}}}
     async with talking(tmp_path, BEGIN, SAY, end) as (server, thread):
-        with anyio.fail_after(10), pytest.raises(AnswerInvalid):
+        with anyio.fail_after(60), pytest.raises(AnswerInvalid):
             await thread.ask("x")
 
         assert thread.active_turn is None

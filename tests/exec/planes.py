@@ -76,7 +76,7 @@ async def said(retention: Retention, wanted: bytes) -> None:
 async def news(retention: Retention) -> None:
     told = anyio.Event()
     retention.listen(told.set)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await told.wait()
     retention.silence(told.set)
 
@@ -113,7 +113,7 @@ async def ended(kept: Kept) -> int:
     """How a process ended, once it has."""
     told = anyio.Event()
     kept.on_exit(lambda _: told.set())
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await told.wait()
     assert kept.exit_status is not None
     return kept.exit_status

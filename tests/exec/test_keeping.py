@@ -220,7 +220,7 @@ def test_a_state_that_cannot_be_written_is_a_failure_of_the_disk(tmp_path: Path)
 
 def test_a_keeper_with_nothing_and_nobody_ends_by_itself(tmp_path: Path) -> None:
     with other_keeper(tmp_path, being=_keep_briefly) as process:
-        process.join(timeout=10)
+        process.join(timeout=60)
 
         assert process.exitcode == 0
 
@@ -235,7 +235,7 @@ def test_a_keeper_whose_directory_is_gone_stays_for_what_runs_alone(tmp_path: Pa
         assert process.exitcode is None
 
         os.kill(pid, signal.SIGTERM)
-        process.join(timeout=10)
+        process.join(timeout=60)
         assert process.exitcode == 0
 
 
@@ -249,7 +249,7 @@ def test_a_keeper_that_holds_a_process_waits_for_ever(tmp_path: Path) -> None:
             send(again, {"id": 1, "ask": "forget", "key": "k"})
             while (answer := receive(again)) is not None and answer[0].get("id") != 1:
                 pass
-        process.join(timeout=10)
+        process.join(timeout=60)
         assert process.exitcode == 0
 
 
@@ -271,7 +271,7 @@ def test_what_outlived_a_lost_keeper_is_ended_by_the_next_server(tmp_path: Path)
     with orphan, summoned(tmp_path) as keeper:
         found = [(each.process.pid, each.key, each.command) for each in keeper.orphans]
         assert found == [(orphan.pid, "key", "/bin/sleep 60")]
-        assert orphan.wait(timeout=10) == -signal.SIGKILL
+        assert orphan.wait(timeout=60) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("case", ["it ended in good order", "the directory is a copy"])

@@ -43,7 +43,7 @@ def test_who_is_an_orphan(keeper: KeeperName, is_orphan: bool) -> None:
         assert kill(found) == len(expected)
         if not is_orphan:
             assert [each.process.pid for each in kill_held(keeper)] == [process.pid]
-        assert process.wait(timeout=20) == -signal.SIGKILL
+        assert process.wait(timeout=60) == -signal.SIGKILL
         assert kill(found) == 0
 
 

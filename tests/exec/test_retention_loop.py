@@ -18,6 +18,7 @@ from holdfast.exec.retention_loop import Retention
 from holdfast.exec.wire import Stream
 from holdfast.world.failures import DiskFull
 from tests.exec.planes import append, closed, ended, keeping_in, news, output, retained, said, shell
+from tests.exec.server.talking import until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -136,6 +137,7 @@ async def test_a_process_waits_while_somebody_has_still_to_be_told(tmp_path: Pat
         kept = await keeping.start(shell("l", "head -c 8000000 /dev/zero"))
         retention = retained(tmp_path, kept, bytes_max=limit)
         retention.keep_from(1)
+        await until(lambda: retention.waits_for == AWAITS_READER)
         with anyio.move_on_after(0.3):
             await closed(retention)
         assert not retention.is_closed

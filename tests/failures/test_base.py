@@ -165,6 +165,17 @@ def test_a_declaration_that_says_too_little_is_refused(
         type("New", (Failure,), {}, **whole)
 
 
+@pytest.mark.parametrize(
+    ("facts", "complaint"),
+    [({}, "lacks name"), ({"count": 1}, "lacks name"), ({"name": "a", "size": 1}, "has no size")],
+)
+def test_a_failure_is_made_of_its_facts_and_no_others(
+    facts: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(TypeError, match=complaint):
+        type.__call__(Specimen, **facts)
+
+
 def test_whoever_knows_first_where_and_when_and_about_what_is_believed() -> None:
     failure = Specimen(name="beetle").restored(
         Circumstances(phase="", recovery=Recovery.WAIT, retryable=True, actions=()), None

@@ -17,23 +17,40 @@ from holdfast.cli.draft_guest import guest_of
 from holdfast.cli.exec_dial import server_of
 from holdfast.exec import Client
 from holdfast.host import DraftedWorkshop, HostOrder, run_host
-from holdfast.runners import CodexRunner, Rehearsal, Runner, Stage
+from holdfast.runners import CodexRunner, Conversation, Rehearsal, Runner, Stage
 from holdfast.workbench import Workbench, entering
 from holdfast.world import WriterThread
 
 
 async def main(order: HostOrder, given: dict[str, Any]) -> None:
     settings = load()
-    bench = Workbench.at(Path(order.project), settings.state)
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(bench, order.draft, thread, order.directory)
-        await run_host(order, runner(order, given, bench, settings), workshop)
+        workshop = DraftedWorkshop(
+            Path(order.project), settings.state, order.draft, thread, order.directory
+        )
+        await run_host(order, OnDemand(order, given, settings), workshop)
+
+
+class OnDemand:
+    """The runner that is ordered, when it is needed."""
+
+    def __init__(self, order: HostOrder, given: dict[str, Any], settings: Settings) -> None:
+        self._order, self._given, self._settings = order, given, settings
+
+    @asynccontextmanager
+    async def converse(self, session: str | None) -> AsyncGenerator[Conversation]:
+        async with (
+            runner(self._order, self._given, self._settings) as chosen,
+            chosen.converse(session) as conversation,
+        ):
+            yield conversation
 
 
 @asynccontextmanager
 async def runner(
-    order: HostOrder, given: dict[str, Any], bench: Workbench, settings: Settings
+    order: HostOrder, given: dict[str, Any], settings: Settings
 ) -> AsyncGenerator[Runner]:
+    bench = Workbench.at(Path(order.project), settings.state)
     server = server_of(Request(), settings)
     with entering(bench, order.draft) as entered:
         place, root = entered.view.place, str(entered.directory)

@@ -49,7 +49,7 @@ def swapping(one: Path, other: Path) -> Iterator[None]:
             assert swapper.poll() is None, "nobody was swapping any more"
         finally:
             swapper.stdin.close()
-            swapper.wait(timeout=10)
+            swapper.wait(timeout=60)
 
 
 def traps(place: Path, where: str) -> tuple[Path, Path]:

@@ -6,6 +6,7 @@ import random
 from base64 import b64decode
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import product
 from pathlib import Path
 
 import anyio
@@ -23,9 +24,9 @@ from tests.journeys.test_exec_server import asking, lines, numbered, on, ran
 from tests.parts.chaos_proxy import ChaosProxy, chaos_proxy
 from tests.parts.model_acts import Say, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(110), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
-POLICY = Policy(window=20.0, wait_first=0.01, wait_longest=0.2, settled=0.01)
+POLICY = Policy(window=60.0, wait_first=0.01, wait_longest=0.2, settled=0.01)
 # Servers that are killed as soon as they are there: a slow machine must not be called a lost one.
 PATIENT = Policy(window=120.0, wait_first=0.01, wait_longest=0.1, settled=0.01)
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -95,7 +96,7 @@ async def conversation(url: str) -> None:
 async def cut_at(proxy: ChaosProxy, url: str, way: str, offsets: list[int]) -> None:
     for offset in offsets:
         proxy.cut_after[way] = offset
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await conversation(url)
         proxy.cut_after[way] = float("inf")
 
@@ -157,8 +158,14 @@ Harm = Callable[[ChaosProxy], Awaitable[None]]
 
 
 @pytest.mark.promise("X3", "X4")
-@EVERY_SERVER
-@pytest.mark.parametrize("harm", [refuse, half_open, swallow, lose_news])
+@pytest.mark.parametrize(
+    ("server", "harm"),
+    [
+        # That a black hole is noticed with the other server, too, `test_exec_codex_server` proves.
+        pytest.param(*each, marks=pytest.mark.long if each == ("codex", swallow) else ())
+        for each in product(["ours", "codex"], [refuse, half_open, swallow, lose_news])
+    ],
+)
 async def test_lines_come_once_and_in_order_whatever_is_done_to_the_connection(
     tmp_path: Path, server: str, harm: Harm
 ) -> None:
@@ -184,7 +191,7 @@ async def test_a_session_is_taken_over_from_a_connection_that_is_only_half_dead(
             dials = proxy.dials
             await proxy.half_open()
             await until(lambda dials=dials: proxy.dials > dials)  # type: ignore[misc]  # a default
-            with anyio.fail_after(2.0):
+            with anyio.fail_after(10.0):
                 await client.files.metadata("/")
 
         assert await heard(process) == (lines(20), 0)
@@ -197,7 +204,7 @@ async def test_a_client_catches_up_with_a_process_that_never_pauses(tmp_path: Pa
         proxy.delay = 0.03  # there is always something new when an answer arrives
         await proxy.cut()
         await until(lambda: client.state is State.RECOVERING)
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             assert (await client.files.metadata("/")).is_directory
 
         assert await process.terminate()
@@ -209,10 +216,14 @@ async def test_more_than_is_retained_is_complete_or_a_named_gap(
     tmp_path: Path, server: str
 ) -> None:
     async with behind(server, tmp_path) as (proxy, url), client_of(url) as client:
-        process = await client.start(shell("sleep 0.3; seq 1 500000; exit 3"))
+        now, begun = tmp_path / "now", tmp_path / "begun"
+        script = f"until [ -e {now} ]; do sleep 0.05; done; seq 1 500000; touch {begun}; exit 3"
+        process = await client.start(shell(script))
         proxy.refuses = True
         await proxy.cut()
-        await anyio.sleep(1.5)  # the outage: 3.4 MB, and Codex retains one
+        now.touch()
+        with anyio.move_on_after(1.5 if server == "ours" else 60):  # ours may make it wait
+            await until(begun.exists)  # the outage: 3.4 MB, and Codex retains one
         proxy.refuses = False
         if server == "codex":
             with pytest.raises(ReplayGap):
@@ -282,7 +293,7 @@ def _printing(state: Path) -> list[Path]:
 
 @pytest.mark.promise("X13")
 async def test_servers_killed_at_random_lose_no_line_and_repeat_none(tmp_path: Path) -> None:
-    assert await killed_at_random(tmp_path / "state", seconds=20, processes=20) > 3
+    assert await killed_at_random(tmp_path / "state", seconds=10, processes=15) > 3
 
 
 @pytest.mark.long
@@ -352,7 +363,7 @@ async def flooded(state: Path, size: int) -> None:
 
 @pytest.mark.promise("X11")
 async def test_a_client_that_reads_nothing_costs_the_server_no_memory(tmp_path: Path) -> None:
-    await flooded(tmp_path / "state", 300_000_000)
+    await flooded(tmp_path / "state", 150_000_000)
 
 
 @pytest.mark.long

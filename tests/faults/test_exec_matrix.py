@@ -22,7 +22,7 @@ from tests.journeys.test_exec_server import Asked, asking, lines, numbered, on
 from tests.parts.chaos_proxy import ChaosProxy
 from tests.parts.model_acts import Say, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(110), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 BEFORE, AFTER = 5, 30  # lines
 WHOLE = f"{lines(BEFORE)}{lines(AFTER)}exit 5"
@@ -43,7 +43,7 @@ class Cell:
         return f"{before}touch {self.place / 'begun'}; {numbered(AFTER, 0.05)}"
 
     async def begun(self) -> None:
-        await until((self.place / "begun").exists, within=30)
+        await until((self.place / "begun").exists, within=60)
 
 
 async def cut(cell: Cell) -> None:
@@ -93,7 +93,7 @@ async def drop_answer(cell: Cell) -> None:
 async def reorder(cell: Cell) -> None:
     cell.proxy.overtakes = lambda frame: b'"process/output"' in frame or b'"sandboxType"' in frame
     await cell.begun()
-    await until(lambda: cell.proxy.overtaken > 3)
+    await until(lambda: cell.proxy.overtaken > 1, within=60)  # a busy server says much at once
 
 
 Fault = Callable[[Cell], Awaitable[None]]
@@ -126,7 +126,7 @@ async def codex(cell: Cell, url: str) -> AsyncGenerator[list[str]]:
     script = [[run(cell.command, yield_time_ms=28_000)], [Say("Done.")]]
     async with on(url, cell.place, script) as (_, thread), asking(thread) as asked:
         yield outcomes
-        await until(lambda: asked.is_done, within=60)
+        await until(lambda: asked.is_done, within=120)
         outcomes.append(ran(asked))
 
 
@@ -173,7 +173,7 @@ async def test_every_pair_comes_through_every_fault_or_fails_as_measured(
         cell = Cell(tmp_path, proxy, lambda: False)
         async with CLIENTS[client](cell, url) as outcomes:
             await fault(cell)
-            await until(lambda: bool(outcomes) or client == "codex", within=60)
+            await until(lambda: bool(outcomes) or client == "codex", within=120)
 
     (outcome,) = outcomes
     if (measured := MEASURED.get((client, server, fault))) is None:

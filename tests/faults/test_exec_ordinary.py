@@ -13,7 +13,6 @@ from tests.exec.server.test_launching import ORDINARY
 from tests.parts.ordinary_user import GID, UID, run_tests_as_ordinary_user
 
 pytestmark = [
-    pytest.mark.timeout(150),
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux has namespaces"),
     pytest.mark.skipif(os.geteuid() != 0, reason="these tests are run by an ordinary user already"),
 ]

@@ -19,7 +19,7 @@ from holdfast.world.walking import open_by_walking
 from tests.faults.swapping import INSIDE, SECRET, lay_traps, swapping, traps
 
 TRIES = 50_000
-SECONDS_MAX = 60.0
+SECONDS_MAX = 200.0
 PATH = RelativePath.of("a/b/file")
 
 pytestmark = [

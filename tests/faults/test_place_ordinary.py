@@ -14,13 +14,14 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="these tests are run by an ordinary user already"),
 ]
 
-FILES = tuple(
-    f"tests/confine/test_{name}.py"
-    for name in ("place", "creating", "holding", "apart", "records", "rooted", "ownership", "entry")
+SOME = ("creating", "rooted", "ownership", "entry")
+OTHERS = ("place", "holding", "apart", "records")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [pytest.param(SOME, id="some"), pytest.param(OTHERS, id="others", marks=pytest.mark.long)],
 )
-
-
-def test_the_tests_of_places_pass_for_an_ordinary_user() -> None:
-    complaint = run_tests_as_ordinary_user(*FILES)
-
+def test_the_tests_of_places_pass_for_an_ordinary_user(names: tuple[str, ...]) -> None:
+    complaint = run_tests_as_ordinary_user(*(f"tests/confine/test_{name}.py" for name in names))
     assert complaint is None, complaint

@@ -29,7 +29,6 @@ def test_the_tests_of_single_acts_pass_for_an_ordinary_user() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 @pytest.mark.promise("W1", "W4", "W7")
 def test_the_tests_of_transactions_pass_for_an_ordinary_user() -> None:
     complaint = complaint_of("transaction")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from copy import copy
 from pathlib import Path
 
 import anyio
 
+from holdfast.failures import Failure
 from holdfast.host.book import Book
 from holdfast.host.core.session import resumed
 from holdfast.host.dialling import Call, Kept, called
 from holdfast.host.model import AnyRecord, Opened, TurnClosed
-from holdfast.host.ports import Revisited
+from holdfast.host.ports import Delivered, Revisited
 from holdfast.host.protocol import Role
 from holdfast.host.serving import Reception, Visit
 from holdfast.host.turns import Turns
@@ -32,6 +34,9 @@ class Bench:
         self.prepared = 0
         self.causes: list[str] = []
         self.reported: list[tuple[int, Revisited | None]] = []
+        self.delivered: list[str] = []
+        self.refusal: Failure | None = None  # of what is to be published
+        self.delay = 0.0  # that a publication takes
 
     async def prepare(self) -> None:
         self.prepared += 1
@@ -40,9 +45,16 @@ class Bench:
         self.causes.append(cause)
         return Revisited(len(self.causes), f"cp_{len(self.causes)}")
 
+    async def publish(self, key: str) -> Delivered:
+        await anyio.sleep(self.delay)
+        if self.refusal is not None:
+            raise copy(self.refusal)
+        self.delivered.append(key)
+        return Delivered(1, f"cp_{key}")
+
     async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
         self.reported.append((closed.turn, made))
-        return ""
+        return f"/reports/{closed.turn}"
 
 
 class Hosted:

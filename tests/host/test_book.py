@@ -32,7 +32,7 @@ def book_on(disk: CrashingDisk) -> Book:
 
 async def pages(book: Book, after: int, until: int) -> list[Line]:
     found: list[Line] = []
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async for page in book.follow(after):
             found += page
             if found[-1].seq >= until:
@@ -81,7 +81,7 @@ async def test_a_slow_reader_reads_from_the_disk(disk: CrashingDisk) -> None:
     for number in range(40):
         await book.write(Prompted(f"c{number}", number, long, 2))
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         seqs = [line.seq for line in first]
         while seqs[-1] < 42:
             seqs += [line.seq for line in await anext(reader)]

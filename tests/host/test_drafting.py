@@ -11,6 +11,7 @@ import pytest
 from holdfast.host.book import JOURNAL, Book
 from holdfast.host.drafting import DraftedWorkshop
 from holdfast.host.model import Prompted, TurnClosed
+from holdfast.host.ports import Delivered
 from holdfast.runners.model import Ending
 from holdfast.workbench import Workbench, discard, entering, list_drafts, open_draft
 from holdfast.workbench.model import Mode
@@ -30,10 +31,15 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
         discard(bench, draft.id)
 
 
+def workshop_of(bench: Workbench, draft: str, thread: WriterThread) -> DraftedWorkshop:
+    home = bench.project.parent
+    return DraftedWorkshop(bench.project, home / "state", draft, thread, home)
+
+
 async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
     draft = open_draft(bench, Mode.COPY)
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(bench, draft.id, thread, bench.project.parent)
+        workshop = workshop_of(bench, draft.id, thread)
         await workshop.prepare()
         (bench.project / "theirs").write_text("new")
         await workshop.prepare()
@@ -50,12 +56,30 @@ async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
     assert (bench.project / "file").read_text() == "old"
 
 
+@pytest.mark.promise("R8")
+async def test_what_is_published_under_a_key_is_published_once(bench: Workbench) -> None:
+    draft = open_draft(bench, Mode.COPY)
+    with WriterThread() as thread:
+        workshop = workshop_of(bench, draft.id, thread)
+        await workshop.prepare()
+        nothing = await workshop.publish("s1/1")
+        with entering(bench, draft.id) as entered:
+            (entered.directory / "file").write_text("ours")
+        first = await workshop.publish("s1/2")
+        (bench.project / "file").write_text("the person's")
+        again = await workshop.publish("s1/2")
+
+    assert nothing == Delivered(0, None)
+    assert (first.paths, first.checkpoint is None, again) == (1, False, first)
+    assert (bench.project / "file").read_text() == "the person's"
+
+
 @pytest.mark.promise("S3")
 async def test_a_report_names_what_the_draft_says_was_touched(bench: Workbench) -> None:
     draft, directory = open_draft(bench, Mode.COPY), bench.project.parent
     book = Book.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(bench, draft.id, thread, directory)
+        workshop = workshop_of(bench, draft.id, thread)
         for turn, name in enumerate(("new", "file"), start=1):
             await workshop.prepare()
             await book.write(Prompted(f"c{turn}", turn, "Do", 0))

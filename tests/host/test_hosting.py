@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -20,12 +18,11 @@ from holdfast.world import companions
 from holdfast.world.failures import JournalHeld
 from tests.host.staging import Bench, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
-@asynccontextmanager
-async def puppet() -> AsyncGenerator[Puppet]:
-    yield Puppet([[Said("1", "One")]])
+def puppet() -> Puppet:
+    return Puppet([[Said("1", "One")]])
 
 
 def order_in(directory: Path) -> HostOrder:

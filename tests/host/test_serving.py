@@ -47,7 +47,7 @@ async def test_who_has_not_introduced_itself_is_not_served() -> None:
         tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
         async with Connection(ours) as connection:
             with pytest.raises(Failure) as caught:
-                await connection.request("state", timeout=5)
+                await connection.request("state", timeout=60)
 
     assert HandshakeMissing.code in str(caught.value)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Sequence
+from copy import copy
 
 import anyio
 import pytest
 
+from holdfast.failures import to_wire
 from holdfast.host.core.session import Phase
 from holdfast.host.dialling import Call, Kept, Shown
+from holdfast.host.failures import HostCrashed
 from holdfast.host.model import (
     Abort,
     Aborted,
@@ -23,6 +26,8 @@ from holdfast.host.model import (
     Opened,
     Prompt,
     Prompted,
+    Published,
+    Publishing,
     Repaired,
     Revised,
     Steer,
@@ -85,7 +90,7 @@ async def test_a_turn_is_written_down_from_its_prompt_to_its_end() -> None:
         Happened(1, TurnStarted()),
         Happened(1, Said("1", "Hello")),
         Revised(1, 1, "cp_1"),
-        TurnClosed(1, Ending.COMPLETED, AT),
+        TurnClosed(1, Ending.COMPLETED, AT, report="/reports/1"),
     ]
     assert [each.seq for each in kept] == list(range(1, len(kept) + 1))
     assert (host.bench.prepared, host.puppet.heard, state.phase) == (1, ["go"], Phase.IDLE)
@@ -170,7 +175,7 @@ async def test_an_abort_ends_the_turn_and_what_waits() -> None:
         Aborted("c3", 1),
         Revised(1, 1, "cp_1"),
         Repaired(1, ("t1",)),
-        TurnClosed(1, Ending.INTERRUPTED, AT),
+        TurnClosed(1, Ending.INTERRUPTED, AT, report="/reports/1"),
     ]
     assert host.puppet.heard == ["go"]
 
@@ -199,7 +204,7 @@ async def test_what_breaks_a_conversation_fails_the_turn_and_the_next_one_begins
     assert isinstance(closed, TurnClosed)
     assert closed.failure is not None
     assert (closed.ending, closed.failure["code"]) == (Ending.FAILED, "RUNNER_ENDED")
-    assert plain(again)[-1] == TurnClosed(2, Ending.COMPLETED, AT)
+    assert plain(again)[-1] == TurnClosed(2, Ending.COMPLETED, AT, report="/reports/2")
     assert (host.puppet.heard, host.puppet.conversations) == (["1", "2"], 2)
 
 
@@ -215,8 +220,7 @@ async def test_who_closes_a_session_ends_its_turn() -> None:
     assert host.book.session.phase is Phase.CLOSED
 
 
-@pytest.mark.promise("A3")
-@pytest.mark.promise("A6")
+@pytest.mark.promise("A2", "A3", "A6", "R3")
 async def test_the_next_host_goes_on_where_the_last_one_died() -> None:
     disk = CrashingDisk()
     script = [[ToolStarted("t1", "run", "make"), 1e6], [Said("2", "Two")]]
@@ -231,10 +235,59 @@ async def test_the_next_host_goes_on_where_the_last_one_died() -> None:
     records = [each.record for each in kept]
     crashed = records[records.index(Begun(2, 1_000, "killed")) :]
     assert crashed[1] == Repaired(1, ("t1",))
-    assert isinstance(crashed[2], TurnClosed)
-    assert (crashed[2].failure or {})["code"] == "HOST_CRASHED"
-    assert crashed[-1] == TurnClosed(2, Ending.COMPLETED, AT)
+    lost = HostCrashed(session="s1", turn=1, reason="killed")
+    assert crashed[2] == TurnClosed(1, Ending.FAILED, AT, to_wire(lost), "/reports/1")
+    assert lost.user_message == (
+        "The agent crashed and lost its current turn. Your conversation history is saved. "
+        "Press Enter to continue."
+    )
+    assert crashed[-1] == TurnClosed(2, Ending.COMPLETED, AT, report="/reports/2")
     assert host.puppet.heard == ["2"]
+
+
+async def test_what_is_done_in_place_is_published_before_the_turn_is_over() -> None:
+    script = [[Said("1", "One")], [Said("2", "Two"), ENDED], [Said("3", "Three")]]
+    async with hosted(script) as host, host.call() as call:
+        for number, is_in_place in ((1, True), (2, True), (3, False)):
+            await call.command(Prompt(f"c{number}", "go", is_in_place))
+        kept = await until(call, lambda each: is_closed(each) and getattr(each, "turn", 0) == 3)
+
+    ended = [each for each in plain(kept) if isinstance(each, Publishing | Published | TurnClosed)]
+    assert ended[:3] == [
+        Publishing(1, "s1/1"),
+        Published(1, 1, "cp_s1/1"),
+        TurnClosed(1, Ending.COMPLETED, AT, report="/reports/1"),
+    ]
+    assert [type(each) for each in ended[3:]] == [TurnClosed, TurnClosed]
+    assert host.bench.delivered == ["s1/1"]
+
+
+async def test_what_cannot_be_published_is_said_with_the_end_of_the_turn() -> None:
+    async with hosted([[Said("1", "One")]]) as host, host.call() as call:
+        host.bench.refusal = ENDED
+        await call.command(Prompt("c1", "go", True))
+        closed = plain(await until(call, is_closed))[-1]
+
+    refused = to_wire(copy(ENDED).during("host.publish"))
+    assert closed == TurnClosed(1, Ending.COMPLETED, AT, refused, "/reports/1")
+
+
+@pytest.mark.promise("R8")
+async def test_the_next_host_publishes_what_the_last_one_was_to_publish() -> None:
+    disk = CrashingDisk()
+    async with hosted([[Said("1", "One")]], disk=disk) as host, host.call() as call:
+        host.bench.delay = 1e6
+        await call.command(Prompt("c1", "go", True))
+        await until(call, lambda each: isinstance(each, Publishing))
+
+    async with hosted([], disk=disk) as host, host.call() as call:
+        records = plain(await until(call, is_closed))
+
+    assert records[-2:] == [
+        Published(1, 1, "cp_s1/1"),
+        TurnClosed(1, Ending.COMPLETED, AT, report="/reports/1"),
+    ]
+    assert host.puppet.heard == []
 
 
 @pytest.mark.promise("A11")

@@ -22,7 +22,7 @@ from tests.journeys.stage import linux_only, playing, staged
 from tests.parts.codex_binary import codex_binary
 from tests.parts.model_acts import Say
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(110)]
+pytestmark = pytest.mark.anyio
 
 MB = 1_000_000
 

@@ -24,7 +24,7 @@ from tests.parts.codex_binary import codex_home
 from tests.parts.model_acts import Eof, Fail, Hang, Headers, Incomplete, Refuse, Reply, Reset, Say
 from tests.parts.model_server import ModelServer
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 HALF = Say("half", finished=False)
 

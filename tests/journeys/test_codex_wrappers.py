@@ -19,7 +19,7 @@ from tests.journeys.stage import Stage, linux_only, staged
 from tests.parts.codex_binary import codex_binary, wrapper_script
 from tests.parts.model_acts import Hang, Say, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 ROOT = Path(__file__).parents[2]
 CLIENT = """
@@ -71,7 +71,7 @@ async def test_a_killed_wrapper_is_noticed_though_the_server_lives(tmp_path: Pat
                 await until(lambda: "sleep" in stage.living().values())
                 os.kill(wrapper, signal.SIGKILL)
 
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(kill)
                     with pytest.raises(ConnectionLost) as lost:
@@ -92,7 +92,7 @@ async def test_nothing_outlives_a_client_that_is_killed(
                 await until(lambda: "sleep" in stage.living().values())
             assert client.pid in stage.living()
             client.kill()
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 await until(lambda: stage.living() == {})
         finally:
             client.kill()

@@ -16,7 +16,7 @@ from tests.exec.server.talking import served, until
 from tests.journeys.stage import linux_only, staged
 from tests.parts.model_acts import Patch, Say, add_file, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 
 @pytest.fixture

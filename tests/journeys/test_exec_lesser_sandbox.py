@@ -16,7 +16,7 @@ from tests.exec.server.talking import served, talking
 from tests.exec.server.test_launching import special
 from tests.journeys.stage import linux_only
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 # Becomes a command for which there are no new namespaces.
 WITHOUT_NAMESPACES = """

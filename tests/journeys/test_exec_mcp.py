@@ -22,7 +22,7 @@ from tests.journeys.stage import linux_only
 from tests.parts.chaos_proxy import ChaosProxy, chaos_proxy
 from tests.parts.mcp_servers import mcp_server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 Json = dict[str, Any]  # Any: JSON, as the protocol defines it
 

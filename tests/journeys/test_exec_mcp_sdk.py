@@ -24,7 +24,7 @@ from tests.journeys.test_exec_mcp import POLICY, Plane, plane
 from tests.parts.chaos_proxy import ChaosProxy, chaos_proxy
 from tests.parts.mcp_servers import mcp_server
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 ROOT = Path(__file__).parents[2]
 LONG = "trigger-long-running-operation"

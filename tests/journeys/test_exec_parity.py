@@ -16,7 +16,7 @@ from tests.exec.server.talking import Json, command
 from tests.journeys.stage import linux_only
 from tests.parts.codex_binary import codex_binary
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 ENV = {"PATH": "/usr/bin:/bin"}
 SOURCES = str(Path("src").absolute())
@@ -36,7 +36,7 @@ async def speaking(argv: Sequence[str], home: Path) -> AsyncIterator[Any]:
         number = next(numbers)
         message = {"id": number, "method": method, "params": params}
         await process.stdin.send(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while True:
                 answer: Json = json.loads(await lines.receive_until(b"\n", 2**26))
                 if answer.get("id") == number:

@@ -23,7 +23,7 @@ from tests.journeys.stage import linux_only, staged
 from tests.parts.codex_binary import codex_binary
 from tests.parts.model_acts import Say, add_file, run
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.parts.chaos_proxy import ChaosProxy, chaos_proxy
 from tests.parts.model_acts import Patch, Reply, Say, add_file, run
 from tests.parts.model_server import ModelRequest
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(100), linux_only]
+pytestmark = [pytest.mark.anyio, linux_only]
 
 Script = Iterable[Reply] | Callable[[ModelRequest], Reply]
 
@@ -60,7 +60,7 @@ def ran(answer: Answer) -> tuple[int | None, str | None]:
     return item.exit_code, item.aggregated_output
 
 
-async def until(holds: Callable[[], bool], *, within: float = 30.0) -> None:
+async def until(holds: Callable[[], bool], *, within: float = 60.0) -> None:
     with anyio.fail_after(within):
         while not holds():  # noqa: ASYNC110  # what is waited for has no event of its own
             await anyio.sleep(0.02)
@@ -300,6 +300,5 @@ async def test_two_hundred_processes_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 async def test_two_thousand_processes_at_once(tmp_path: Path) -> None:
     await all_at_once(tmp_path / "state", 2000)

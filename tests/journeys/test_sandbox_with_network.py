@@ -25,7 +25,7 @@ INSIDE = """
 import json, subprocess, sys, urllib.error, urllib.request
 def asked(port):
     try:
-        return urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20).read().decode()
+        return urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60).read().decode()
     except urllib.error.HTTPError as error:
         return error.code
 tried = subprocess.run([sys.executable, "-I", *sys.argv[1:3]], capture_output=True, check=True)

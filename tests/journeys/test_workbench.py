@@ -326,9 +326,8 @@ def test_killed_in_a_publication_the_next_command_says_which_way_it_went(bench: 
 @pytest.mark.promise("W4")
 def test_ctrl_c_at_any_moment_leaves_the_project_whole(bench: Bench) -> None:
     interrupting = Interrupting(bench)
-    for _ in range(2):
-        for words in interrupting.deeds:
-            interrupting.interrupt(words)
+    for words in interrupting.deeds:
+        interrupting.interrupt(words)
 
 
 @pytest.mark.long

@@ -169,7 +169,7 @@ async def test_a_gate_holds_the_stream_until_it_is_opened(tmp_path: Path) -> Non
 
 
 async def test_a_silent_model_is_left_by_the_end_of_the_block(tmp_path: Path) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with ModelServer([[Hang()]]) as model, codex(model, tmp_path) as (talk, thread):
             text = [{"type": "text", "text": "go", "text_elements": []}]
             await talk.request("turn/start", {"threadId": thread, "input": text})

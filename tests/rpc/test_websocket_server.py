@@ -151,7 +151,7 @@ async def test_whoever_does_not_ask_is_hung_up_on() -> None:
             for letter in "GET / HTTP/1.1" * 100:
                 await stream.send(letter.encode())
                 await anyio.sleep(0.05)
-        assert anyio.current_time() - began < 2.0
+        assert anyio.current_time() - began < 30.0  # of more than a minute
 
 
 async def test_many_sockets_that_do_not_ask_keep_nobody_out() -> None:

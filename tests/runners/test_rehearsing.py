@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import anyio
 import pytest
 
-from holdfast.runners.model import AnyEvent, Delta, Ending, ToolEnded, TurnEnded
+from holdfast.runners.model import AnyEvent, Delta, Ending, Said, ToolEnded, TurnEnded
 from holdfast.runners.rehearsal import Rehearsal
-from holdfast.runners.testing import heard
+from holdfast.runners.testing import PATIENCE, heard
 from tests.contracts.test_runners import stage_in
 
 pytestmark = pytest.mark.anyio
@@ -92,22 +91,27 @@ async def test_a_crash_is_told_by_whoever_is_left(tmp_path: Path, status: int) -
 
 async def test_who_hangs_is_killed_when_interrupted(tmp_path: Path) -> None:
     script = tmp_path / "scenario.json"
-    script.write_text(json.dumps({"turn": [{"step": [{"run": "touch begun"}, {"hang": True}]}]}))
+    script.write_text(json.dumps({"turn": [{"step": [{"say": "Now"}, {"hang": True}]}]}))
+    events: list[AnyEvent] = []
     async with (
         stage_in(tmp_path, tmp_path) as stage,
         Rehearsal(stage, script).converse(None) as talk,
+        anyio.create_task_group() as tasks,
     ):
-        events = await heard(
-            talk, until=lambda: os.path.exists(tmp_path / "begun"), then=talk.interrupt
-        )
+        with anyio.fail_after(PATIENCE):
+            async for batch in talk.take_turn("go"):
+                events += batch
+                if any(isinstance(each, Said) for each in batch):  # it hears nothing after that
+                    tasks.start_soon(talk.interrupt)
 
     assert isinstance(events[-1], TurnEnded)
     assert events[-1].ending is Ending.FAILED
 
 
 async def test_what_is_to_stay_stays_and_a_pause_passes(tmp_path: Path) -> None:
-    step: dict[str, object] = {"run": "sleep 0.3; touch later", "stays": True}
-    events = await played(tmp_path, step, {"wait": 1.0})
+    later = {"run": "until test -e now; do sleep 0.05; done; touch later", "stays": True}
+    waiting = {"run": "touch now; until test -e later; do sleep 0.05; done"}
+    events = await played(tmp_path, later, {"wait": 0.1}, waiting)
 
     assert events[-1] == TurnEnded(Ending.COMPLETED)
     assert await anyio.Path(tmp_path / "root" / "later").exists()

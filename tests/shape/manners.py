@@ -43,8 +43,8 @@ def reasons_given(source: Source) -> Iterator[str]:
 
 
 def eager_imports(source: Source) -> Iterator[str]:
-    """Imports stand at the top, but for `cli`, the wiring and a face's `__getattr__`."""
-    if source.room == "cli" or str(source.path) == "app/wiring.py":
+    """Imports stand at the top, but for `cli`, the wiring and what every face is made of."""
+    if source.room == "cli" or str(source.path) in {"app/wiring.py", "__init__.py"}:
         return
     for node in ast.walk(source.tree):
         is_import = isinstance(node, (ast.Import, ast.ImportFrom)) or (
@@ -52,7 +52,7 @@ def eager_imports(source: Source) -> Iterator[str]:
             and ast.unparse(node.func) in {"__import__", "import_module", "importlib.import_module"}
         )
         around = [outer.name for outer in source.above(node) if isinstance(outer, Function)]
-        if is_import and around and not (around == ["__getattr__"] and not source.inside):
+        if is_import and around:
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 

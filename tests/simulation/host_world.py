@@ -170,6 +170,7 @@ class World:
         self.trial, self.tasks = trial, tasks
         self.disk = FillingDisk()
         self.bench = Bench()
+        self.bench.delay = 0.3  # such that some die while they publish
         self.host: Hosted | None = None
         self.script = [self._turn(number) for number in range(60)]
         self.deaths = 0

@@ -169,7 +169,7 @@ def swept(sweep: Sweep, seeds: range) -> None:
 
 @pytest.mark.promise("F2", "F3", "F15", "F19", "F21", "F26")
 def test_every_turn_ends_by_name_whatever_fails(sweep: Sweep) -> None:
-    swept(sweep, range(4))
+    swept(sweep, range(2))
 
 
 @pytest.mark.long
@@ -185,7 +185,7 @@ def test_a_seed_decides_all_that_happens() -> None:
         "from functools import partial\n"
         "from tests.simulation.harness import simulate\n"
         "from tests.simulation.test_codex import Tally, sessions\n"
-        "print([simulate(partial(sessions, Tally()), seed) for seed in range(3)])"
+        "print([simulate(partial(sessions, Tally()), seed) for seed in range(1)])"
     )
     told = {
         subprocess.run(

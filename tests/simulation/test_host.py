@@ -24,13 +24,14 @@ from holdfast.host.model import (
     Happened,
     Prompt,
     Prompted,
+    Published,
     Steer,
     TurnBegun,
     TurnClosed,
 )
 from holdfast.host.protocol import Role
 from holdfast.host.sitting import Seat
-from holdfast.runners.model import Asked
+from holdfast.runners.model import Asked, Ending
 from tests.plugins.seeds import Sweep
 from tests.simulation.harness import Trial
 from tests.simulation.host_world import World
@@ -113,7 +114,7 @@ class Person:
         return self._chance.choice(
             [
                 Prompt(id_, f"do {id_}"),
-                Prompt(id_, f"do {id_}"),
+                Prompt(id_, f"do {id_}", is_in_place=True),
                 Steer(id_, f"mind {id_}"),
                 Abort(id_),
                 Close(id_) if self._chance.random() < 0.2 else Prompt(id_, f"do {id_}"),
@@ -193,6 +194,7 @@ def check_commands(records: list[tuple[int, AnyRecord]], person: Person) -> None
 def check_turns(records: list[AnyRecord]) -> None:
     """Every turn begins and ends once, in order; no question is open while nothing runs."""
     session, begun, closed = Session(), list[int](), list[int]()
+    published = list[int]()
     wanted = list[int]()
     for record in records:
         match record:
@@ -204,18 +206,24 @@ def check_turns(records: list[AnyRecord]) -> None:
                 assert not session.is_running
                 assert turn in wanted or session.is_closed  # in the same moment
                 begun.append(turn)
-            case TurnClosed(turn):
+            case Published(turn):
+                assert session.publishing == f"s1/{turn}"
+                published.append(turn)
+            case TurnClosed(turn, ending):
                 assert session.is_running
+                assert session.publishing is None  # what was to be published is
+                assert ending is Ending.COMPLETED or turn not in published
                 closed.append(turn)
             case Answered(question):
                 assert question in {each.question for each in session.questions}
         session = fold(session, [record])
         assert session.is_running or not session.questions
     assert begun == sorted(set(begun)) == closed
+    assert published == sorted(set(published))
     assert set(wanted) <= set(begun)
 
 
-@pytest.mark.promise("A2", "A3", "A6", "A7")
+@pytest.mark.promise("A2", "A3", "A6", "A7", "R3", "R8")
 def test_nothing_that_was_acknowledged_is_lost_or_doubled(sweep: Sweep) -> None:
     sweep(live, SAMPLE)
 

@@ -62,7 +62,7 @@ class Bench:
                     check=True,
                     capture_output=True,
                     text=True,
-                    timeout=20,
+                    timeout=60,
                 ).stdout
         revise(self.workbench, inside.draft.id, script)
         return said

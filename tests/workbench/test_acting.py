@@ -377,9 +377,7 @@ edits = st.lists(
 
 
 @pytest.mark.promise("W1", "W4", "W5")
-@settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(before=trees(), after=trees(), edits=edits, can_exchange=st.booleans())
 def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
     tmp_path: Path,

@@ -58,6 +58,27 @@ def test_a_damaged_line_costs_only_itself(tmp_path: Path) -> None:
     assert words(book) == ["one", "three", "four"]
 
 
+def test_who_writes_again_reads_only_what_others_added(tmp_path: Path) -> None:
+    path = tmp_path / "words.jsonl"
+    book, other = (Logbook(SystemDisk(), path, Word) for _ in range(2))
+    for text in ("one", "two"):
+        book.add(Word(text))
+    book.close()
+    other.add(Word("three"))
+    other.close()
+    book.add(Word("four"))
+    book.close()
+    assert words(book) == ["one", "two", "three", "four"]
+    lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+    assert [(line["seq"], line["epoch"]) for line in lines if "record" in line] == [
+        (1, 1),
+        (2, 1),
+        (3, 2),
+        (4, 3),
+    ]
+    assert not list(tmp_path.glob("*.damaged*"))
+
+
 def test_where_no_directory_can_be_the_disk_is_blamed(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     book = Logbook(SystemDisk(), tmp_path / "taken" / "sub" / "words.jsonl", Word)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,9 +61,7 @@ def test_where_no_plain_way_leads_there_is_nothing(project: Path, root: int, pat
 
 def test_what_is_no_file_is_not_opened(project: Path, root: int) -> None:
     os.mkfifo(project / "fifo", 0o640)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(project / "socket"))
-        os.chmod(project / "socket", 0o700)
+    os.mknod(project / "socket", stat.S_IFSOCK | 0o700)
 
     assert look(root, RelativePath.of("fifo")) == Entry(Sort.SPECIAL, 0o640)
     assert look(root, RelativePath.of("socket")) == Entry(Sort.SPECIAL, 0o700)

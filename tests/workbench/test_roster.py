@@ -18,6 +18,8 @@ def test_checkpoints_come_the_newest_first(index: Index) -> None:
         assert roster.find("cp_1") == NAME
         assert roster.find("cp_4") is None
         assert roster.all() == [("cp_3", NAME), ("cp_2", OTHER), ("cp_1", NAME)]
+        assert roster.newest(2) == [("cp_3", NAME), ("cp_2", OTHER)]
+        assert roster.count() == 3
 
 
 def test_what_was_pruned_is_remembered_while_it_stands_somewhere(index: Index) -> None:

@@ -179,9 +179,7 @@ def quick_path(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.promise("W4", "W9")
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(before=trees(), after=trees())
 def test_any_tree_becomes_any_other(quick_path: Path, before: Tree, after: Tree) -> None:
     with fresh_ground(quick_path) as ground:
@@ -206,9 +204,7 @@ def is_closed_for(changes: tuple[Change, ...], before: Tree) -> bool:
 
 
 @pytest.mark.promise("W1", "W5")
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), before=trees(), after=trees())
 def test_where_one_path_is_not_as_expected_nothing_changes(
     quick_path: Path, data: st.DataObject, before: Tree, after: Tree
@@ -284,7 +280,12 @@ def has_gone(ground: Ground, outcome: Outcome | None, before: Tree, after: Tree)
 @pytest.mark.promise("W4")
 @pytest.mark.parametrize(
     ("can_exchange", "step"),
-    [(True, 1), (False, 5), pytest.param(False, 1, marks=pytest.mark.long)],
+    [
+        (True, 3),
+        (False, 7),
+        pytest.param(True, 1, marks=pytest.mark.long),
+        pytest.param(False, 1, marks=pytest.mark.long),
+    ],
 )
 def test_killed_before_any_act_it_is_finished_or_undone(
     quick_path: Path, can_exchange: bool, step: int
@@ -327,7 +328,7 @@ SMALL = (
 
 @pytest.mark.promise("W4")
 def test_a_recovery_that_is_killed_too_goes_the_same_way(quick_path: Path) -> None:
-    kill_twice(quick_path, *SMALL, step=3)
+    kill_twice(quick_path, *SMALL, step=5)
 
 
 @pytest.mark.long

@@ -228,7 +228,7 @@ def test_a_copy_is_seen_where_it_is_and_must_be_looked_at_whole(drafts: Drafts) 
 
 
 @given(seed=st.integers(0, 2**32), deeds=st.lists(st.booleans(), min_size=1, max_size=60))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_what_is_told_is_all_that_differs_whatever_agent_and_person_do(
     seed: int, deeds: list[bool]
 ) -> None:

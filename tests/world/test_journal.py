@@ -97,6 +97,61 @@ def test_a_reopened_journal_goes_on() -> None:
     assert (first.epoch, second.epoch) == (1, 2)
 
 
+def test_with_a_bookmark_only_what_follows_it_is_read() -> None:
+    disk = CrashingDisk()
+    first = opened(disk)
+    append(first, 1, 2)
+    since = first.bookmark
+    append(first, 3)
+    first.close()
+    content = text(disk).replace(b'"record":2', b'"record":?')
+    file = disk.open_to_write(PATH)
+    file.truncate(0)
+    file.append(content)
+
+    later = Journal.open(disk, PATH, schema=SCHEMA, log="log1", since=since)
+    assert (later.seq, later.epoch, later.repairs.count) == (3, 2, 0)
+    assert append(later, 4) == 4
+    later.close()
+    assert opened(disk).repairs.count == 1
+
+
+NINTH, SECOND = (write_line(Record(seq, 1, 1, b"9")) for seq in (9, 2))
+
+
+@pytest.mark.parametrize("follows", [b"junk", b"\0" * 8, NINTH, SECOND])
+def test_a_bookmark_that_leads_astray_is_not_followed(follows: bytes) -> None:
+    disk = CrashingDisk()
+    first = opened(disk)
+    append(first, 1, 2)
+    since = first.bookmark
+    first.close()
+    file = disk.open_to_write(PATH)
+    file.append(follows)
+
+    followed = Journal.open(disk, PATH, schema=SCHEMA, log="log1", since=since)
+    assert followed.repairs.count == 1
+    assert entries(followed)[:2] == [(1, b"1"), (2, b"2")]
+
+
+def test_a_bookmark_of_another_file_is_not_followed() -> None:
+    disk, other = CrashingDisk(), CrashingDisk()
+    first = opened(other)
+    append(first, *range(9))
+    opened(disk).close()
+
+    assert Journal.open(disk, PATH, schema=SCHEMA, log="log1", since=first.bookmark).seq == 0
+
+
+def test_a_journal_that_refuses_has_no_bookmark() -> None:
+    disk = CrashingDisk()
+    journal = opened(disk)
+    disk.rename(PATH, PATH.with_name("away"))
+    with pytest.raises(JournalFenced):
+        append(journal, 1)
+    assert journal.bookmark is None
+
+
 def test_one_line_tells_what_the_log_is() -> None:
     assert LINES[0] == write_line(
         Record(

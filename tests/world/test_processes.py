@@ -28,7 +28,7 @@ def test_a_process_is_listed_with_its_family() -> None:
         assert (found.parent, found.group, found.is_dead) == (os.getpid(), process.pid, False)
         assert system_process(process.pid) == found
         assert signal_exactly(found, signal.SIGKILL)
-        assert process.wait(timeout=20) == -signal.SIGKILL
+        assert process.wait(timeout=60) == -signal.SIGKILL
         assert (system_process(process.pid), signal_exactly(found, signal.SIGKILL)) == (None, False)
 
 

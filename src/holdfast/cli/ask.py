@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from typing import Final, NamedTuple
+from typing import Final
 
 import anyio
 
@@ -18,20 +18,19 @@ from holdfast.cli.core.turn_lines import LEFT, TurnResult, result_of
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, write
-from holdfast.cli.publish import publish
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.reporting import reported
-from holdfast.cli.session_attend import Attendance
+from holdfast.cli.session_attend import Attendance, TurnOrder
 from holdfast.cli.session_begin import session_for
-from holdfast.failures import Failure, Ids
+from holdfast.failures import Ids
 from holdfast.nouns import printable
 from holdfast.runners.model import Ending
 
 _READ_ON: Final = "holdfast ask --help"
 _STATUSES: Final = {Ending.COMPLETED: 0, Ending.INTERRUPTED: 128 + signal.SIGINT, LEFT: 1}
 _IN_PLACE: Final = (
-    "In place: when the turn has completed, {project} has what it changed; a checkpoint of what "
-    "was there before is kept."
+    "In place: {project} gets what the turn changed when it has completed, even if this command is "
+    "gone by then; a checkpoint of what was there before is kept."
 )
 
 
@@ -49,8 +48,9 @@ def ask(request: Request, settings: Settings) -> Outcome:
         complain(_IN_PLACE.format(project=printable(session.project)) + "\n")
     look = None if request.is_json else look_for(sys.stderr, request, settings)
     attendance = Attendance(session, settings, look)
-    anyio.run(attendance.run, prompt, None if limit is None else float(limit))
-    return _outcome(_Attended(attendance, session, request, settings))
+    order = TurnOrder(prompt, request.has("--in-place"), None if limit is None else float(limit))
+    anyio.run(attendance.run, order)
+    return _outcome(attendance, session, request)
 
 
 def _prompt(request: Request) -> str:
@@ -62,22 +62,10 @@ def _prompt(request: Request) -> str:
     return os.fsencode(prompt).decode("utf-8", "backslashreplace")
 
 
-class _Attended(NamedTuple):
-    """A turn that somebody has attended, as long as they could."""
-
-    attendance: Attendance
-    session: KeptSession
-    request: Request
-    settings: Settings
-
-
-def _outcome(attended: _Attended) -> Outcome:
-    attendance, session, request, _ = attended
+def _outcome(attendance: Attendance, session: KeptSession, request: Request) -> Outcome:
     result, failure = attendance.result, attendance.failure
     if isinstance(failure, OutputLost):
         raise failure
-    if failure is None and request.has("--in-place") and result.status == Ending.COMPLETED:
-        failure = _published(attended)
     status = 0 if failure is not None else _STATUSES.get(result.status, 1)  # a failure has its own
     if attendance.signal is not None:
         status, failure = 128 + attendance.signal, None
@@ -88,33 +76,20 @@ def _outcome(attended: _Attended) -> Outcome:
         error = None if failure is None else reported(failure)
         record = result_of(result, session=session.id, draft=session.draft, error=error)
         return Outcome(status=status, answer=json_line(record), failure=failure)
-    return Outcome(status=status, failure=failure, hint=_hint(attended))
+    return Outcome(status=status, failure=failure, hint=_hint(result, session, request))
 
 
-def _published(attended: _Attended) -> Failure | None:
-    """Let the project have what the turn did; the draft is kept if that cannot be."""
-    attendance, session, request, settings = attended
-    given = (("--project", session.project), ("--draft", session.draft), ("--yes", "True"))
-    order = Request("publish", given=given, is_json=request.is_json, colour=request.colour)
-    try:
-        done = publish(order, settings)
-    except Failure as failure:
-        return failure
-    write(done.answer)
-    attendance.result.is_published = done.failure is None
-    return done.failure
-
-
-def _hint(attended: _Attended) -> str:
+def _hint(result: TurnResult, session: KeptSession, request: Request) -> str:
     """What can be done next: with the draft, with the session, and where to read on."""
-    attendance, session, request, _ = attended
-    result, name = attendance.result, printable(short(session))
+    name = printable(short(session))
     lines: list[str] = []
     if result.refusals:
         lines.append(f"{result.refusals} request(s) of the agent were refused.")
     if result.status == LEFT and result.turn is not None:
         lines.append(f"The turn goes on. Be there again: holdfast attach {name}")
-    if result.revision is not None and not result.is_published:
+    if result.undo is not None:
+        lines.append(f"Undo it:     holdfast restore {printable(result.undo)}")
+    elif result.revision is not None:
         of = f" --draft {printable(session.draft)}" if request.has("--session") else ""
         lines.append(f"Look at it:  holdfast draft diff{of}")
         lines.append(f"Publish it:  holdfast publish{of}")

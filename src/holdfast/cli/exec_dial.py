@@ -25,7 +25,7 @@ from holdfast.world import disk_failure, make_private
 TOKEN = "token"
 DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is kept
 IDLE_EXIT = 600  # seconds after which a local server with nothing to keep ends
-_START_LONGEST = 20.0
+_START_LONGEST = 60.0  # one that dies is not waited for
 _LOCK_PAUSE = 0.02
 _LOG_CHARS = 300
 _STARTED: list[subprocess.Popen[bytes]] = []  # held: nobody is to wait for them, or warn of that

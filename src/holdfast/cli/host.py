@@ -1,30 +1,27 @@
-"""Host a session in this process; started by others, through the plane, and not by people."""
+"""Host a session in this process; started by others, through the plane, and not by people.
+
+It answers before it has an agent: what a turn needs takes longer to load than all else.
+"""
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 
 from holdfast.app.sessions import KeptSession, Sessions
-from holdfast.app.settings import Settings, environment
+from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
-from holdfast.cli.draft_guest import guest_of
-from holdfast.cli.exec_dial import server_of
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
-from holdfast.cli.session_consent import Agreed
-from holdfast.exec import Client
 from holdfast.host import DraftedWorkshop, HostOrder, run_host
-from holdfast.runners import DEMO, CodexRunner, Rehearsal, Runner, Stage
-from holdfast.runners.failures import RunnerUnknown
-from holdfast.workbench import Workbench, entering
 from holdfast.world import WriterThread
 
-RUNNERS = ("rehearsal", "codex")
+if TYPE_CHECKING:
+    from holdfast.runners import Conversation
 
 
 def host(request: Request, settings: Settings) -> Outcome:
@@ -45,39 +42,26 @@ async def _host(sessions: Sessions, session: KeptSession, settings: Settings) ->
         draft=session.draft,
         runner=session.runner,
     )
-    bench = Workbench.at(Path(session.project), settings.state)
     with WriterThread() as thread:
-        workshop = DraftedWorkshop(bench, session.draft, thread, order.directory)
-        await run_host(order, _runner(session, bench, settings), workshop)
-
-
-@asynccontextmanager
-async def _runner(
-    session: KeptSession, bench: Workbench, settings: Settings
-) -> AsyncGenerator[Runner]:
-    """The runner of a session, with its processes in the draft's place."""
-    server = server_of(Request(), settings)
-    with entering(bench, session.draft) as entered:
-        place, root = entered.view.place, str(entered.directory)
-        if place is not None and place.holder is not None:
-            server = await guest_of(server, Path(place.holder.directory))
-    async with Client(server.dial_or_start) as client:
-        yield _chosen(
-            session, Stage(client, root, environment(), _scratch(), session.id), bench, settings
+        workshop = DraftedWorkshop(
+            Path(session.project), settings.state, session.draft, thread, order.directory
         )
+        await run_host(order, OnDemand(session, settings), workshop)
 
 
-def _scratch() -> str:
-    """A directory for temporary files that is no parent of anybody's home."""
-    return "/var/tmp" if os.path.isdir("/var/tmp") else "/tmp"
+class OnDemand:
+    """The runner of a session, loaded and given its place when somebody talks to it."""
 
+    def __init__(self, session: KeptSession, settings: Settings) -> None:
+        self._session, self._settings = session, settings
 
-def _chosen(session: KeptSession, stage: Stage, bench: Workbench, settings: Settings) -> Runner:
-    match session.runner:
-        case "rehearsal":
-            return Rehearsal(stage, Path(session.options.get("scenario", DEMO)))
-        case "codex":
-            codex = CodexRunner(stage, settings.codex, model=session.options.get("model"))
-            return Agreed(codex, bench)
-        case other:
-            raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))
+    @asynccontextmanager
+    async def converse(self, session: str | None) -> AsyncGenerator[Conversation]:
+        """Begin a conversation, or continue one; what keeps us from that is the turn's failure."""
+        from holdfast.cli.session_runner import engaged
+
+        async with (
+            engaged(self._session, self._settings) as runner,
+            runner.converse(session) as conversation,
+        ):
+            yield conversation

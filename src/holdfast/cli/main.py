@@ -32,6 +32,8 @@ def _read(words: Sequence[str]) -> Request | Misuse:
 
     if list(words) in (["--version"], ["-V"]):
         return Request(page=VERSION_LINE)
+    if len(words) == 2 and words[0] == "host" and not words[1].startswith("-"):
+        return Request("host", argument=words[1])  # by a program, and somebody waits for it
     from holdfast.cli.parser import parse
 
     return parse(["chat", *words] if _is_talk(words) else words)

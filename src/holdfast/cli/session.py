@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import sys
@@ -12,9 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from holdfast.app.settings import Settings, load
-from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Misuse, Request
-from holdfast.cli.core.error_page import error_page
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, write
@@ -143,6 +140,8 @@ def _is_reader_gone(failure: Failure) -> bool:
 def _tell(failure: Failure, request: Request | Misuse, settings: Settings | None) -> None:
     """Say what went wrong: to a program on standard output, to a person on the other."""
     if request.is_json and not isinstance(failure, OutputLost):
+        import json
+
         _emit(json.dumps(_record(failure, request.command)) + "\n")
     else:
         complain(_page(failure, request, settings))
@@ -164,6 +163,8 @@ def _record(failure: Failure, command: str) -> dict[str, object]:
 
 
 def _page(failure: Failure, request: Request | Misuse, settings: Settings | None) -> str:
+    from holdfast.cli.appearance import look_for
+    from holdfast.cli.core.error_page import error_page
     from holdfast.cli.reporting import readable
 
     if isinstance(failure, UsageWrong):

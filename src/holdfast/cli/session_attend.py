@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
@@ -27,13 +27,16 @@ from holdfast.host import Kept, Reconnecting, Seat, Seen, Trouble, Unresponsive,
 from holdfast.host.model import (
     Abort,
     Answer,
+    Answered,
     AnyRecord,
     Begun,
     Happened,
     Prompt,
     Prompted,
+    Published,
     Revised,
     TurnClosed,
+    Who,
 )
 from holdfast.nouns import printable, prose
 from holdfast.runners.model import Asked, Said, Used
@@ -41,6 +44,14 @@ from holdfast.runners.model import Asked, Said, Used
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
 _ABORT_LONGEST: Final = 20.0  # that a turn which is to end is waited for
+
+
+class TurnOrder(NamedTuple):
+    """What is to be done, whether in place, and within how many seconds."""
+
+    prompt: str
+    is_in_place: bool = False
+    limit: float | None = None
 
 
 class Attendance:
@@ -55,29 +66,30 @@ class Attendance:
         self._terminal = Terminal()
         self._command = f"ask-{secrets.token_hex(8)}"
         self._seat: Seat | None = None  # once the prompt is taken
+        self._questions: set[str] = set()  # of the turn
         self._is_stopping = False
         self._tasks: TaskGroup
 
-    async def run(self, prompt: str, limit: float | None) -> None:
+    async def run(self, order: TurnOrder) -> None:
         """Ask, and stay until the turn is over."""
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._heed, signals)
                 try:
                     with boundary("ask"):
-                        await self._attend(prompt, limit)
+                        await self._attend(order)
                 except Failure as failure:
                     self.failure = self.failure or failure
                 self._tasks.cancel_scope.cancel()
 
-    async def _attend(self, prompt: str, limit: float | None) -> None:
+    async def _attend(self, order: TurnOrder) -> None:
         sessions = Sessions(self._settings)
         start = partial(start_host, self._session, self._settings)
         seen = sessions.last(self._session)
         async with seated(sessions.socket(self._session), start, after=seen) as seat:
-            await seat.command(Prompt(self._command, prompt))
+            await seat.command(Prompt(self._command, order.prompt, order.is_in_place))
             self._seat = seat
-            self._tasks.start_soon(self._limit, limit)
+            self._tasks.start_soon(self._limit, order.limit)
             while True:
                 for each in await seat.receive():
                     await self._take(each, seat)
@@ -94,6 +106,7 @@ class Attendance:
                 if isinstance(record, Begun) or self._is_of_turn(record):
                     await self._show(seq, record)
                 if isinstance(record, Happened) and isinstance(record.event, Asked):
+                    self._questions.add(record.event.question)
                     self._tasks.start_soon(self._answer, record.event, seat)
             case Reconnecting(delay):
                 await self._note(f"! reconnecting… ({delay:g} s)")
@@ -105,6 +118,8 @@ class Attendance:
                 pass
 
     def _is_of_turn(self, record: AnyRecord) -> bool:
+        if isinstance(record, Answered):
+            return record.question in self._questions
         return self.result.turn is not None and getattr(record, "turn", 0) == self.result.turn
 
     def _learn(self, record: AnyRecord) -> None:
@@ -120,6 +135,8 @@ class Attendance:
                 result.used = used
             case Revised(revision=revision, checkpoint=checkpoint):
                 result.revision, result.checkpoint = revision, checkpoint
+            case Published(checkpoint=checkpoint):
+                result.undo = checkpoint
             case TurnClosed(ending=ending, failure=failure, report=report):
                 result.status, result.report = ending.value, report or None
                 if failure is not None and self.failure is None:
@@ -142,8 +159,10 @@ class Attendance:
     async def _answer(self, asked: Asked, seat: Seat) -> None:
         """Ask the person, if there is one; nobody is a refusal, and that is said."""
         answer: str | None = None
+        by = Who.UNATTENDED
         words = [choice.word for choice in asked.choices]
         if self._terminal.can_ask and self._look is not None:
+            by = Who.NOBODY
             page = f"{prose(asked.title)}\n{prose(asked.detail)}\n".replace("\n\n", "\n")
             prompt = f"{' / '.join(map(printable, words)) or 'your answer'}: "
             answer = await self._terminal.ask(
@@ -154,10 +173,14 @@ class Attendance:
             )
         if answer is None:
             self.result.refusals += 1
-            await self._note(f"? Refused, as nobody is here to answer: {printable(asked.title)}")
+            if self._look is None:  # a person reads the record of it
+                await self._note(f"? Nobody is here to be asked: {printable(asked.title)}")
+        else:
+            by = Who.PERSON
+        given = asked.refusal if answer is None else answer
+        name = f"{self._command}-{asked.question}"
         with suppress(Failure):  # it was answered elsewhere, or the turn is over
-            given = asked.refusal if answer is None else answer
-            await seat.command(Answer(f"{self._command}-{asked.question}", asked.question, given))
+            await seat.command(Answer(name, asked.question, given, by))
 
     async def _heed(self, signals: AsyncIterator[signal.Signals]) -> None:
         """The first signal interrupts the turn; the second leaves it."""

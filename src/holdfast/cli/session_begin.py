@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from holdfast.app.sessions import KeptSession, Sessions
+from holdfast.app.sessions import RUNNERS, KeptSession, Sessions
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
-from holdfast.cli.host import RUNNERS
 from holdfast.cli.session_consent import agree
 from holdfast.cli.workbench_project import at_work
 from holdfast.runners.failures import RunnerUnknown

@@ -126,7 +126,7 @@ Print what was said and done in a session, from its journal; nothing has to run.
         summary="watch a session",
         description="""\
 Print what was said and done in a session, and what is said and done from now on.
-Whoever watches changes nothing. It ends when the session comes to rest.""",
+Whoever watches changes nothing. It ends when no turn runs in it and none waits.""",
         examples=(("holdfast sessions watch", "the newest"),),
         options=(_JSON,),
         argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),

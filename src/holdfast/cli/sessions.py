@@ -54,7 +54,7 @@ def show(request: Request, settings: Settings) -> Outcome:
 
 
 def watch(request: Request, settings: Settings) -> Outcome:
-    """What was said and done, and what is, until the session rests."""
+    """What was said and done, and what is, until nothing runs or waits in the session."""
     sessions = Sessions(settings)
     look = look_for(sys.stdout, request, settings)
     anyio.run(_watch, sessions, sessions.find(request.argument), look, request.is_json)
@@ -83,9 +83,11 @@ async def _close(sessions: Sessions, session: KeptSession) -> None:
 
 
 async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: bool) -> None:
-    terminal, seen = Terminal(), 0
+    terminal, seen, state = Terminal(), 0, Session()
 
     async def tell(seq: int, record: AnyRecord) -> None:
+        nonlocal seen, state
+        seen, state = seq, fold(state, (record,))
         if is_json:
             await terminal.say(json_line(record_of(seq, record)))
         else:
@@ -97,7 +99,8 @@ async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: 
                 for each in news:
                     if isinstance(each, Kept):
                         await tell(*each)
-                        seen = each.seq
+                if seen >= call.standing.seq and not (state.is_running or state.waiting):
+                    return
     except (SocketRefused, ConnectionClosed, ConnectionLost):
         for seq, record in sessions.records(session, after=seen):
             await tell(seq, record)

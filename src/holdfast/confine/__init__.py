@@ -6,8 +6,9 @@ memory, and must stay small.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.confine.core.allowlist import AllowList, allow_list
@@ -75,47 +76,44 @@ __all__ = [
     "strength_within",
 ]
 
-_HOME = {
-    "PROTECTED": "core.policy",
-    "SYSTEM": "core.ground",
-    "PROXY_PORT": "threshold",
-    "AllowList": "core.allowlist",
-    "Entry": "entry",
-    "Fence": "core.fence",
-    "Gated": "gated",
-    "Holder": "model",
-    "Limits": "core.policy",
-    "LivingPlace": "model",
-    "Network": "core.policy",
-    "Place": "place",
-    "PlaceSpec": "model",
-    "Policy": "core.policy",
-    "Proxy": "proxy_loop",
-    "Rooted": "rooted",
-    "Shut": "sandbox",
-    "Strength": "core.policy",
-    "Threshold": "threshold",
-    "allow_list": "core.allowlist",
-    "clean": "sandbox",
-    "clean_all": "unheld",
-    "command_of": "threshold",
-    "create": "creating",
-    "end": "place",
-    "enter": "entry",
-    "find": "place",
-    "foreign_owner": "ownership",
-    "is_stand_in": "core.leftovers",
-    "is_within": "core.policy",
-    "places": "place",
-    "refuse_foreign_owners": "ownership",
-    "remember_layers": "unheld",
-    "remount": "remounting",
-    "shut_in": "sandbox",
-    "strength_within": "preflight",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "PROTECTED": "core.policy",
+        "SYSTEM": "core.ground",
+        "PROXY_PORT": "threshold",
+        "AllowList": "core.allowlist",
+        "Entry": "entry",
+        "Fence": "core.fence",
+        "Gated": "gated",
+        "Holder": "model",
+        "Limits": "core.policy",
+        "LivingPlace": "model",
+        "Network": "core.policy",
+        "Place": "place",
+        "PlaceSpec": "model",
+        "Policy": "core.policy",
+        "Proxy": "proxy_loop",
+        "Rooted": "rooted",
+        "Shut": "sandbox",
+        "Strength": "core.policy",
+        "Threshold": "threshold",
+        "allow_list": "core.allowlist",
+        "clean": "sandbox",
+        "clean_all": "unheld",
+        "command_of": "threshold",
+        "create": "creating",
+        "end": "place",
+        "enter": "entry",
+        "find": "place",
+        "foreign_owner": "ownership",
+        "is_stand_in": "core.leftovers",
+        "is_within": "core.policy",
+        "places": "place",
+        "refuse_foreign_owners": "ownership",
+        "remember_layers": "unheld",
+        "remount": "remounting",
+        "shut_in": "sandbox",
+        "strength_within": "preflight",
+    },
+)

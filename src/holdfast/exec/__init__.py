@@ -6,8 +6,9 @@ stay small.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.exec.client import Client
@@ -34,23 +35,20 @@ __all__ = [
     "operating",
 ]
 
-_HOME = {
-    "Client": "client",
-    "Files": "files",
-    "Operator": "operator",
-    "Policy": "core.recovery",
-    "Process": "process",
-    "ProcessTransport": "transport",
-    "Web": "web",
-    "WebStream": "web",
-    "end_orphans": "operator",
-    "find_orphans": "operator",
-    "mcp_streams": "mcp",
-    "operating": "operator",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "Client": "client",
+        "Files": "files",
+        "Operator": "operator",
+        "Policy": "core.recovery",
+        "Process": "process",
+        "ProcessTransport": "transport",
+        "Web": "web",
+        "WebStream": "web",
+        "end_orphans": "operator",
+        "find_orphans": "operator",
+        "mcp_streams": "mcp",
+        "operating": "operator",
+    },
+)

@@ -40,12 +40,12 @@ SERVER_LOCK_NAME = "server.lock"
 _ANSWER_LONGEST = 10.0
 _LOOK_AGAIN = 0.005
 _TRIES_MAX = 3
-# The faces of our rooms would load the whole program; the keeper gets along with its own package.
+# The keeper gets along with its own package, and does not load the face of our room.
 _BOOT = """
 import sys, types
-for name, path in (("holdfast", sys.argv[1]), ("holdfast.exec", sys.argv[1] + "/exec")):
-    sys.modules[name] = types.ModuleType(name)
-    sys.modules[name].__path__ = [path]
+sys.path.insert(0, sys.argv[1])
+room = sys.modules["holdfast.exec"] = types.ModuleType("holdfast.exec")
+room.__path__ = [sys.argv[1] + "/holdfast/exec"]
 from holdfast.exec.keeper.serving import main
 sys.exit(main(sys.argv[2]))
 """
@@ -178,7 +178,7 @@ def _connected(state: Path, deadline: float) -> socket.socket | None:
 
 def _started(state: Path, deadline: float) -> socket.socket:
     """A connection to a new keeper, which is nobody's child and leads a session of its own."""
-    ours = str(Path(__file__).resolve().parents[1])
+    ours = str(Path(__file__).resolve().parents[2])
     # -I -S: nothing of the user's and nothing that is installed; what it needs, it has.
     command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, ours, str(state.resolve())]
     with open(state / LOG_NAME, "ab") as log:

@@ -1,10 +1,18 @@
 """One type for everything that is expected to go wrong."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast import face
 from holdfast.failures.base import Failure, ForeignFailure, Ids, type_of
 from holdfast.failures.boundary import UnexpectedError, boundary, only_failure, ungrouped
 from holdfast.failures.kinds import OWN_RPC_CODE, Action, Kind, Recovery
-from holdfast.failures.retry import Again, Enough, RetryPolicy, decide, parse_retry_after
+from holdfast.failures.retry import Again, Enough, RetryPolicy, decide
 from holdfast.failures.wire import from_rpc_data, from_wire, to_log, to_rpc_error, to_wire
+
+if TYPE_CHECKING:
+    from holdfast.failures.retry_after import parse_retry_after
 
 __all__ = [
     "OWN_RPC_CODE",
@@ -30,3 +38,5 @@ __all__ = [
     "type_of",
     "ungrouped",
 ]
+
+__getattr__ = face(__name__, {"parse_retry_after": "retry_after"})  # few ask, and it is dear

@@ -76,6 +76,7 @@ class Failure(Exception):
     user_template: ClassVar[str]
     declared: ClassVar[Circumstances]
     sentence: ClassVar[str]
+    _fact_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(  # noqa: PLR0913  # the header of a declaration, all by keyword
         cls,
@@ -106,17 +107,30 @@ class Failure(Exception):
             actions=actions,
         )
         cls.sentence = cls.__doc__.strip().partition("\n")[0].removesuffix(".")
-        dataclass(kw_only=True, eq=False, repr=False)(cls)
+        # By hand: a dataclass is compiled, and a program declares hundreds before it does anything.
+        cls._fact_names = tuple(dict.fromkeys((*cls._fact_names, *cls.__annotations__)))
         type_of[code] = cls
 
-    def __post_init__(self) -> None:
+    def __init__(self, **facts: object) -> None:
+        declared, given = set(self._fact_names), facts.keys()
+        if missing := declared - given - self.defaults():
+            raise TypeError(f"{self.code} lacks {', '.join(sorted(missing))}")
+        if unknown := given - declared:
+            raise TypeError(f"{self.code} has no {', '.join(sorted(unknown))}")
+        super().__init__()
+        self.__dict__.update(facts)
         self._circumstances = self.declared
         self._timestamp: float | None = None
 
     @classmethod
     def fact_names(cls) -> tuple[str, ...]:
         """The names of the facts that every such failure carries."""
-        return tuple(field.name for field in _fields(cls) if field.init)
+        return cls._fact_names
+
+    @classmethod
+    def defaults(cls) -> set[str]:
+        """The names of the facts that need not be given."""
+        return {name for name in cls._fact_names if hasattr(cls, name)}
 
     @property
     def facts(self) -> dict[str, object]:
@@ -289,7 +303,3 @@ def _listed(fact: object) -> object:
     shown, left_out = several[:_LISTED_MAX], len(several) - _LISTED_MAX
     words = ", ".join(map(str, shown))
     return f"{words} and {left_out:,} more" if left_out > 0 else words
-
-
-def _fields(cls: type[Failure]) -> tuple[dataclasses.Field[object], ...]:
-    return dataclasses.fields(cast("type", cls))  # every subclass is made a dataclass above

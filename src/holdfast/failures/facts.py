@@ -7,7 +7,6 @@ the first two, where the class declares a number.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from enum import Enum
 from math import isfinite
@@ -66,9 +65,7 @@ def rebuilt(known: type[Failure], details: Mapping[str, object]) -> Failure | No
 def fact_types(known: type[Failure]) -> tuple[dict[str, object], set[str]]:
     """The declared type of every fact of a class, and which of them have a default."""
     hints = get_type_hints(known)
-    fields = dataclasses.fields(cast("type", known))  # every failure is made a dataclass
-    optional = {field.name for field in fields if field.default is not dataclasses.MISSING}
-    return {name: hints[name] for name in known.fact_names()}, optional
+    return {name: hints[name] for name in known.fact_names()}, known.defaults()
 
 
 def is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:

@@ -8,8 +8,6 @@ longer than the policy allows, so a longer wait than that hands control back.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 from holdfast.failures.base import Failure
 
@@ -59,19 +57,3 @@ def decide(
     if wait > policy.wait_longest:
         return Enough("asked to wait longer than allowed")
     return Again(wait, attempt + 1)
-
-
-def parse_retry_after(header: str, *, now: float) -> float | None:
-    """Read a Retry-After header, seconds or HTTP-date, as seconds from `now`; None if neither."""
-    text = header.strip()
-    if text.isascii() and text.isdigit():
-        return float(text[:18])
-    try:
-        date = parsedate_to_datetime(text)
-    except (ValueError, IndexError, OverflowError):
-        return None
-    return max(0.0, _in_utc(date).timestamp() - now)
-
-
-def _in_utc(date: datetime) -> datetime:
-    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)

@@ -5,8 +5,9 @@ What it offers is loaded when it is first asked for: who dials a host needs litt
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.host.book import read_book
@@ -52,34 +53,31 @@ __all__ = [
     "seated",
 ]
 
-_HOME = {
-    "Call": "dialling",
-    "DraftedWorkshop": "drafting",
-    "HostOrder": "hosting",
-    "Kept": "dialling",
-    "News": "dialling",
-    "Phase": "core.session",
-    "Reach": "sitting",
-    "Reconnected": "sitting",
-    "Reconnecting": "sitting",
-    "Responsive": "sitting",
-    "Role": "protocol",
-    "Seat": "sitting",
-    "Seen": "sitting",
-    "Session": "core.session",
-    "Shown": "dialling",
-    "Standing": "protocol",
-    "Trouble": "protocol",
-    "Unresponsive": "sitting",
-    "calling": "dialling",
-    "fold": "core.session",
-    "read_book": "book",
-    "run_host": "hosting",
-    "seated": "sitting",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "Call": "dialling",
+        "DraftedWorkshop": "drafting",
+        "HostOrder": "hosting",
+        "Kept": "dialling",
+        "News": "dialling",
+        "Phase": "core.session",
+        "Reach": "sitting",
+        "Reconnected": "sitting",
+        "Reconnecting": "sitting",
+        "Responsive": "sitting",
+        "Role": "protocol",
+        "Seat": "sitting",
+        "Seen": "sitting",
+        "Session": "core.session",
+        "Shown": "dialling",
+        "Standing": "protocol",
+        "Trouble": "protocol",
+        "Unresponsive": "sitting",
+        "calling": "dialling",
+        "fold": "core.session",
+        "read_book": "book",
+        "run_host": "hosting",
+        "seated": "sitting",
+    },
+)

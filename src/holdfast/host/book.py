@@ -17,7 +17,7 @@ import msgspec
 
 from holdfast.failures import Failure
 from holdfast.host.core.session import Session, fold
-from holdfast.host.core.tail import PAGE_BYTES, Line, Tail
+from holdfast.host.core.tail import Line, Tail, pages
 from holdfast.host.model import AnyRecord
 from holdfast.world import (
     Disk,
@@ -132,7 +132,7 @@ class Book:
                 yield page
                 after = page[-1].seq
             elif page is None and self._journal.seq > after:
-                for old in _pages(self._journal.read(after=after)):
+                for old in pages(self._journal.read(after=after)):
                     yield old
                     after = old[-1].seq
                     await anyio.lowlevel.checkpoint()
@@ -162,16 +162,3 @@ def read_book(path: Path, *, after: int = 0) -> Iterator[tuple[int, AnyRecord]]:
 def _read(entry: JournalEntry) -> AnyRecord:
     record: AnyRecord = _decoder.decode(entry.data)
     return record
-
-
-def _pages(entries: Iterator[JournalEntry]) -> Iterator[list[Line]]:
-    """The same as `paged` does, in one loop: here every line of a journal comes by."""
-    page, size = list[Line](), 0
-    for entry in entries:
-        page.append(Line(entry.seq, entry.data))
-        size += len(entry.data)
-        if size >= PAGE_BYTES:
-            yield page
-            page, size = [], 0
-    if page:
-        yield page

@@ -1,19 +1,24 @@
-"""The draft of a session: kept up to date before a turn, and kept as it is after one."""
+"""The draft of a session: kept up to date before a turn, and kept as it is after one.
+
+The workbench is loaded when it is first needed: a host answers before there is a turn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from holdfast import workbench
 from holdfast.host.book import JOURNAL
 from holdfast.host.core.report import Touched
 from holdfast.host.model import TurnClosed
-from holdfast.host.ports import Revisited
+from holdfast.host.ports import Delivered, Revisited
 from holdfast.host.reports import write_report
-from holdfast.workbench import Workbench, compare, entering, list_drafts, revise
-from holdfast.workbench.model import deed_of
 from holdfast.world import WriterThread
+
+if TYPE_CHECKING:
+    from holdfast.workbench import Workbench
 
 Result = TypeVar("Result")
 
@@ -22,10 +27,10 @@ class DraftedWorkshop:
     """A draft of a project, seen to in a thread of its own: looking at a project takes time."""
 
     def __init__(
-        self, workbench: Workbench, draft: str, thread: WriterThread, directory: Path
+        self, project: Path, state: Path, draft: str, thread: WriterThread, directory: Path
     ) -> None:
         """See to this draft; reports go into the directory of the session, beside its journal."""
-        self._workbench = workbench
+        self._project, self._state = project, state
         self._draft = draft
         self._thread = thread
         self._directory = directory
@@ -36,8 +41,12 @@ class DraftedWorkshop:
 
     async def revise(self, cause: str) -> Revisited | None:
         """Keep how the draft is now; None if nothing has changed."""
-        made = await self._apart(lambda: revise(self._workbench, self._draft, cause))
+        made = await self._apart(lambda: workbench.revise(self._bench(), self._draft, cause))
         return None if made is None else Revisited(made.number, made.checkpoint)
+
+    async def publish(self, key: str) -> Delivered:
+        """Let the project have what the draft changes; done before under this key, it is so."""
+        return await self._apart(lambda: self._published(key))
 
     async def report(self, closed: TurnClosed, made: Revisited | None) -> str:
         """Keep a report of a turn that is over, where a person finds it; return where."""
@@ -47,19 +56,29 @@ class DraftedWorkshop:
         touched = None if made is None else self._touched(made)
         return str(write_report(self._directory, JOURNAL, closed, touched))
 
+    def _published(self, key: str) -> Delivered:
+        order = workbench.PublishOrder(draft=self._draft, key=key)
+        done = workbench.publish(self._bench(), order)
+        return Delivered(done.count, done.checkpoint)
+
     def _touched(self, made: Revisited) -> list[Touched]:
         """What a revision changed since the one before, or since the project as it was."""
-        draft = next(each for each in list_drafts(self._workbench) if each.id == self._draft)
+        bench = self._bench()
+        draft = next(each for each in workbench.list_drafts(bench) if each.id == self._draft)
         before = [each for each in draft.revisions if each.number < made.revision]
         since = before[-1].checkpoint if before else draft.base
         if since is None:
             return []
-        changes = compare(self._workbench, since, made.checkpoint)
-        return [Touched(str(each.path), deed_of(each.before, each.after)) for each in changes]
+        deed = workbench.deed_of
+        changes = workbench.compare(bench, since, made.checkpoint)
+        return [Touched(str(each.path), deed(each.before, each.after)) for each in changes]
 
     def _entered(self) -> None:
-        with entering(self._workbench, self._draft):
+        with workbench.entering(self._bench(), self._draft):
             pass
+
+    def _bench(self) -> Workbench:
+        return workbench.Workbench.at(self._project, self._state)
 
     async def _apart(self, work: Callable[[], Result]) -> Result:
         results: list[Result] = []

@@ -25,11 +25,12 @@ async def end_host(path: Path) -> None:
     with anyio.move_on_after(_GONE_LONGEST), suppress(FileNotFoundError, ConnectionRefusedError):
         while True:
             with suppress(ProcessLookupError, BlockingIOError):  # it has just ended; it is busy
-                os.kill(_listener(path), signal.SIGKILL)
+                os.kill(listener(path), signal.SIGKILL)
             await anyio.sleep(_LOOK_AGAIN)
 
 
-def _listener(path: Path) -> int:
+def listener(path: Path) -> int:
+    """The process that listens at a socket; raises FileNotFoundError or ConnectionRefusedError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.setblocking(False)
         connection.connect(str(path))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import anyio
 
-from holdfast.failures import Failure, boundary
 from holdfast.host.book import JOURNAL, Book
 from holdfast.host.core.session import Phase, resumed
-from holdfast.host.model import AnyRecord, Opened, TurnClosed
+from holdfast.host.model import AnyRecord, Opened
 from holdfast.host.ports import Workshop
 from holdfast.host.serving import Reception, Server
-from holdfast.host.turns import ANSWER_LONGEST, Turns
+from holdfast.host.turns import ANSWER_LONGEST, Converser, Turns
 from holdfast.rpc import listen
-from holdfast.runners import Runner
-from holdfast.runners.model import Ending
 from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
 
 IDLE_LONGEST: Final = 600.0  # seconds that a host with nothing to do, and nobody there, stays
@@ -45,7 +41,7 @@ class HostOrder:
 
 async def run_host(
     order: HostOrder,
-    runner: AbstractAsyncContextManager[Runner],
+    runner: Converser,
     workshop: Workshop,
     *,
     disk: Disk | None = None,
@@ -59,8 +55,7 @@ async def run_host(
         try:
             server = await listen(order.socket)
             try:
-                async with runner as chosen:
-                    await hosted(order, book, server, chosen, workshop, clock)
+                await hosted(order, book, server, runner, workshop, clock)
             finally:
                 with anyio.CancelScope(shield=True):
                     await server.aclose()
@@ -72,7 +67,7 @@ async def hosted(
     order: HostOrder,
     book: Book,
     server: Server,
-    runner: Runner,
+    runner: Converser,
     workshop: Workshop,
     clock: Clock,
 ) -> None:
@@ -89,10 +84,7 @@ async def hosted(
     )
     async with companions() as tasks:
         tasks.start_soon(reception.serve, server, turns)  # at once: who comes is told of trouble
-        is_crashed = book.session.is_running
         await turns.keep(lambda: _first_words(order, book, int(clock.now() * 1000)))
-        if is_crashed:
-            await _report_crash(book, workshop, int(clock.now() * 1000))
         tasks.start_soon(_leave_if_idle, book, reception, tasks.cancel_scope)
         await turns.run()
 
@@ -102,14 +94,6 @@ def _first_words(order: HostOrder, book: Book, at_ms: int) -> tuple[AnyRecord, .
     if book.seq:
         return records
     return (Opened(order.session, order.project, order.draft, order.runner, at_ms), *records)
-
-
-async def _report_crash(book: Book, workshop: Workshop, at_ms: int) -> None:
-    """Report the turn that the host before us did not see the end of, if that can be."""
-    session = book.session
-    with suppress(Failure), boundary("host.report"):  # all it would say is in the journal
-        closed = TurnClosed(session.turn, Ending.FAILED, at_ms, session.failure)
-        await workshop.report(closed, None)
 
 
 async def _leave_if_idle(book: Book, reception: Reception, scope: anyio.CancelScope) -> None:

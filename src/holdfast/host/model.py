@@ -44,6 +44,7 @@ class Prompted(Record, frozen=True, tag="prompted"):
     turn: int
     text: str
     at_ms: int
+    is_in_place: bool = False
 
 
 class Steered(Record, frozen=True, tag="steered"):
@@ -58,6 +59,7 @@ class Who(StrEnum):
     """Who has answered a question."""
 
     PERSON = "person"
+    UNATTENDED = "unattended"  # whoever led the session had nobody to ask
     NOBODY = "nobody"  # in time, or before the turn was over
 
 
@@ -106,6 +108,21 @@ class Revised(Record, frozen=True, tag="revised"):
     checkpoint: str
 
 
+class Publishing(Record, frozen=True, tag="publishing"):
+    """What this turn did goes into the project: once under this key, whatever dies meanwhile."""
+
+    turn: int
+    key: str
+
+
+class Published(Record, frozen=True, tag="published"):
+    """The project has what this turn did, so many paths; a checkpoint has it as it was before."""
+
+    turn: int
+    paths: int
+    checkpoint: str | None = None
+
+
 class TurnClosed(Record, frozen=True, tag="turn_closed"):
     """A turn is over; a report of it can be read."""
 
@@ -135,6 +152,8 @@ AnyRecord = (
     | Happened
     | Repaired
     | Revised
+    | Publishing
+    | Published
     | TurnClosed
     | Closed
 )
@@ -142,10 +161,11 @@ AnyRecord = (
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """Do this; if a turn runs, after it."""
+    """Do this; if a turn runs, after it. In place: the project gets what was done at the end."""
 
     id: str
     text: str
+    is_in_place: bool = False
 
 
 class Steer(msgspec.Struct, frozen=True):
@@ -156,11 +176,12 @@ class Steer(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answer to a question of the agent."""
+    """The answer to a question of the agent, and who gives it."""
 
     id: str
     question: str
     answer: str
+    by: Who = Who.PERSON
 
 
 class Abort(msgspec.Struct, frozen=True):

@@ -14,6 +14,13 @@ class Revisited(NamedTuple):
     checkpoint: str
 
 
+class Delivered(NamedTuple):
+    """So many paths went into the project; if any, a checkpoint has it as it was before."""
+
+    paths: int
+    checkpoint: str | None
+
+
 class Workshop(Protocol):
     """The draft of a session, before and after a turn."""
 
@@ -23,6 +30,10 @@ class Workshop(Protocol):
 
     async def revise(self, cause: str) -> Revisited | None:
         """Keep how the draft is now; None if nothing has changed."""
+        ...
+
+    async def publish(self, key: str) -> Delivered:
+        """Let the project have what the draft changes; done before under this key, it is so."""
         ...
 
     async def report(self, closed: TurnClosed, made: Revisited | None) -> str:

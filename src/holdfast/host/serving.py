@@ -242,5 +242,5 @@ class Visit:
 
 def _told(number: int, lines: list[Line]) -> msgspec.Raw:
     """A `Told` whose records are not read here: they go as they stand in the journal."""
-    listed = b",".join(b"[%d,%b]" % line for line in lines)
+    listed = b",".join([b"[%d,%b]" % (line.seq, line.data) for line in lines])
     return msgspec.Raw(b'{"watch":%d,"records":[%b]}' % (number, listed))

@@ -71,7 +71,8 @@ class Seat:
         self._socket, self._start, self._role = socket, start, role
         self._reach = reach
         self._seen = after
-        self._starts: list[float] = []
+        self._starts: list[float] = []  # again
+        self._is_begun = False
         self._inbox: Inbox[Seen | HostGone] = Inbox()
         self._call: Call | None = None
         self._gone: HostGone | None = None
@@ -191,9 +192,11 @@ class Seat:
             try:
                 call = await self._dial(stack)
             except (SocketRefused, *_LOST):
-                self._starts.append(anyio.current_time())
+                if self._is_begun:
+                    self._starts.append(anyio.current_time())
                 await self._start()
                 call = await self._listening(stack)
+            self._is_begun = True
             yield call
 
     async def _listening(self, stack: AsyncExitStack) -> Call:

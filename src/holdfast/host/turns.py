@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
-from typing import Final
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
+from typing import Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
@@ -13,11 +13,14 @@ from msgspec.structs import replace
 from holdfast.failures import Failure, boundary, to_wire
 from holdfast.host.book import Book
 from holdfast.host.core.session import decide, next_turn
+from holdfast.host.failures import HostCrashed
 from holdfast.host.model import (
     Answered,
     AnyRecord,
     Happened,
     Prompted,
+    Published,
+    Publishing,
     Repaired,
     Revised,
     Steer,
@@ -26,7 +29,7 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.host.ports import Revisited, Workshop
-from holdfast.runners import Conversation, Runner
+from holdfast.runners import Conversation
 from holdfast.runners.failures import RunnerEnded
 from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, SessionKnown, TurnEnded
 from holdfast.world import Clock, companions
@@ -36,6 +39,15 @@ _ROOM_AGAIN: Final = 1.0  # between two tries to write what found no room
 _INSIST: Final = 1.0  # between two interrupts of a turn that does not end
 
 _BEFORE: Final = (SessionKnown, TurnEnded)  # what an agent tells that has not begun
+
+
+class Converser(Protocol):
+    """Whoever carries turns out; all that this needs may be looked for when there is a turn."""
+
+    def converse(self, session: str | None) -> AbstractAsyncContextManager[Conversation]:
+        """Begin a conversation, or continue one by the word of an earlier `SessionKnown`."""
+        ...
+
 
 Told = Callable[[Sequence[Delta]], None]
 """Is told what is only shown, at once; it must be quick and must not raise."""
@@ -51,7 +63,7 @@ class Turns:
         self,
         *,
         book: Book,
-        runner: Runner,
+        runner: Converser,
         workshop: Workshop,
         clock: Clock,
         told: Told,
@@ -78,8 +90,10 @@ class Turns:
         return anyio.current_time() - self._progressed if is_busy else 0.0
 
     async def run(self) -> None:
-        """Take every turn that is wanted until the session is closed."""
+        """End a turn that was left, then take every one that is wanted until the session closes."""
         async with self._stack, companions() as self._tasks:
+            if self._book.kept.is_running:
+                await self._end_left()
             while not self._book.kept.is_closed:
                 begun = next_turn(self._book.kept, at_ms=self._now())
                 if begun is None:
@@ -148,6 +162,22 @@ class Turns:
             ended = TurnEnded(Ending.FAILED, to_wire(failure))
         if ended.failure is not None:
             await self._hang_up()  # the next turn begins with an agent in its right mind
+        elif prompted.is_in_place and ended.ending is Ending.COMPLETED:
+            await self._keep(Publishing(turn, f"{self._book.kept.id}/{turn}"))
+        await self._close(turn, ended, made)
+
+    async def _end_left(self) -> None:
+        """End the turn that the host before us left; if it was to publish it, that is done."""
+        left = self._book.kept
+        ended = TurnEnded(Ending.COMPLETED)
+        if not left.is_done:
+            crashed = HostCrashed(session=left.id, turn=left.turn, reason=left.reason)
+            ended = TurnEnded(Ending.FAILED, to_wire(crashed))
+        await self._close(left.turn, ended, None)
+
+    async def _close(self, turn: int, ended: TurnEnded, made: Revisited | None) -> None:
+        if self._book.kept.publishing is not None:
+            ended = await self._publish(turn, self._book.kept.publishing, ended)
         records: list[AnyRecord] = []
         if self._book.session.tools:
             records.append(Repaired(turn, self._book.session.tools))
@@ -155,6 +185,16 @@ class Turns:
         with suppress(Failure), boundary("host.report"):  # all it would say is in the journal
             closed = replace(closed, report=await self._workshop.report(closed, made))
         await self._keep(*records, closed)
+
+    async def _publish(self, turn: int, key: str, ended: TurnEnded) -> TurnEnded:
+        """Let the project have it; what keeps it from that is said with the end of the turn."""
+        try:
+            with boundary("host.publish"):
+                done = await self._workshop.publish(key)
+        except Failure as failure:
+            return replace(ended, failure=to_wire(failure))
+        await self._keep(Published(turn, done.paths, done.checkpoint))
+        return ended
 
     async def _perform(self, prompted: Prompted) -> TurnEnded:
         """Take a turn; an agent that has ended since the last one is not worth a word."""

@@ -5,8 +5,9 @@ What it offers is loaded when it is first asked for: not everyone needs all of i
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 # At once: a module of the same name would stand in its way later.
 from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
@@ -82,53 +83,50 @@ __all__ = [
     "welcoming",
 ]
 
-_HOME = {
-    "HELLO": "introduction",
-    "MESSAGE_BYTES_MAX": "core.framing",
-    "ChildTransport": "child",
-    "Command": "launch",
-    "Connection": "connection",
-    "Evidence": "core.ending",
-    "Follower": "ports",
-    "Gate": "core.handshake",
-    "Handler": "dispatch",
-    "Hello": "core.handshake",
-    "Limits": "core.peer",
-    "Lines": "core.framing",
-    "Overflow": "core.backlog",
-    "Pulse": "core.websocket_pulse",
-    "Remains": "core.ending",
-    "ServerLimits": "websocket_server_loop",
-    "Service": "dispatch",
-    "StdioTransport": "stdio",
-    "Subscription": "subscription",
-    "Tail": "core.tail",
-    "Terms": "connection",
-    "Transport": "ports",
-    "UnixServer": "unix",
-    "UnixTransport": "unix",
-    "WebSocketLimits": "websocket_stream_loop",
-    "WebSocketServer": "websocket_server",
-    "WebSocketTransport": "websocket",
-    "Welcome": "core.handshake",
-    "connect": "unix",
-    "connect_websocket": "websocket",
-    "excerpt": "core.tail",
-    "foreign_error": "dispatch",
-    "introduce": "introduction",
-    "join": "core.framing",
-    "listen": "unix",
-    "listen_websocket": "websocket_server",
-    "of_child": "core.ending",
-    "own_error": "dispatch",
-    "resume_websocket": "websocket_server",
-    "spawn": "child",
-    "token_digest": "core.websocket_admission",
-    "welcoming": "introduction",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "HELLO": "introduction",
+        "MESSAGE_BYTES_MAX": "core.framing",
+        "ChildTransport": "child",
+        "Command": "launch",
+        "Connection": "connection",
+        "Evidence": "core.ending",
+        "Follower": "ports",
+        "Gate": "core.handshake",
+        "Handler": "dispatch",
+        "Hello": "core.handshake",
+        "Limits": "core.peer",
+        "Lines": "core.framing",
+        "Overflow": "core.backlog",
+        "Pulse": "core.websocket_pulse",
+        "Remains": "core.ending",
+        "ServerLimits": "websocket_server_loop",
+        "Service": "dispatch",
+        "StdioTransport": "stdio",
+        "Subscription": "subscription",
+        "Tail": "core.tail",
+        "Terms": "connection",
+        "Transport": "ports",
+        "UnixServer": "unix",
+        "UnixTransport": "unix",
+        "WebSocketLimits": "websocket_stream_loop",
+        "WebSocketServer": "websocket_server",
+        "WebSocketTransport": "websocket",
+        "Welcome": "core.handshake",
+        "connect": "unix",
+        "connect_websocket": "websocket",
+        "excerpt": "core.tail",
+        "foreign_error": "dispatch",
+        "introduce": "introduction",
+        "join": "core.framing",
+        "listen": "unix",
+        "listen_websocket": "websocket_server",
+        "of_child": "core.ending",
+        "own_error": "dispatch",
+        "resume_websocket": "websocket_server",
+        "spawn": "child",
+        "token_digest": "core.websocket_admission",
+        "welcoming": "introduction",
+    },
+)

@@ -17,7 +17,7 @@ from holdfast.rpc.core.framing import MESSAGE_BYTES_MAX
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, MessageTooLarge
 from holdfast.rpc.ports import Transport
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 STANDSTILL = 0.3
 HELD_BYTES_MAX = 8 * 2**20
 

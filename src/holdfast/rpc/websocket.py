@@ -85,7 +85,9 @@ async def connect_websocket(
             connection = await patiently(dialled, _behind_own_link(Path(address.path)))
         else:
             connection = await dial_tcp(address)
-        return await upgrade(connection, address, token=token, limits=limits or WebSocketLimits())
+        limits = limits or WebSocketLimits()
+        longest = connect_longest
+        return await upgrade(connection, address, token=token, limits=limits, longest=longest)
     reason = f"no answer within {connect_longest:g} seconds"
     raise SocketRefused(path=str(address), reason=reason)
 
@@ -96,6 +98,7 @@ async def upgrade(
     *,
     token: str | None,
     limits: WebSocketLimits,
+    longest: float = CONNECT_LONGEST,
 ) -> WebSocketTransport:
     """Make a WebSocket of a connected socket, which is closed if the other side refuses."""
     settled = anyio.Event()
@@ -104,7 +107,7 @@ async def upgrade(
     codec = client_codec(stream, host=address.authority, path=PATH, headers=headers, limits=limits)
     with ExitStack() as undo:
         undo.callback(stream.release)
-        stream.start(codec, handshake_longest=CONNECT_LONGEST)
+        stream.start(codec, handshake_longest=longest)
         await settled.wait()
         if stream.outbox is None:
             await _raise_refusal(stream, codec, str(address))

@@ -5,8 +5,9 @@ What it offers is loaded when it is first asked for: no host needs all of them.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
@@ -17,18 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DEMO", "CodexRunner", "Conversation", "Rehearsal", "Runner", "Stage", "write_sample"]
 
-_HOME = {
-    "CodexRunner": "codex",
-    "Conversation": "ports",
-    "DEMO": "rehearsal",
-    "Rehearsal": "rehearsal",
-    "Runner": "ports",
-    "Stage": "stage",
-    "write_sample": "sample",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "CodexRunner": "codex",
+        "Conversation": "ports",
+        "DEMO": "rehearsal",
+        "Rehearsal": "rehearsal",
+        "Runner": "ports",
+        "Stage": "stage",
+        "write_sample": "sample",
+    },
+)

@@ -6,8 +6,9 @@ read, and some sinks need a library of their own.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.telemetry.artefact import ArtefactSink, read_failures
@@ -33,22 +34,19 @@ __all__ = [
     "read_failures",
 ]
 
-_LOADED_WHEN_ASKED = {
-    "ArtefactSink": "artefact",
-    "read_failures": "artefact",
-    "LogSink": "log",
-    "Style": "log",
-    "MetricsSink": "metrics",
-    "OtelSink": "otel",
-    "Redactor": "core.redaction",
-    "StreamRedactor": "core.redaction",
-    "ValueRedactor": "core.values",
-    "Telemetry": "door",
-    "Sink": "ports",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _LOADED_WHEN_ASKED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LOADED_WHEN_ASKED[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "ArtefactSink": "artefact",
+        "read_failures": "artefact",
+        "LogSink": "log",
+        "Style": "log",
+        "MetricsSink": "metrics",
+        "OtelSink": "otel",
+        "Redactor": "core.redaction",
+        "StreamRedactor": "core.redaction",
+        "ValueRedactor": "core.values",
+        "Telemetry": "door",
+        "Sink": "ports",
+    },
+)

@@ -5,8 +5,9 @@ What it offers is loaded when it is first asked for: the launcher needs next to 
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.terminal.editing import serve_editor
@@ -15,15 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Setting", "Talk", "guarded", "serve_editor"]
 
-_HOME = {
-    "Setting": "talking",
-    "Talk": "talking",
-    "guarded": "guard",
-    "serve_editor": "editing",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "Setting": "talking",
+        "Talk": "talking",
+        "guarded": "guard",
+        "serve_editor": "editing",
+    },
+)

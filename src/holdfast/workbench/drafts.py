@@ -104,11 +104,19 @@ class Drafts:
 
     def all(self) -> tuple[Draft, ...]:
         """Every draft that can be read, the oldest first."""
-        return tuple(each for each in self._read_all() if isinstance(each, Draft))
+        return tuple(each for each in self.each() if isinstance(each, Draft))
 
     def damaged(self) -> tuple[DraftDamaged, ...]:
         """What is wrong with the drafts that cannot be read; nothing of theirs is ever removed."""
-        return tuple(each for each in self._read_all() if isinstance(each, DraftDamaged))
+        return tuple(each for each in self.each() if isinstance(each, DraftDamaged))
+
+    def each(self) -> Iterator[Draft | DraftDamaged]:
+        """Every draft, the oldest first; of one that cannot be read, what is wrong with it."""
+        for name in self._ids_known():
+            try:
+                yield self._read(name)
+            except DraftDamaged as failure:
+                yield failure
 
     def find(self, id: str | None = None) -> Draft:
         """The draft of an id, or of the beginning of just one; without it, the newest."""
@@ -197,13 +205,6 @@ class Drafts:
             raise disk_failure(error, path=str(new)) from error
         if is_first:
             self._disk.sync_directory(self.directory.parent)
-
-    def _read_all(self) -> Iterator[Draft | DraftDamaged]:
-        for name in self._ids_known():
-            try:
-                yield self._read(name)
-            except DraftDamaged as failure:
-                yield failure
 
     def _read(self, name: str) -> Draft:
         path = self.directory / name / _RECORD

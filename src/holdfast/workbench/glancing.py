@@ -109,9 +109,16 @@ def _statx() -> Statx | None:
     return found
 
 
+@cache
+def _fstatfs() -> Callable[[int, object], int]:
+    """The system call; to look for it takes longer than to call it."""
+    found: Callable[[int, object], int] = ctypes.CDLL(None).fstatfs
+    return found
+
+
 def _is_sound(root: int) -> bool:
     answer = ctypes.create_string_buffer(_STATFS_BYTES)
-    if ctypes.CDLL(None).fstatfs(root, answer) != 0:
+    if _fstatfs()(root, answer) != 0:
         return False
     sort = int.from_bytes(answer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
     return sort & 0xFFFFFFFF in _SOUND

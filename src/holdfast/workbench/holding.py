@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.nouns import Id
 from holdfast.workbench.acting import Site
 from holdfast.workbench.drafts import Drafts
-from holdfast.workbench.failures import ProjectRefused
+from holdfast.workbench.failures import DraftDamaged, ProjectRefused
 from holdfast.workbench.knowing import latest
 from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Draft, News, Occasion
 from holdfast.workbench.records import Records
@@ -58,11 +58,12 @@ class Held:
 
     def in_use(self) -> frozenset[Id]:
         """The checkpoints that drafts build on; raise DraftDamaged if one of them cannot say."""
-        for failure in self.drafts.damaged():
-            raise failure
-        every = [draft.base for draft in self.drafts.all()]
-        for draft in self.drafts.all():
-            every += [id for each in draft.revisions for id in (each.checkpoint, each.base)]
+        every: set[Id | None] = set()
+        for draft in self.drafts.each():
+            if isinstance(draft, DraftDamaged):
+                raise draft
+            every.add(draft.base)
+            every |= {id for each in draft.revisions for id in (each.checkpoint, each.base)}
         return frozenset(id for id in every if id is not None)
 
     def look(self) -> Checkpoint:

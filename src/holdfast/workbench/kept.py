@@ -82,8 +82,11 @@ def all_checkpoints(objects: Objects) -> tuple[Checkpoint, ...]:
     return tuple(made for _, made in named_checkpoints(objects))
 
 
-def named_checkpoints(objects: Objects) -> Iterator[tuple[bytes, Checkpoint]]:
-    """The same, with the name of the object that each of them is."""
-    for _, name in objects.rows.roster.all():
+def named_checkpoints(
+    objects: Objects, most: int | None = None
+) -> Iterator[tuple[bytes, Checkpoint]]:
+    """The same, or the newest of them, with the name of the object that each of them is."""
+    roster = objects.rows.roster
+    for _, name in roster.all() if most is None else roster.newest(most):
         with suppress(ObjectDamaged, ObjectMissing):
             yield name, decode_checkpoint(objects.get(name)[1])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.cutting import cut_content
@@ -26,8 +26,10 @@ _LOOKED_AT_MAX = 32  # older ones than that are not worth the search
 
 def find_checkpoint(store: Store, id: str) -> Checkpoint:
     """The checkpoint of an id, or of the beginning of just one."""
-    every = store.vault.read(lambda objects: [each for each, _ in objects.rows.roster.all()])
-    found = [id] if id in every else [each for each in every if _begins(each, id)]
+    with suppress(CheckpointMissing):
+        return store.find(id)
+    every = store.vault.read(lambda objects: objects.rows.roster.all())
+    found = [each for each, _ in every if _begins(each, id)]
     if len(found) != 1 or not id:
         raise CheckpointMissing(checkpoint=id)
     return store.find(found[0])
@@ -37,7 +39,7 @@ def latest(store: Store, origin: str) -> Checkpoint | None:
     """The newest checkpoint of an origin, if it is not long ago."""
 
     def work(objects: Objects) -> Checkpoint | None:
-        recent = islice(named_checkpoints(objects), _LOOKED_AT_MAX)
+        recent = named_checkpoints(objects, _LOOKED_AT_MAX)
         return next((each for _, each in recent if each.origin == origin), None)
 
     return store.vault.read(work)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
+from holdfast.failures import Failure
 from holdfast.world import (
+    Bookmark,
     Disk,
     Journal,
     RecordSchema,
@@ -36,6 +39,7 @@ class Logbook(Generic[Line]):
         self._of = of
         self._schema: RecordSchema = Schema(path.stem, _VERSION)
         self._journal: Journal | None = None
+        self._bookmark: Bookmark | None = None
 
     def add(self, line: Line) -> None:
         """Keep a line; it is durable when this returns, and not there when it raises."""
@@ -43,7 +47,11 @@ class Logbook(Generic[Line]):
         if self._journal is None:
             self._make_room()
             self._journal = Journal.open(
-                self._disk, self._path, schema=self._schema, log=self._path.stem
+                self._disk,
+                self._path,
+                schema=self._schema,
+                log=self._path.stem,
+                since=self._bookmark,
             )
         self._journal.append([record])
 
@@ -56,8 +64,10 @@ class Logbook(Generic[Line]):
             return
 
     def close(self) -> None:
-        """Let another writer have it."""
+        """Let another writer have it; this one need not read all of it when it writes again."""
         if self._journal is not None:
+            with suppress(Failure):  # then all of it is read
+                self._bookmark = self._journal.bookmark
             self._journal.close()
             self._journal = None
 

@@ -125,7 +125,9 @@ class Records:
         return datetime.fromtimestamp(int(self._clock.now() * 1000) / 1000, UTC)
 
     def close(self) -> None:
-        """Let another writer have them."""
+        """Let another writer have them; they can be used again after that."""
+        self._keyed = None
+        self._noted.clear()
         self._events.close()
         self._attempts.close()
         self._consents.close()

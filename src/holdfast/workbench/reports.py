@@ -14,7 +14,7 @@ from holdfast import telemetry
 from holdfast.failures import Failure, to_wire
 from holdfast.workbench.core.report import Report, report_page, report_record
 from holdfast.workbench.records import Records
-from holdfast.world import disk_failure, make_private, replace_file
+from holdfast.world import disk_failure, make_private, replace_files
 
 REPORTS: Final = "reports"
 _MARK_BYTES: Final = 4
@@ -30,8 +30,7 @@ def report(records: Records, report: Report) -> Path:
     record = msgspec.json.format(msgspec.json.encode(report_record(report)), indent=1) + b"\n"
     page = report_page(report).encode("utf-8", "backslashreplace")
     path = directory / f"{_name(report)}.html"
-    replace_file(records.disk, path.with_suffix(".json"), [record])
-    replace_file(records.disk, path, [page])
+    replace_files(records.disk, {path.with_suffix(".json"): [record], path: [page]})
     return path
 
 

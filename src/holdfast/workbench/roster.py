@@ -26,9 +26,18 @@ class Roster:
 
     def all(self) -> list[tuple[str, bytes]]:
         """The id and the object of every checkpoint, the newest first."""
+        return self.newest(-1)
+
+    def newest(self, most: int) -> list[tuple[str, bytes]]:
+        """The same of the newest ones; costs no more than so many."""
         return self._transaction.execute(
-            "SELECT id, name FROM checkpoints ORDER BY id DESC"
+            "SELECT id, name FROM checkpoints ORDER BY id DESC LIMIT ?", (most,)
         ).fetchall()
+
+    def count(self) -> int:
+        """How many checkpoints there are."""
+        count: int = self._transaction.execute("SELECT count(*) FROM checkpoints").fetchone()[0]
+        return count
 
     def prune(self, names: Collection[bytes]) -> None:
         """Let these checkpoints count no more, even if they are found in a segment."""

@@ -38,7 +38,7 @@ class Segments(SegmentFiles):
         super().__init__(disk, directory)
         self._chance = chance
         self._compressor = _compressor(_WRITE_BYTES)
-        self._compressor_of_small = _compressor(_SMALL_BYTES_MAX)
+        self._compressor_of_small = _compressor(_SMALL_BYTES_MAX, min_match=6, hash_log=12)
         self._writing: OpenFile | None = None
         self._number, self._mark = max(self.numbers(), default=0), b""
         self._committed: dict[int, int] = {}
@@ -187,9 +187,9 @@ class Segments(SegmentFiles):
         return Codec.RAW, data
 
 
-def _compressor(data_bytes: int) -> ZstdCompressor:
+def _compressor(data_bytes: int, **finer: int) -> ZstdCompressor:
     """A compressor that is at its best with so many bytes."""
     parameters = ZstdCompressionParameters.from_level(  # pyright: ignore[reportUnknownMemberType]  # its stub leaves other keywords open
-        1, source_size=data_bytes, write_content_size=False
+        1, source_size=data_bytes, write_content_size=False, **finer
     )
     return ZstdCompressor(compression_params=parameters)

@@ -72,7 +72,7 @@ def usage(store: Store) -> Usage:
     except OSError as error:
         raise disk_failure(error, path=str(vault.directory)) from error
     return Usage(
-        checkpoints=vault.read(lambda objects: len(objects.rows.roster.all())),
+        checkpoints=vault.read(lambda objects: objects.rows.roster.count()),
         kept_bytes=_bytes(vault),
         index_bytes=index_bytes,
         reserve_bytes=vault.reserve.held_bytes,

@@ -7,9 +7,11 @@ else happens, and whoever holds it is told which.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from threading import get_ident
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -28,6 +30,8 @@ PATIENCE: Final = 10.0
 _ID_DIGITS: Final = 16
 _RECORD: Final = "project.json"
 _VERSION: Final = 1
+_HELD: Final = ContextVar[Mapping[tuple[int, int], Held]]("held", default={})  # noqa: B039  # nobody changes it
+"""What is held here: by which workbench, and in which thread."""
 
 
 @contextmanager
@@ -51,6 +55,7 @@ class Workbench:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self._records = Records.open(bench.directory / "meta", bench.means)
 
     @classmethod
     def at(
@@ -98,13 +103,22 @@ class Workbench:
 
     @contextmanager
     def held(self, patience: float = PATIENCE) -> Generator[Opened]:
-        """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while."""
+        """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while.
+
+        Whoever has it already has it still, in the same task and thread: so several deeds need to
+        open it only once, and nobody comes between them.
+        """
         bench = self._bench
+        mine = _HELD.get().get((id(self), get_ident()))
+        if mine is not None:
+            with _naming(bench.directory):
+                yield Opened(mine, recover_all(mine))
+            return
         with ExitStack() as stack:
             stack.enter_context(_naming(bench.directory))
             store = Store.open(bench.directory, bench.means, patience=patience)
             stack.callback(store.close)
-            records = stack.enter_context(Records.open(bench.directory / "meta", bench.means))
+            records = stack.enter_context(self._records)
             ids = IdMaker(bench.means.clock, bench.means.chance)
             drafts = Drafts(
                 bench.directory / "drafts",
@@ -116,6 +130,8 @@ class Workbench:
             )
             held = Held(bench=bench, store=store, records=records, drafts=drafts, ids=ids)
             self._say_what_it_is()
+            token = _HELD.set({**_HELD.get(), (id(self), get_ident()): held})
+            stack.callback(_HELD.reset, token)
             yield Opened(held, recover_all(held))
 
     def _say_what_it_is(self) -> None:

@@ -5,8 +5,9 @@ What it offers is loaded when it is first asked for: not everyone needs all of i
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from holdfast import face
 
 # At once: a module of the same name would stand in its way later.
 from holdfast.world.retrying import Waiting, retrying
@@ -37,12 +38,13 @@ if TYPE_CHECKING:
         system_process,
         system_processes,
     )
-    from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
-    from holdfast.world.replace import remove_leftovers, replace_file, write_all
+    from holdfast.world.reading import Bookmark, JournalEntry, RecordSchema, read_journal
+    from holdfast.world.replace import remove_leftovers, replace_file, replace_files, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.writer_loop import WriterThread
 
 __all__ = [
+    "Bookmark",
     "Chance",
     "Clock",
     "Damage",
@@ -84,6 +86,7 @@ __all__ = [
     "read_journal",
     "remove_leftovers",
     "replace_file",
+    "replace_files",
     "retrying",
     "signal_exactly",
     "system_process",
@@ -91,55 +94,54 @@ __all__ = [
     "write_all",
 ]
 
-_HOME = {
-    "Chance": "chance",
-    "Clock": "clock",
-    "Damage": "core.scan",
-    "Database": "database",
-    "Disk": "ports",
-    "Encoded": "core.records",
-    "Entry": "beneath",
-    "FileStatus": "ports",
-    "GroupCommit": "commit_loop",
-    "IdMaker": "chance",
-    "Inbox": "inbox",
-    "Journal": "journal",
-    "JournalEntry": "reading",
-    "OpenFile": "ports",
-    "Opening": "beneath",
-    "RecordSchema": "reading",
-    "Repairs": "core.opening",
-    "Root": "beneath",
-    "Runner": "commit_loop",
-    "Schema": "schema",
-    "Sort": "beneath",
-    "SystemChance": "chance",
-    "SystemClock": "clock",
-    "SystemDisk": "disk",
-    "SystemProcess": "processes",
-    "Transaction": "database",
-    "Upgrade": "database",
-    "WriterThread": "writer_loop",
-    "accept_record": "core.records",
-    "command_of": "processes",
-    "companions": "accompanying",
-    "disk_failure": "core.system_errors",
-    "encode_record": "core.records",
-    "environment_of": "processes",
-    "make_private": "private",
-    "open_in_root": "openat2",
-    "open_linkless": "linkless",
-    "read_journal": "reading",
-    "remove_leftovers": "replace",
-    "replace_file": "replace",
-    "signal_exactly": "processes",
-    "system_process": "processes",
-    "system_processes": "processes",
-    "write_all": "replace",
-}
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = face(
+    __name__,
+    {
+        "Bookmark": "reading",
+        "Chance": "chance",
+        "Clock": "clock",
+        "Damage": "core.scan",
+        "Database": "database",
+        "Disk": "ports",
+        "Encoded": "core.records",
+        "Entry": "beneath",
+        "FileStatus": "ports",
+        "GroupCommit": "commit_loop",
+        "IdMaker": "chance",
+        "Inbox": "inbox",
+        "Journal": "journal",
+        "JournalEntry": "reading",
+        "OpenFile": "ports",
+        "Opening": "beneath",
+        "RecordSchema": "reading",
+        "Repairs": "core.opening",
+        "Root": "beneath",
+        "Runner": "commit_loop",
+        "Schema": "schema",
+        "Sort": "beneath",
+        "SystemChance": "chance",
+        "SystemClock": "clock",
+        "SystemDisk": "disk",
+        "SystemProcess": "processes",
+        "Transaction": "database",
+        "Upgrade": "database",
+        "WriterThread": "writer_loop",
+        "accept_record": "core.records",
+        "command_of": "processes",
+        "companions": "accompanying",
+        "disk_failure": "core.system_errors",
+        "encode_record": "core.records",
+        "environment_of": "processes",
+        "make_private": "private",
+        "open_in_root": "openat2",
+        "open_linkless": "linkless",
+        "read_journal": "reading",
+        "remove_leftovers": "replace",
+        "replace_file": "replace",
+        "replace_files": "replace",
+        "signal_exactly": "processes",
+        "system_process": "processes",
+        "system_processes": "processes",
+        "write_all": "replace",
+    },
+)

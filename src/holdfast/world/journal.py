@@ -22,7 +22,15 @@ from holdfast.world.failures import (
     StoreReadOnly,
 )
 from holdfast.world.ports import Disk, OpenFile
-from holdfast.world.reading import JournalEntry, RecordSchema, Survey, read_entries, survey
+from holdfast.world.reading import (
+    Bookmark,
+    JournalEntry,
+    RecordSchema,
+    Survey,
+    read_entries,
+    survey,
+    survey_since,
+)
 from holdfast.world.repair import cut_tail, rewrite
 from holdfast.world.replace import remove_leftovers, write_all
 
@@ -62,16 +70,25 @@ class Journal:
         self._guard = Lock()
 
     @classmethod
-    def open(cls, disk: Disk, path: Path, *, schema: RecordSchema, log: str) -> Self:
+    def open(
+        cls,
+        disk: Disk,
+        path: Path,
+        *,
+        schema: RecordSchema,
+        log: str,
+        since: Bookmark | None = None,
+    ) -> Self:
         """Become the one writer of a log, made if it is missing and repaired if it is damaged.
 
-        `log` is the name that a new log is given, and that one which exists must have.
+        `log` is the name that a new log is given, and that one which exists must have. With the
+        bookmark of an earlier writer, what that one has seen is not read again.
         """
         with ExitStack() as undo:
             held = _hold(disk, path)
             undo.callback(held.close)
             remove_leftovers(disk, path)
-            file, found = _open_repaired(disk, path, schema=schema, log=log)
+            file, found = _open_repaired(disk, path, schema=schema, log=log, since=since)
             undo.callback(file.close)
             journal = cls(
                 disk=disk, path=path, schema=schema, log=log, held=held, file=file, found=found
@@ -84,6 +101,21 @@ class Journal:
     def seq(self) -> int:
         """The number of the last record that is on disk; 0 before the first."""
         return self._seq
+
+    @property
+    def bookmark(self) -> Bookmark | None:
+        """Where whoever opens it next may go on to read; None if it is not known to be well."""
+        if self._refusal is not None:
+            return None
+        status = self._file.status()
+        return Bookmark(
+            device=status.device,
+            inode=status.inode,
+            log=self.log,
+            seq=self._seq,
+            epoch=self.epoch,
+            end=self._length,
+        )
 
     def append(self, batch: Sequence[Encoded]) -> int:
         """Keep these records, all or none; return the number of the first one."""
@@ -175,13 +207,14 @@ def _open_or_create(disk: Disk, path: Path) -> OpenFile:
 
 
 def _open_repaired(
-    disk: Disk, path: Path, *, schema: RecordSchema, log: str
+    disk: Disk, path: Path, *, schema: RecordSchema, log: str, since: Bookmark | None
 ) -> tuple[OpenFile, Survey]:
     """Open a journal such that its last byte is the end of an intact record."""
     with ExitStack() as undo:
         file = _open_or_create(disk, path)
         undo.callback(file.close)
-        found = survey(file, path, schema=schema)
+        known = since and survey_since(file, path, schema=schema, since=since)
+        found = known or survey(file, path, schema=schema)
         if found.log not in {None, log}:
             raise StoreForeign(path=str(path), expected=log, found=str(found.log))
         if found.is_damaged_inside:

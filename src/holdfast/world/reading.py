@@ -43,6 +43,21 @@ class Survey:
     repairs: Repairs
 
 
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """How far a journal was known to be intact by the one who wrote it last, and which file it was.
+
+    Whoever opens it again in the same program reads on from there.
+    """
+
+    device: int
+    inode: int
+    log: str
+    seq: int
+    epoch: int
+    end: int
+
+
 def read_journal(
     disk: Disk, path: Path, *, schema: RecordSchema, after: int = 0
 ) -> Iterator[JournalEntry]:
@@ -95,9 +110,38 @@ def survey(file: OpenFile, path: Path, *, schema: RecordSchema) -> Survey:
     )
 
 
-def scan(file: OpenFile, scanner: Scanner, *, until: int | None = None) -> Iterator[Found]:
+def survey_since(
+    file: OpenFile, path: Path, *, schema: RecordSchema, since: Bookmark
+) -> Survey | None:
+    """Do what `survey` does, from a bookmark on; None if it is of another file, or all is not well.
+
+    What is before the bookmark is not looked at again.
+    """
+    status = file.status()
+    if (status.device, status.inode) != (since.device, since.inode) or status.size < since.end:
+        return None
+    reading = _Reading(schema, path, since.log)
+    scanner = Scanner(seq=since.seq, epoch=since.epoch, at=since.end)
+    for found in scan(file, scanner, at=since.end):
+        if not isinstance(found, Record):
+            return None
+        reading.meet(found)
+    return Survey(
+        log=reading.log,
+        seq=scanner.seq,
+        epoch=scanner.epoch,
+        end=scanner.end,
+        size=status.size,
+        is_terminated=scanner.is_terminated,
+        repairs=Repairs((), 0),
+        is_damaged_inside=False,
+    )
+
+
+def scan(
+    file: OpenFile, scanner: Scanner, *, at: int = 0, until: int | None = None
+) -> Iterator[Found]:
     """Feed a file to a scanner, piece by piece, and yield what it finds."""
-    at = 0
     while piece := file.read(_piece_size(at, until), at=at):
         yield from scanner.feed(piece)
         at += len(piece)
@@ -111,8 +155,8 @@ def _piece_size(at: int, until: int | None) -> int:
 class _Reading:
     """What has to be known about the records so far to understand the next one."""
 
-    def __init__(self, schema: RecordSchema, path: Path) -> None:
-        self.log: str | None = None
+    def __init__(self, schema: RecordSchema, path: Path, log: str | None = None) -> None:
+        self.log = log
         self._schema = schema
         self._path = str(path)
         self._version: int | None = None

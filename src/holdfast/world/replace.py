@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -18,18 +18,19 @@ def replace_file(disk: Disk, path: Path, pieces: Iterable[bytes], *, mode: int =
 
     Only a failure to sync the directory, after the rename, leaves open which of the two it is.
     """
-    temporary = path.with_name(f"{_prefix(path)}{disk.fresh_word()}{_SUFFIX}")
-    with ExitStack() as undo:
-        file = disk.create(temporary, mode=mode)
-        undo.callback(_discard, disk, temporary)
-        try:
-            _fill(file, pieces, path)
-            file.sync()
-        finally:
-            file.close()
-        disk.rename(temporary, path)
-        undo.pop_all()
+    _replace(disk, path, pieces, mode)
     disk.sync_directory(path.parent)
+
+
+def replace_files(disk: Disk, files: Mapping[Path, Iterable[bytes]], *, mode: int = 0o600) -> None:
+    """Replace several files one by one, durable when it returns; cheaper in one directory.
+
+    When it raises, each of them is exactly the old or exactly the new one.
+    """
+    for path, pieces in files.items():
+        _replace(disk, path, pieces, mode)
+    for directory in {path.parent: None for path in files}:
+        disk.sync_directory(directory)
 
 
 def write_all(file: OpenFile, data: bytes, *, path: Path) -> None:
@@ -49,6 +50,21 @@ def remove_leftovers(disk: Disk, path: Path) -> None:
     for name in disk.names(path.parent):
         if name.startswith(_prefix(path)) and name.endswith(_SUFFIX):
             disk.unlink(path.with_name(name))
+
+
+def _replace(disk: Disk, path: Path, pieces: Iterable[bytes], mode: int) -> None:
+    """Make these the content of a file; that it has the name is not durable yet."""
+    temporary = path.with_name(f"{_prefix(path)}{disk.fresh_word()}{_SUFFIX}")
+    with ExitStack() as undo:
+        file = disk.create(temporary, mode=mode)
+        undo.callback(_discard, disk, temporary)
+        try:
+            _fill(file, pieces, path)
+            file.sync()
+        finally:
+            file.close()
+        disk.rename(temporary, path)
+        undo.pop_all()
 
 
 def _prefix(path: Path) -> str:

@@ -18,6 +18,7 @@ from holdfast.host.model import (
     Begun,
     Happened,
     Prompted,
+    Published,
     Repaired,
     Revised,
     TurnClosed,
@@ -59,8 +60,11 @@ from holdfast.runners.model import (
         ),
         (Answered("q", "no", Who.NOBODY), "? Nobody answered: no"),
         (Answered("q", "", Who.NOBODY), "? Nobody answered: refused"),
+        (Answered("q", "no", Who.UNATTENDED), "? Nobody is here to be asked: no"),
         (Answered("q", "yes", Who.PERSON), ""),
         (Revised(1, 3, "cp"), "(The draft is at revision 3.)"),
+        (Published(1, 3, "cp"), "(Published: 3 path(s).)"),
+        (Published(1, 0), "(Nothing is new, so nothing was published.)"),
         (Prompted("c", 1, "Do it", 0), ""),
     ],
 )
@@ -125,5 +129,6 @@ def test_a_result_has_the_same_fields_however_it_ended() -> None:
         "usage": {"type": "used", "model": "m"},
         "refusals": 1,
         "published": False,
+        "undo": None,
         "error": {"code": "X"},
     }

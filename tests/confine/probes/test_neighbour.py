@@ -17,7 +17,7 @@ def test_it_answers_everyone_and_notices_signals(tmp_path: Path) -> None:
         for reach in (reach_tcp, reach_udp, reach_abstract_socket):
             reach(scene)
         os.kill(scene.neighbour, signal.SIGUSR1)
-        with socket.create_connection(("127.0.0.1", scene.tcp), timeout=5) as caller:
+        with socket.create_connection(("127.0.0.1", scene.tcp), timeout=60) as caller:
             caller.send(b"after the signal")
             assert caller.recv(64) == b"after the signal"
         assert Path(scene.outside, SIGNALLED).exists()

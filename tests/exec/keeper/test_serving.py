@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no kee
 def keeper(tmp_path: Path) -> Iterator[Summoned]:
     lock = lock_state(tmp_path)
     summoned = summon(tmp_path)
-    summoned.connection.settimeout(10)
+    summoned.connection.settimeout(60)
     yield summoned
     summoned.connection.close()
     os.kill(summoned.name.pid, signal.SIGKILL)
@@ -48,7 +48,7 @@ def asked(connection: socket.socket, message: Message) -> Message:
 
 def dialled(state: Path) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    connection.settimeout(10)
+    connection.settimeout(60)
     connection.connect(str(state / SOCKET_NAME))
     return connection
 

@@ -24,10 +24,11 @@ from holdfast.rpc import Transport
 from holdfast.rpc.websocket import connect_websocket
 
 Json = dict[str, Any]  # Any: JSON, as the protocol defines it
+PATIENCE = 60.0  # with a machine that has other things to do
 PATH = {"PATH": os.environ.get("PATH", os.defpath)}
 
 
-async def until(holds: Callable[[], bool], *, within: float = 10.0) -> None:
+async def until(holds: Callable[[], bool], *, within: float = PATIENCE) -> None:
     """Wait until something is so that has no event of its own."""
     with anyio.fail_after(within):
         while not holds():  # noqa: ASYNC110  # see above
@@ -59,7 +60,7 @@ class Talk:
     """One connection; answers and news are kept as they come, and waited for by condition."""
 
     transport: Transport
-    patience: float = 20.0
+    patience: float = PATIENCE
     answers: dict[int, Json] = field(default_factory=dict)
     news: list[Json] = field(default_factory=list)
     strays: list[Json] = field(default_factory=list)
@@ -152,7 +153,7 @@ class Talk:
 @asynccontextmanager
 async def talking(url: str, *, token: str | None = None) -> AsyncIterator[Talk]:
     """Connect, listen, and say nothing yet."""
-    transport = await connect_websocket(url, token=token)
+    transport = await connect_websocket(url, token=token, connect_longest=PATIENCE)
     talk = Talk(transport)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(talk.listen)
@@ -211,18 +212,19 @@ async def served(
     """
     auth = () if {"--token-file"} & set(options) else ("--no-token",)
     argv = [*through, *command("--listen", listen, "--state", str(state), *auth, *options)]
-    env = {**os.environ, "PYTHONPATH": "src"}
+    # A login shell there must not read what the person at this machine has written for theirs.
+    env = {**os.environ, "PYTHONPATH": "src", "HOME": str(state.parent)}
     process = await anyio.open_process(argv, env=env, stderr=None)
     try:
         assert process.stdout is not None
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             line = await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 4096)
         yield Served(process, line.decode().strip(), state)
     finally:
         with anyio.CancelScope(shield=True):
             if process.returncode is None:
                 process.terminate() if leave else process.kill()
-            with anyio.move_on_after(10):
+            with anyio.move_on_after(30):
                 await process.wait()
             if not leave:
                 await end_keeper(state)
@@ -234,7 +236,7 @@ async def end_keeper(state: Path) -> None:
     keeping = await Keeping.open(state)
     for kept in await keeping.adopt():
         await kept.forget()
-    with anyio.fail_after(10):  # it does not end while it still waits for one that was killed
+    with anyio.fail_after(PATIENCE):  # it does not end while it still waits for one that was killed
         while not (await keeping.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # see above
             await anyio.sleep(0.01)
     await keeping.close()

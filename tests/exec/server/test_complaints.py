@@ -8,7 +8,7 @@ import pytest
 
 from tests.exec.server.housing import housed
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 async def test_nonsense_is_answered_under_the_id_minus_one(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Refused, Talk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 async def refusal(talk: Talk, method: str, **params: object) -> tuple[int, str]:

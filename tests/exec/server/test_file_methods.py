@@ -12,7 +12,7 @@ from holdfast.exec.core.file_uri import uri_of
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Json, Refused, Talk, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 def b64(data: bytes) -> str:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.exec.failures import RequestUnfit
 from holdfast.exec.server.hands import Hands
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+pytestmark = pytest.mark.anyio
 
 
 async def test_a_result_or_a_failure_comes_back() -> None:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.exec.server.hold import Hold
 from tests.exec.planes import closed, keeping_in, retained, shell
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 LIMIT = 2**18
 SIZE = 8 * LIMIT

@@ -10,7 +10,7 @@ import pytest
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Refused
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 
 async def test_an_operator_reads_and_ends_what_another_started(tmp_path: Path) -> None:

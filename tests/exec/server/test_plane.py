@@ -13,7 +13,7 @@ from holdfast.exec.core.sessions import Policy
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Refused, Talk, is_alive, names, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 TICKS = "i=0; while [ $i -lt 40 ]; do echo $i; i=$((i+1)); sleep 0.02; done"
 TICKED = b"".join(b"%d\n" % n for n in range(40))
@@ -27,7 +27,7 @@ async def page(talk: Talk, name: str, after: int) -> tuple[bytes, int]:
 
 async def forgotten(talk: Talk) -> None:
     """Wait until the session has no process any more."""
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         while (await talk.call("process/list"))["processes"]:  # noqa: ASYNC110  # it must be asked
             await anyio.sleep(0.05)
 
@@ -73,7 +73,7 @@ async def test_without_takeover_a_resume_is_refused_while_the_session_is_held(
             await first.call("environment/status")
             first.transport.cut()  # type: ignore[attr-defined]
             await first.until(lambda: first.ended)
-            with anyio.fail_after(5):
+            with anyio.fail_after(60):
                 while second.session != first.session:  # it may be tried again on the same line
                     try:
                         await second.introduce(first.session)

@@ -42,7 +42,7 @@ def test_who_knocks_is_left_to_the_command_with_all_as_it_was(tmp_path: Path) ->
     with waiting(tmp_path) as (process, listener), socket.socket(socket.AF_UNIX) as guest:
         guest.connect(listener.getsockname())
 
-        assert process.communicate(timeout=20)[0] == b"called\n"
+        assert process.communicate(timeout=60)[0] == b"called\n"
         assert {path.name for path in tmp_path.iterdir()} == {"s", "private"}
 
 
@@ -52,12 +52,12 @@ def test_told_to_end_it_removes_what_nobody_needs(tmp_path: Path, number: signal
     try:  # so it is started: whatever comes before it can hear is not lost
         with waiting(tmp_path) as (process, _):
             process.send_signal(number)
-            assert (process.wait(timeout=20), list(tmp_path.iterdir())) == (0, [])
+            assert (process.wait(timeout=60), list(tmp_path.iterdir())) == (0, [])
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def test_after_its_time_it_ends_and_touches_no_strangers_socket(tmp_path: Path) -> None:
     with waiting(tmp_path, seconds="0.1", inode=1) as (process, _):
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
         assert [path.name for path in tmp_path.iterdir()] == ["s"]

@@ -16,7 +16,7 @@ from holdfast.world import SystemClock
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 if sys.platform != "linux":
     pytest.skip("the keeper needs splice", allow_module_level=True)
 

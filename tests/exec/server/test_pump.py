@@ -16,7 +16,7 @@ from holdfast.rpc.memory import pair
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import PATH, Json, Talk, until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 LIMIT = 2**20
 

@@ -26,6 +26,7 @@ from holdfast.telemetry.testing import MemorySink
 from holdfast.world import SystemClock
 from tests.exec.server.talking import (
     PATH,
+    PATIENCE,
     Refused,
     Talk,
     command,
@@ -37,7 +38,7 @@ from tests.exec.server.talking import (
     until,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 if sys.platform != "linux":
     pytest.skip("the keeper needs splice", allow_module_level=True)
 
@@ -47,7 +48,7 @@ ENV = {**os.environ, "PYTHONPATH": "src"}
 def status(url: str, path: str = "/readyz", **headers: str) -> int:
     """The status of one plain HTTP request; a header is left out by an empty value."""
     host = url.removeprefix("ws://")
-    connection = http.client.HTTPConnection(host, timeout=20)
+    connection = http.client.HTTPConnection(host, timeout=PATIENCE)
     upgrade = {
         "Connection": "Upgrade",
         "Upgrade": "websocket",
@@ -129,7 +130,7 @@ def test_on_standard_input_it_serves_one_connection_and_leaves_nothing() -> None
         welcome, started = (json.loads(server.stdout.readline()) for _ in range(2))
         is_running = subprocess.run(["pgrep", "-f", argv[1]], capture_output=True).returncode == 0
         server.stdin.close()
-        code = server.wait(timeout=20)
+        code = server.wait(timeout=PATIENCE)
 
     assert welcome["result"]["environmentInfo"]["platformOs"] == "linux"
     assert started == {"id": 2, "result": {"processId": "p", "sandboxType": "none"}}
@@ -143,7 +144,7 @@ async def test_told_to_end_it_leaves_its_processes_to_the_next(tmp_path: Path) -
         await first.start("p", "sh", "-c", "echo one; read x; echo two", pipeStdin=True)
         await first.until(lambda: bool(first.output("p")))
         server.process.send_signal(signal.SIGTERM)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             code = await server.process.wait()
     async with served(state) as server, introduced(server.url, first.session) as second:
         await second.call("process/read", processId="p", afterSeq=1)
@@ -160,7 +161,7 @@ async def test_told_to_end_them_too_it_leaves_nothing(tmp_path: Path) -> None:
         await talk.start("p", "sleep", "60")
         (listed,) = (await talk.call("process/list"))["processes"]
         server.process.send_signal(signal.SIGTERM)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             code = await server.process.wait()
 
     assert code == 0
@@ -185,7 +186,7 @@ async def test_a_keeper_that_dies_is_replaced(tmp_path: Path) -> None:
         os.kill(parent(listed["pid"]), signal.SIGKILL)
         await talk.closed("p")
         found = await talk.call("process/read", processId="p")
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             while True:
                 try:
                     ran = await talk.run("q", "echo", "again")
@@ -290,7 +291,7 @@ async def test_told_to_end_while_it_rests_it_leaves_nothing(tmp_path: Path) -> N
 def knock(url: str, said: bytes = b"") -> socket.socket:
     """Come as somebody who says no more than this."""
     host, port = url.removeprefix("ws://").split(":")
-    knocking = socket.create_connection((host, int(port)), timeout=20)
+    knocking = socket.create_connection((host, int(port)), timeout=PATIENCE)
     knocking.sendall(said)
     return knocking
 
@@ -338,7 +339,7 @@ async def test_one_that_was_killed_while_it_rested_is_replaced_by_the_next(tmp_p
 @pytest.mark.parametrize("seconds", ["0.1", "2.5"], ids=["before it rests", "while it rests"])
 async def test_an_idle_server_ends_when_it_was_asked_to(tmp_path: Path, seconds: str) -> None:
     async with served(tmp_path / "s", "--idle-exit", seconds) as server:
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             assert await server.process.wait() == 0
 
 
@@ -348,7 +349,7 @@ async def test_a_session_keeps_a_server_from_ending(tmp_path: Path) -> None:
         async with introduced(server.url):
             await anyio.sleep(0.5)
         left = anyio.current_time()
-        with anyio.fail_after(20):
+        with anyio.fail_after(PATIENCE):
             await server.process.wait()
         assert anyio.current_time() - left > 2
 

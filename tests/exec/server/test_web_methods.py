@@ -14,7 +14,7 @@ from anyio.abc import SocketStream
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Json, Refused, Talk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.anyio
 
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\n\r\nhello"
 CHUNKED = (

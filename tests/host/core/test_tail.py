@@ -5,15 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.host.core.tail import PAGE_BYTES, Line, Tail, paged
+from holdfast.host.core.tail import PAGE_BYTES, Remembered, Tail, pages
 
 
 @given(st.lists(st.lists(st.binary(max_size=30), min_size=1, max_size=5), max_size=30))
 def test_what_is_not_forgotten_follows(batches: list[list[bytes]]) -> None:
-    tail, written = Tail(bytes_max=40), list[Line]()
+    tail, written = Tail(bytes_max=40), list[Remembered]()
     for batch in batches:
         tail.add(len(written) + 1, batch)
-        written += [Line(len(written) + place, data) for place, data in enumerate(batch, start=1)]
+        written += [
+            Remembered(len(written) + place, data) for place, data in enumerate(batch, start=1)
+        ]
 
     for after in range(len(written) + 1):
         page = tail.page(after)
@@ -29,14 +31,14 @@ def test_a_gap_begins_anew() -> None:
     tail.add(5, [b"e", b"f"])
 
     assert tail.page(0) is None
-    assert tail.page(4) == [Line(5, b"e"), Line(6, b"f")]
+    assert tail.page(4) == [Remembered(5, b"e"), Remembered(6, b"f")]
     assert tail.page(6) == []
 
 
 def test_a_page_has_an_end() -> None:
-    lines = [Line(seq, b"x" * (PAGE_BYTES // 2)) for seq in range(1, 6)]
+    lines = [Remembered(seq, b"x" * (PAGE_BYTES // 2)) for seq in range(1, 6)]
 
-    assert list(paged(iter(lines))) == lines[:2]
-    assert list(paged(iter([Line(1, b"x" * 2 * PAGE_BYTES), *lines]))) == [
-        Line(1, b"x" * 2 * PAGE_BYTES)
-    ]
+    assert list(pages(lines)) == [lines[:2], lines[2:4], lines[4:]]
+    long = Remembered(1, b"x" * 2 * PAGE_BYTES)
+    assert list(pages([long, *lines])) == [[long], *pages(lines)]
+    assert list(pages([])) == []

@@ -117,7 +117,7 @@ def test_patch_understands_it(distance: int, tmp_path: Path) -> None:
         cwd=tmp_path,
         input=unified(before, after, b"x").text,
         check=True,
-        timeout=10,
+        timeout=60,
     )
 
     assert (tmp_path / "x").read_bytes() == after

@@ -298,7 +298,7 @@ def trees(draw: st.DrawFn) -> dict[RelativePath, Entry]:
 
 
 @pytest.mark.promise("W1", "W4")
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.data(), trees(), trees(), st.booleans())
 def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
     data: st.DataObject,

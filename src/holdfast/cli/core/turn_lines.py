@@ -14,6 +14,7 @@ from holdfast.host.model import (
     AnyRecord,
     Begun,
     Happened,
+    Published,
     Repaired,
     Revised,
     TurnClosed,
@@ -47,12 +48,23 @@ def note_of(record: AnyRecord, cells: int = CELLS) -> str:
             return f"! The agent crashed ({printable(reason)}); this is attempt {attempt}."
         case Repaired(items=items):
             return f"! {len(items)} step(s) were interrupted, and may or may not have completed."
-        case Answered(answer=answer, by=Who.NOBODY):
-            return f"? Nobody answered: {printable(answer) or 'refused'}"
-        case Revised(revision=revision):
-            return f"(The draft is at revision {revision}.)"
+        case Answered(answer=answer, by=by) if by is not Who.PERSON:
+            why = "Nobody answered" if by is Who.NOBODY else "Nobody is here to be asked"
+            return f"? {why}: {printable(answer) or 'refused'}"
+        case Revised() | Published():
+            return _work_note(record)
         case _:
             return ""
+
+
+def _work_note(record: Revised | Published) -> str:
+    match record:
+        case Revised(revision=revision):
+            return f"(The draft is at revision {revision}.)"
+        case Published(checkpoint=None):
+            return "(Nothing is new, so nothing was published.)"
+        case Published(paths=paths):
+            return f"(Published: {paths} path(s).)"
 
 
 def words_of(text: str, cells: int | None) -> str:
@@ -114,7 +126,7 @@ class TurnResult:
     report: str | None = None
     used: Used | None = None
     refusals: int = 0  # of what the agent asked while nobody was there
-    is_published: bool = False
+    undo: str | None = None  # the checkpoint before it was published, if it was
 
 
 def result_of(
@@ -138,6 +150,7 @@ def result_of(
         "report": result.report,
         "usage": None if result.used is None else msgspec.to_builtins(result.used),
         "refusals": result.refusals,
-        "published": result.is_published,
+        "published": result.undo is not None,
+        "undo": result.undo,
         "error": None if error is None else dict(error),
     }

@@ -14,7 +14,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from holdfast.host.model import AnyRecord, Happened, Opened, Prompted, Revised, TurnClosed
+from holdfast.host.model import (
+    AnyRecord,
+    Happened,
+    Opened,
+    Prompted,
+    Published,
+    Revised,
+    TurnClosed,
+)
 from holdfast.runners.model import Asked, FilesChanged, Said, ToolEnded, ToolStarted, Used
 
 SCHEMA: Final = 1
@@ -63,6 +71,7 @@ class TurnReport:
     questions: int = 0
     touched: list[Touched] = field(default_factory=list[Touched])
     revised: Revised | None = None
+    published: Published | None = None
     used: Used | None = None
 
 
@@ -88,6 +97,8 @@ def _learn(report: TurnReport, record: AnyRecord) -> None:
             report.prompt, report.began_ms = text, at_ms
         case Revised():
             report.revised = record
+        case Published():
+            report.published = record
         case Happened(event=Said(text=text)):
             report.text = text
         case Happened(event=ToolStarted(item, tool, title)):

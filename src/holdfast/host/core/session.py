@@ -15,11 +15,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
-from holdfast.failures import to_wire
 from holdfast.host.failures import (
     ChoiceUnknown,
     CommandReused,
-    HostCrashed,
     LeaseOutdated,
     NothingRuns,
     QuestionGone,
@@ -41,6 +39,8 @@ from holdfast.host.model import (
     Opened,
     Prompt,
     Prompted,
+    Published,
+    Publishing,
     Repaired,
     Revised,
     Steer,
@@ -49,7 +49,7 @@ from holdfast.host.model import (
     TurnClosed,
     Who,
 )
-from holdfast.runners.model import Asked, Ending, SessionKnown, ToolEnded, ToolStarted, Used
+from holdfast.runners.model import Asked, SessionKnown, ToolEnded, ToolStarted, Used
 
 WAITING_MAX: Final = 100  # prompts
 COMMANDS_KEPT: Final = 1_000  # so many are known when they are said again
@@ -73,9 +73,11 @@ class Session:
     draft: str = ""
     runner: str = ""
     attempt: int = 0
+    reason: str = ""  # what became of the host that a running turn began with
     generation: int = 0  # of the newest lease
     turn: int = 0  # the number of the last turn that has begun
     is_running: bool = False
+    is_done: bool = False  # the agent has completed the turn that runs; the rest is up to hosts
     is_closed: bool = False
     aborting: int = 0  # the turn that is not wanted any more
     waiting: tuple[Prompted, ...] = ()  # for their turn, in order
@@ -84,6 +86,7 @@ class Session:
     tools: tuple[str, ...] = ()  # begun and not ended
     runner_session: str | None = None
     revision: int | None = None
+    publishing: str | None = None  # the key, while the last turn goes into the project
     used: Used | None = None
     failure: dict[str, object] | None = None  # of the last turn
     commands: dict[str, Command] = field(default_factory=dict[str, Command])
@@ -121,14 +124,15 @@ def decide(session: Session, command: Command, *, at_ms: int) -> tuple[AnyRecord
     if session.is_closed and not isinstance(command, Close):
         raise SessionClosed(session=session.id)
     match command:
-        case Prompt(id, text) | Steer(id, text):
+        case Prompt() | Steer():
             if len(session.waiting) >= WAITING_MAX:
                 raise TooManyPrompts(waiting=len(session.waiting))
             # One that found no room may have taken a number: those in use need not be dense.
             turn = max(session.turn, *(each.turn for each in session.waiting), 0) + 1
-            return (Prompted(id, turn, text, at_ms),)
-        case Answer(id, question, answer):
-            return (Answered(question, _checked(session, question, answer), Who.PERSON, id),)
+            is_in_place = isinstance(command, Prompt) and command.is_in_place
+            return (Prompted(command.id, turn, command.text, at_ms, is_in_place),)
+        case Answer(id, question, answer, by):
+            return (Answered(question, _checked(session, question, answer), by, id),)
         case Abort(id):
             if not session.is_running:
                 raise NothingRuns(session=session.id)
@@ -164,37 +168,38 @@ def _checked(session: Session, question: str, answer: str) -> str:
 def resumed(session: Session, *, at_ms: int, reason: str) -> tuple[AnyRecord, ...]:
     """What a host writes down when it takes a session up, such that it stands on firm ground.
 
-    A turn that was running is over: its agent is gone, and nobody knows what its tools have done.
+    The agent of a turn that was running is gone, and nobody knows what its tools have done; that
+    the turn is over is said once it is reported, or once what it did is published.
     """
     begun = Begun(session.attempt + 1, at_ms, reason if session.is_running else "")
     if not session.is_running:
         return (begun,)
-    crashed = HostCrashed(session=session.id, turn=session.turn, reason=reason)
     unanswered = (
         Answered(asked.question, asked.refusal, Who.NOBODY) for asked in session.questions
     )
     repaired = (Repaired(session.turn, session.tools),) if session.tools else ()
-    closed = TurnClosed(session.turn, Ending.FAILED, at_ms, to_wire(crashed))
-    return (begun, *unanswered, *repaired, closed)
+    return (begun, *unanswered, *repaired)
 
 
 def _after(session: Session, record: AnyRecord) -> Session:
     match record:
         case Opened(id, project, draft, runner):
             return replace(session, id=id, project=project, draft=draft, runner=runner)
-        case Begun(attempt):
-            return replace(session, attempt=attempt, is_closed=False)
+        case Begun(attempt, _, reason):
+            return replace(session, attempt=attempt, reason=reason, is_closed=False)
         case Led(generation):
             return replace(session, generation=max(generation, session.generation))
         case Happened(event=event):
             return _after_event(session, event)
-        case TurnBegun() | Repaired() | Revised() | TurnClosed():
+        case TurnBegun() | Repaired() | Revised() | Publishing() | Published() | TurnClosed():
             return _after_step(session, record)
         case _:
             return _after_command(session, record)
 
 
-def _after_step(session: Session, record: TurnBegun | Repaired | Revised | TurnClosed) -> Session:
+def _after_step(
+    session: Session, record: TurnBegun | Repaired | Revised | Publishing | Published | TurnClosed
+) -> Session:
     match record:
         case TurnBegun(turn):
             waiting = tuple(each for each in session.waiting if each.turn != turn)
@@ -204,8 +209,13 @@ def _after_step(session: Session, record: TurnBegun | Repaired | Revised | TurnC
             return replace(session, tools=tuple(_without(session.tools, items)))
         case Revised(revision=revision):
             return replace(session, revision=revision)
+        case Publishing(key=key):
+            return replace(session, publishing=key, is_done=True)
+        case Published():
+            return replace(session, publishing=None)
         case TurnClosed(failure=failure):
-            return replace(session, is_running=False, questions=(), tools=(), failure=failure)
+            rested = replace(session, is_running=False, is_done=False, publishing=None, reason="")
+            return replace(rested, questions=(), tools=(), failure=failure)
 
 
 def _without(tools: tuple[str, ...], items: Collection[str]) -> Iterator[str]:
@@ -230,14 +240,14 @@ def _after_event(session: Session, event: object) -> Session:
 
 def _after_command(session: Session, record: AnyRecord) -> Session:
     match record:
-        case Prompted(id, _, text):
+        case Prompted(id, _, text, _, is_in_place):
             waiting = (*session.waiting, record)
-            return replace(_noted(session, Prompt(id, text)), waiting=waiting)
+            return replace(_noted(session, Prompt(id, text, is_in_place)), waiting=waiting)
         case Steered(id, _, text):
             return _noted(session, Steer(id, text))
-        case Answered(question, answer, _, id):
+        case Answered(question, answer, by, id):
             left = tuple(each for each in session.questions if each.question != question)
-            noted = _noted(session, Answer(id, question, answer)) if id else session
+            noted = _noted(session, Answer(id, question, answer, by)) if id else session
             return replace(noted, questions=left, answers={**session.answers, question: answer})
         case Aborted(id, turn):
             # What waits for the end of a turn that is not wanted is not wanted either.

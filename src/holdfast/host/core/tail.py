@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 TAIL_BYTES: Final = 4 * 2**20
 PAGE_BYTES: Final = 256 * 2**10
 
 
-class Line(NamedTuple):
+class Line(Protocol):
     """One record as it stands in the log, with its number."""
+
+    @property
+    def seq(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def data(self) -> bytes:
+        """What it says."""
+        ...
+
+
+class Remembered(NamedTuple):
+    """A line that need not be read again."""
 
     seq: int
     data: bytes
@@ -21,7 +35,7 @@ class Tail:
 
     def __init__(self, *, bytes_max: int = TAIL_BYTES) -> None:
         self._bytes_max = bytes_max
-        self._lines: list[Line] = []
+        self._lines: list[Remembered] = []
         self._bytes = 0
 
     def add(self, first: int, lines: Iterable[bytes]) -> None:
@@ -29,7 +43,7 @@ class Tail:
         if self._lines and self._lines[-1].seq != first - 1:
             self._lines, self._bytes = [], 0
         for seq, data in enumerate(lines, start=first):
-            self._lines.append(Line(seq, data))
+            self._lines.append(Remembered(seq, data))
             self._bytes += len(data)
         if self._bytes > 2 * self._bytes_max:  # so that each line is moved only once
             self._forget()
@@ -39,7 +53,7 @@ class Tail:
         if not self._lines or self._lines[0].seq > after + 1:
             return None
         start = after + 1 - self._lines[0].seq
-        return list(paged(self._lines[place] for place in range(start, len(self._lines))))
+        return next(pages(self._lines[start:]), [])
 
     def _forget(self) -> None:
         kept = 0
@@ -51,11 +65,14 @@ class Tail:
                 return
 
 
-def paged(lines: Iterator[Line]) -> Iterator[Line]:
-    """As many lines as go at once, at least one if there is any."""
-    size = 0
+def pages(lines: Iterable[Line]) -> Iterator[list[Line]]:
+    """The same lines, as many at once as go at once, and always at least one."""
+    page, size = list[Line](), 0
     for line in lines:
-        yield line
+        page.append(line)
         size += len(line.data)
         if size >= PAGE_BYTES:
-            return
+            yield page
+            page, size = [], 0
+    if page:
+        yield page
