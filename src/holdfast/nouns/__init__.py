@@ -1,10 +1,18 @@
-"""The nouns that every room speaks in: byte paths, cursors, leases and ids."""
+"""The nouns that every room speaks in: byte paths, cursors, leases, ids and pages."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast import face
 from holdfast.nouns.cursors import Cursor
 from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
 from holdfast.nouns.ids import ENTROPY_BYTES, Id, check_id, make_id
 from holdfast.nouns.leases import Lease
 from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
+
+if TYPE_CHECKING:
+    from holdfast.nouns.pages import html_failure, html_page, html_table
 
 __all__ = [
     "ENTROPY_BYTES",
@@ -18,5 +26,10 @@ __all__ = [
     "PathInvalid",
     "RelativePath",
     "check_id",
+    "html_failure",
+    "html_page",
+    "html_table",
     "make_id",
 ]
+
+__getattr__ = face(__name__, {"html_failure": "pages", "html_page": "pages", "html_table": "pages"})
