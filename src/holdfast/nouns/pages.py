@@ -1,4 +1,4 @@
-"""Pages that a browser shows without a network: whole by themselves, and obeying nothing in them.
+"""Pages that a browser shows without a network, and that obey nothing of what is in them.
 
 Whatever was said or named by others is escaped by whoever puts it in; no page has scripts, pictures
 or links elsewhere, and a browser is told to load none.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Final, cast
+from typing import Final, TypeGuard
 
 _STYLE: Final = (
     ":root{color-scheme:light dark;--line:#d9d9de;--soft:#f4f4f6;--quiet:#5c5c66;"
@@ -73,9 +73,11 @@ def html_failure(failure: Mapping[str, object]) -> str:
 
 
 def _words(value: object) -> list[str]:
-    if not isinstance(value, (list, tuple)):
-        return []
-    return [str(each) for each in cast("list[object]", value)]  # whatever it holds is shown
+    return [str(each) for each in value] if _is_list(value) else []
+
+
+def _is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
+    return isinstance(value, (list, tuple))
 
 
 def _text(failure: Mapping[str, object], name: str) -> str:
