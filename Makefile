@@ -9,7 +9,7 @@ TOOLS := .venv/.test-tools
 PYTEST := $(BIN)/pytest -q -n 3 --dist worksteal
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-long check bench docs lock clean help
+.PHONY: run test test-long matrix check bench docs lock clean help
 
 run: $(READY)  ## examine this machine, then show in a minute what Holdfast is for
 	@$(BIN)/holdfast doctor | tail -n 2
@@ -20,6 +20,10 @@ test: $(READY) $(TOOLS)  ## run the tests, in less than 15 minutes; the few that
 
 test-long: $(READY) $(TOOLS)  ## run all tests, also the long ones
 	@$(PYTEST) --long
+
+matrix: $(READY) $(TOOLS)  ## prove what survives what, each cell of docs/what-survives-what.md
+	@$(BIN)/python -m tests.faults.host_table docs/what-survives-what.md
+	@$(PYTEST) --long tests/faults/test_host_matrix.py tests/faults/test_host_power.py tests/journeys/test_host_mcp.py
 
 check: $(READY)  ## lint, types, layers and the shape of the code
 	@$(BIN)/ruff check --quiet .

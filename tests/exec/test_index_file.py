@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.exec.index_file import End, IndexFile
 from holdfast.exec.model import Closed, Exited, Output
@@ -36,6 +38,26 @@ def test_what_was_written_is_read_before_and_after_it_settles(tmp_path: Path) ->
     again = IndexFile(str(path))
     assert (again.is_settled, again.size) == (True, 12)
     again.close()
+
+
+@given(
+    writes=st.lists(st.tuples(st.binary(max_size=9), st.integers(0, 40)), max_size=9),
+    reads=st.lists(st.tuples(st.integers(0, 20), st.integers(0, 50)), min_size=1, max_size=9),
+)
+def test_whatever_was_written_last_all_reads_as_it_stands_in_the_file(
+    tmp_path_factory: pytest.TempPathFactory,
+    writes: list[tuple[bytes, int]],
+    reads: list[tuple[int, int]],
+) -> None:
+    path = tmp_path_factory.mktemp("index") / "index"
+    index = IndexFile(str(path))
+    index.settle()
+    for data, place in writes:
+        index.write(data, place)
+        stands = path.read_bytes()
+        for size, begin in reads:
+            assert index.read(size, begin) == stands[begin : begin + size]
+    index.close()
 
 
 def test_nobody_else_may_look(tmp_path: Path) -> None:

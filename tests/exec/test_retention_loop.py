@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 from pathlib import Path
 
@@ -179,6 +180,29 @@ async def test_one_who_is_not_far_behind_slows_nobody_down(
             await news(retention)
             retention.keep_from(retention.next_seq)
         assert len(output(retention)) == size
+
+
+async def test_who_has_come_near_is_told_at_once_of_what_was_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention_loop, "_AHEAD_WAIT", 3600.0)
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", f"head -c {12 * 2**20} /dev/zero"))
+        left = kept.copy("stdout")
+        assert left is not None
+        retention = retained(tmp_path, kept)
+        retention.keep_from(1)
+        await until(lambda: len(output(retention)) > 2 * 2**20 and is_readable(left))
+        os.close(left)
+        reached = retention.next_seq
+
+        retention.keep_from(reached - 1)  # the event loop has no part in what follows
+
+        assert retention.next_seq > reached
+
+
+def is_readable(pipe: int) -> bool:
+    return bool(select.select([pipe], [], [], 0)[0])
 
 
 async def test_one_who_is_gone_slows_nobody_down(

@@ -1,48 +1,46 @@
-"""A session with everything real: a plane, a place, a host and an agent, in a home of its own."""
+"""A session as people have it: begun by `holdfast ask`, with everything real, in its own home."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 
+from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings, parse
 from holdfast.cli.belongings import belongings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.stop_page import Sort
 from holdfast.cli.exec_dial import server_of
-from holdfast.exec import Client
-from holdfast.exec.model import Command
+from holdfast.cli.session_start import start_host
 from holdfast.failures import Failure
-from holdfast.host.book import read_book
 from holdfast.host.dialling import Kept
 from holdfast.host.model import Answer, AnyRecord, Happened, Prompt, TurnClosed
 from holdfast.host.protocol import Trouble
 from holdfast.host.sitting import Reconnecting, Responsive, Seat, Seen, Unresponsive, seated
 from holdfast.runners.model import Asked
-from holdfast.workbench import Workbench, open_draft
+from holdfast.workbench import Workbench
 from holdfast.world import command_of, environment_of, system_processes
-from tests.parts.codex_binary import codex_binary, codex_home
-from tests.parts.model_acts import Reply, Say, run
-from tests.parts.model_server import ModelRequest, ModelServer
+from tests.cli.running import COMMAND
+from tests.faults.host_casts import CASTS, HELLO, Piece, reply
+from tests.faults.host_disk import Disk, disk_at
+from tests.parts.cable import Cable, cable_to_port, cable_to_socket
+from tests.parts.model_server import ModelServer
 from tests.shape.source import ROOT
 
-IN_TOOL = "setsid sleep 300 >/dev/null 2>&1 & echo begun; sleep 4; echo over > over.txt"
-LONG = "And so on. " * 1000  # more than fits into what a file has left of its last page
-AGENTS = {"rehearsal": "holdfast.runners.rehearsing", "codex": "app-server"}
 SAID = {Reconnecting: "reconnecting", Unresponsive: "unresponsive", Responsive: "responsive"}
 LONGEST = 100.0
+DISK_BYTES = 96 << 20
 
 
 @dataclass
@@ -52,20 +50,27 @@ class Stand:
     home: Path
     runner: str
     settings: Settings
-    draft: str
-    seat: Seat
+    session: KeptSession
+    disk: Disk | None
+    cables: list[Cable]
     acknowledged: list[str] = field(default_factory=list[str])
     seen: list[Seen] = field(default_factory=list[Seen])
     answers: bool = False
+    seat: Seat = field(init=False)
+    _sitting: AsyncExitStack = field(default_factory=AsyncExitStack)
     _answered: set[str] = field(default_factory=set[str])
-
-    @property
-    def socket(self) -> Path:
-        return self.home / "h.sock"
 
     @property
     def project(self) -> Path:
         return self.home / "project"
+
+    @property
+    def socket(self) -> Path:
+        return Sessions(self.settings).socket(self.session)
+
+    @property
+    def journal(self) -> Path:
+        return Sessions(self.settings).directory(self.session) / "journal.jsonl"
 
     @property
     def kept(self) -> list[Kept]:
@@ -82,9 +87,15 @@ class Stand:
         ]
         return list(dict.fromkeys(filter(None, words)))
 
-    @property
-    def journal(self) -> Path:
-        return self.home / "session" / "journal.jsonl"
+    async def sit(self) -> None:
+        """Take a seat where we have seen everything so far, as `attach` does."""
+        start = partial(start_host, self.session, self.settings)
+        after = self.kept[-1].seq if self.kept else 0
+        self.seat = await self._sitting.enter_async_context(seated(self.socket, start, after=after))
+
+    async def leave(self) -> None:
+        """Be at the session no more."""
+        await self._sitting.aclose()
 
     def closed(self, turn: int) -> TurnClosed | None:
         ends = [each.record for each in self.kept if isinstance(each.record, TurnClosed)]
@@ -115,22 +126,11 @@ class Stand:
                         self.acknowledged.append(f"a-{asked.question}")
 
     def pid_of_runner(self) -> int:
-        mark = f"HOLDFAST_HOME={self.home}".encode()
-        (pid,) = (
-            each.pid
-            for each in system_processes()
-            if AGENTS[self.runner] in command_of(each.pid) and mark in environment_of(each.pid)
-        )
+        (pid,) = (pid for pid, command in self._ours() if CASTS[self.runner].process in command)
         return pid
 
     def pid_of_host(self) -> int:
-        mark = f"HOLDFAST_HOME={self.home}".encode()
-        (pid,) = (
-            each.pid
-            for each in system_processes()
-            if "tests.faults.host_program" in command_of(each.pid)
-            and mark in environment_of(each.pid)
-        )
+        (pid,) = (pid for pid, command in self._ours() if f"main host {self.session.id}" in command)
         return pid
 
     def pid_of(self, sort: Sort) -> int:
@@ -139,120 +139,127 @@ class Stand:
 
     def left_over(self) -> list[str]:
         """What still runs for this home, but for the plane and the place: they stay a while."""
-        mark = f"HOLDFAST_HOME={self.home}".encode()
         staying = {each.pid for each in belongings(self.settings.state)}
-        return [
-            command_of(each.pid)
-            for each in system_processes()
-            if not each.is_dead
-            and each.pid not in staying
-            and each.pid != os.getpid()
-            and mark in environment_of(each.pid)
-        ]
+        return [command for pid, command in self._ours() if pid not in staying]
+
+    def remains(self) -> list[str]:
+        """What is left of it once all of it was ended: processes, and mounts of anybody."""
+        return [command for _, command in self._ours()] + sorted(mounts_below(self.home))
 
     def records(self) -> list[tuple[int, AnyRecord]]:
-        return list(read_book(self.journal))
+        return Sessions(self.settings).records(self.session)
+
+    def command(self, *words: str) -> subprocess.Popen[bytes]:
+        """A command of ours, begun by a person in the project."""
+        return subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=self.project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+        )
 
     def publisher(self) -> subprocess.Popen[bytes]:
-        words = [str(self.project), str(self.settings.state), self.draft]
-        command = [sys.executable, "-m", "tests.faults.host_publisher", *words]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
+        return self.command("publish", "--yes", "--draft", self.session.draft)
 
-    def visitor(self, command: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "tests.faults.host_visitor", str(self.socket), command]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT)
+    def is_publishing(self, publisher: subprocess.Popen[bytes]) -> bool:
+        """Whether a publisher has what is kept of the project in its hands, or had it."""
+        kept = str(Workbench.at(self.project, self.settings.state).directory)
+        with suppress(OSError):
+            for name in os.listdir(f"/proc/{publisher.pid}/fd"):
+                with suppress(OSError):
+                    if os.readlink(f"/proc/{publisher.pid}/fd/{name}").startswith(kept):
+                        return True
+        return publisher.poll() is not None
 
-
-def reply(state: str) -> Callable[[ModelRequest], Reply]:
-    """What the model of Codex says, by what it was last asked for."""
-
-    def choose(request: ModelRequest) -> Reply:
-        done = request.tool_outputs
-        if "again" in request.texts:
-            after = run("echo after > after.txt", call_id="after")
-            return [Say("Here.")] if "after" in done else [after]
-        if state == "approval pending":
-            return [Say("Two.")] if "ask" in done else [run("echo x > asked.txt", call_id="ask")]
-        if "before" not in done:
-            return [run("echo before > before.txt", call_id="before")]
-        if state == "in a tool" and "tool" not in done:
-            return [run(IN_TOOL, call_id="tool", yield_time_ms=20_000)]
-        if state == "streaming":
-            return [Say(f"One. {LONG}", deltas=30, pause=0.15)]
-        return [Say(f"Two. {LONG}")]
-
-    return choose
+    def _ours(self) -> Iterator[tuple[int, str]]:
+        return _ours(self.home)
 
 
-def script(state: str) -> dict[str, object]:
-    """The same for the rehearsal."""
-    steps: dict[str, list[dict[str, object]]] = {
-        "streaming": [{"say": "One."}, {"wait": 4}],
-        "in a tool": [{"run": IN_TOOL}],
-        "approval pending": [{"ask": "May I?", "approval": True}],
-    }
-    before = {"write": "before.txt", "content": "before\n"}
-    first = [before, *steps.get(state, []), {"say": f"Two. {LONG}"}]
-    again = [{"write": "after.txt", "content": "after\n"}, {"say": "Here."}]
-    return {"turn": [{"step": first}, {"step": again}]}
+def _ours(home: Path) -> Iterator[tuple[int, str]]:
+    mark = f"HOLDFAST_HOME={home}".encode()
+    for each in system_processes():
+        if not each.is_dead and each.pid != os.getpid() and mark in environment_of(each.pid):
+            yield each.pid, command_of(each.pid)
+
+
+def end_all(home: Path) -> None:
+    """End at once whoever runs for a home, also who holds its places."""
+    settings = parse({"HOLDFAST_HOME": str(home)}, person=home)
+    for _ in range(10):  # somebody may start somebody while we look
+        pids = {each.pid for each in belongings(settings.state)} | {pid for pid, _ in _ours(home)}
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if not pids:
+            break
+
+
+def mounts_below(home: Path) -> set[str]:
+    """Whatever anybody has mounted there, but for the disk itself."""
+    found: set[str] = set()
+    for each in system_processes():
+        with suppress(OSError):
+            for line in Path(f"/proc/{each.pid}/mountinfo").read_text().splitlines():
+                if line.split()[4].startswith(f"{home}/"):
+                    found.add(f"{each.pid} {command_of(each.pid)}: {line}")
+    return found
 
 
 @asynccontextmanager
-async def stand(runner: str, state: str, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Stand]:
-    """Set it all up, and leave nothing behind."""
+async def stand(
+    runner: str, piece: Piece, monkeypatch: pytest.MonkeyPatch, *, disk: bool, cables: bool
+) -> AsyncGenerator[Stand]:
+    """Begin a session with `holdfast ask`, and leave nothing behind."""
     home = Path(tempfile.mkdtemp(prefix="hf-", dir="/var/tmp"))
     monkeypatch.setenv("HOLDFAST_HOME", str(home))
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}:{ROOT}")
+    monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", str(ROOT / "src")))
     settings = parse(os.environ, person=home)
-    for name in ("project", "session", "scratch"):
-        (home / name).mkdir(mode=0o700)
+    with ExitStack() as undone:
+        undone.callback(shutil.rmtree, home, ignore_errors=True)
+        found = undone.enter_context(disk_at(home, size_bytes=DISK_BYTES)) if disk else None
+        undone.callback(end_all, home)
+        async with AsyncExitStack() as stack:
+            laid: list[Cable] = []
+            model = await stack.enter_async_context(ModelServer(reply(piece)))
+            url = model.url
+            if cables:
+                url = await _behind_cables(stack, laid, settings, url)
+            here = await _begun(home, runner, piece, url, monkeypatch)
+            made = Stand(home, runner, settings, here, found, laid)
+            if cables:
+                laid.append(await stack.enter_async_context(cable_to_socket(made.socket)))
+            try:
+                await made.sit()
+                yield made
+            finally:
+                await made.leave()
+
+
+async def _behind_cables(
+    stack: AsyncExitStack, laid: list[Cable], settings: Settings, url: str
+) -> str:
+    """Put the plane and the model behind a cable each; return where the model is now."""
+    await (await server_of(Request(), settings).dial_or_start()).aclose()
+    laid.append(await stack.enter_async_context(cable_to_socket(settings.runtime / "exec.sock")))
+    port = url.rpartition(":")[2].partition("/")[0]
+    cable, near = await stack.enter_async_context(cable_to_port(int(port)))
+    laid.append(cable)
+    return url.replace(f":{port}/", f":{near}/")
+
+
+async def _begun(
+    home: Path, runner: str, piece: Piece, url: str, monkeypatch: pytest.MonkeyPatch
+) -> KeptSession:
+    """Ask for the first time, as a person does, in a project with a file."""
+    (home / "project").mkdir(mode=0o700)
     (home / "project" / "readme.txt").write_text("A project.\n")
-    draft = open_draft(Workbench.at(home / "project", settings.state)).id
-    try:
-        async with ModelServer(reply(state)) as model:
-            given: dict[str, object] = {"scratch": str(home / "scratch")}
-            if runner == "codex":
-                given["policy"] = "untrusted" if state == "approval pending" else "never"
-                given["program"] = str(codex_binary())
-                given["env"] = codex_home(home / "c", model.url)
-            else:
-                given["script"] = str(home / "script.json")
-                (home / "script.json").write_text(json.dumps(script(state)))
-            order = {
-                "session": f"s-{home.name}",
-                "directory": str(home / "session"),
-                "socket": str(home / "h.sock"),
-                "project": str(home / "project"),
-                "draft": draft,
-                "runner": runner,
-            }
-            (home / "order.json").write_text(json.dumps({"order": order, "given": given}))
-            argv = (sys.executable, "-m", "tests.faults.host_program", str(home / "order.json"))
-
-            async def start() -> None:
-                command = Command(argv, str(ROOT), dict(os.environ))
-                async with Client(server_of(Request(), settings).dial_or_start) as client:
-                    await client.start(command)
-
-            async with seated(home / "h.sock", start) as seat:
-                yield Stand(home, runner, settings, draft, seat)
-    finally:
-        clear_up(home, settings)
-
-
-def clear_up(home: Path, settings: Settings) -> None:
-    for each in belongings(settings.state):
-        with suppress(ProcessLookupError):
-            os.kill(each.pid, signal.SIGKILL)
-    mark = f"HOLDFAST_HOME={home}".encode()
-    for each in system_processes():
-        if each.pid != os.getpid() and mark in environment_of(each.pid):
-            with suppress(ProcessLookupError):
-                os.kill(each.pid, signal.SIGKILL)
-    shutil.rmtree(home, ignore_errors=True)
-
-
-def mounts_below(home: Path) -> Iterator[str]:
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        if str(home) in line:
-            yield line
+    played = CASTS[runner].set_up(home, url, piece)
+    for name, value in played.environment.items():
+        monkeypatch.setenv(name, value)
+    await anyio.run_process(["sync", "--file-system", home])  # what was there before stays
+    words = [*COMMAND, "ask", "--json", *played.words, HELLO]
+    done = await anyio.run_process(words, cwd=home / "project", check=False)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return Sessions(parse(os.environ, person=home)).find(None)

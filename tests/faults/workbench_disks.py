@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from tests.cli.planes import eventually
 from tests.faults.mounts import copied, cut_power, make_ext4, make_xfs, mounted
 from tests.faults.workbench_ground import Ground, in_memory
+from tests.faults.workbench_scene import held_below
 
 MAKERS = {"ext4": (make_ext4, 160 << 20), "xfs": (make_xfs, 320 << 20)}
 _MOST_BYTES, _BLOCK_BYTES = 1 << 26, 4096
@@ -47,8 +50,10 @@ class DiskGround(Ground):
 
     def cut(self) -> None:
         """Lose what is not on the disk, and start again from a copy of that."""
-        self.leave()  # without power nobody runs, either
         cut_power(self.base / "mount")
+        for each in held_below(self.home):  # not before: what ends is written down
+            os.kill(each.holder.pid, signal.SIGKILL)
+        eventually(lambda: not held_below(self.home))
         self._mount.close()
         self._have(copied(self.base / "disk", "found"))
 

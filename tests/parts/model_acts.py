@@ -31,11 +31,15 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function tool; several in one reply run in parallel."""
+    """A call of a function tool; several in one reply run in parallel.
+
+    A tool of an MCP server is called by its name and that of its `namespace`.
+    """
 
     tool: str
     arguments: Mapping[str, object]
     call_id: str = "call_1"
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +157,9 @@ def events(act: Act, number: int) -> list[Event]:
                 {"type": "response.reasoning_summary_text.delta", **part, "delta": summary},
                 {**done, "item": whole},
             ]
-        case Call(tool, arguments, call_id):
+        case Call(tool, arguments, call_id, namespace):
             call = {"name": tool, "arguments": json.dumps(arguments), "call_id": call_id}
+            call |= {} if namespace is None else {"namespace": namespace}
             return [{**done, "item": {"type": "function_call", "id": f"fc_{number:06}", **call}}]
         case Patch(text, call_id):
             call = {"name": "apply_patch", "input": text, "call_id": call_id}

@@ -15,6 +15,7 @@ from holdfast.workbench import (
     Records,
     apply,
     checkpoints,
+    entering,
     list_drafts,
     publish,
     review,
@@ -28,6 +29,7 @@ from holdfast.workbench.failures import (
 )
 from holdfast.workbench.model import Occasion
 from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, disturbed
+from tests.workbench.drafting_table import run
 
 PAST = b"1\n2\nthree\n4\n5\n6\n7\n8\nnine\n"
 
@@ -61,6 +63,18 @@ def test_all_of_a_draft_goes_into_the_project(bench: Bench) -> None:
     assert [each.id for each in list_drafts(bench.workbench)] == [draft]
     assert review(bench.workbench).files == ()
     assert bench.run("cat a e/x; ls d") == "one\nx"
+
+
+@pytest.mark.promise("W1")
+def test_whoever_has_entered_a_draft_can_use_it_after_it_was_published(layered: Bench) -> None:
+    draft = layered.draft()
+    layered.run("echo new > a")
+    with entering(layered.workbench, draft) as inside:
+        publish(layered.workbench, PublishOrder(draft=draft))
+        assert inside.view.place is not None
+        assert not inside.view.place.is_lost
+        assert run(inside.view.place, "cat a; echo newer > a", cwd=inside.directory) == "new\n"
+    assert layered.run("cat a") == "newer\n"
 
 
 @pytest.mark.promise("W3")

@@ -109,6 +109,27 @@ def test_what_did_not_change_is_not_read(watch: Watch, project: Path) -> None:
     assert watch.objects.read == 0
 
 
+@pytest.mark.promise("W8")
+@pytest.mark.parametrize("dirty", [None, []])
+@pytest.mark.parametrize("way", [b"", b"d1", b"d1/e1"])
+def test_a_sight_of_what_is_not_kept_is_not_believed(
+    watch: Watch, project: Path, way: bytes, dirty: list[RelativePath] | None
+) -> None:
+    fill(project)
+    first = watch.look()
+    sights, origin = watch.objects.rows.sights, f"here {EVERYTHING.mark}"
+    known = sights.known(origin, way)
+    assert known is not None
+    sights.note(origin, [(way, known._replace(tree=b"?" * 32))])
+    (project / "d2" / "e2" / "f2").write_bytes(b"changed")
+    told = None if dirty is None else [RelativePath.of("d2/e2/f2"), RelativePath.of("d1/e1/f1")]
+
+    assert watch.look(told).tree == watch.look(origin="elsewhere").tree != first.tree
+    if dirty is not None and not way:
+        sights.note(origin, [(way, known._replace(tree=b"?" * 32))])
+        assert watch.look(dirty).tree == watch.look(origin="elsewhere").tree
+
+
 def test_one_change_is_one_read(watch: Watch, project: Path) -> None:
     fill(project)
     watch.look()

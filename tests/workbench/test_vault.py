@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from holdfast.workbench.core.record import ObjectSort
+from holdfast.workbench.failures import ObjectMissing
 from holdfast.workbench.objects import Objects
 from holdfast.workbench.vault import Means, Vault
 from holdfast.world.failures import DatabaseDamaged
@@ -59,6 +62,39 @@ def test_real_damage_is_met_and_mended(tmp_path: Path) -> None:
     opened = vault(tmp_path)
     read = [opened.read(lambda objects, name=name: objects.get(name)[1]) for name in names]
     assert read == [b"%d" % number for number in range(300)]
+    opened.close()
+
+
+@pytest.mark.promise("W8")
+@pytest.mark.parametrize("spoil", ["DELETE FROM objects", "UPDATE objects SET offset = offset + 1"])
+def test_what_the_index_has_lost_is_found_in_the_segments(spoil: str, tmp_path: Path) -> None:
+    opened = vault(tmp_path)
+    name = opened.change(lambda objects: objects.put(ObjectSort.BLOB, b"first"))
+    opened.close()
+    with closing(sqlite3.connect(tmp_path / "wb.db")) as index, index:
+        index.execute(spoil)
+
+    opened = vault(tmp_path)
+    assert opened.read(lambda objects: objects.get(name)[1]) == b"first"
+    opened.close()
+    opened = vault(tmp_path)
+    assert opened.read(lambda objects: objects.location(name)) is not None
+    opened.close()
+    assert not list(tmp_path.glob("wb.db.damaged-*"))
+
+
+def test_what_is_lost_is_searched_for_once(tmp_path: Path) -> None:
+    opened, tries = vault(tmp_path), list[int]()
+    opened.change(lambda objects: objects.put(ObjectSort.BLOB, b"first"))
+
+    def work(objects: Objects) -> bytes:
+        tries.append(1)
+        return objects.get(b"?" * 32)[1]
+
+    for attempt in (opened.read, opened.change):
+        with pytest.raises(ObjectMissing):
+            attempt(work)
+    assert len(tries) == 2
     opened.close()
 
 

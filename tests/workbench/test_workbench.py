@@ -8,8 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import Context, copy_context
 from pathlib import Path
 
 import pytest
@@ -30,7 +28,6 @@ from holdfast.workbench import (
     undo,
 )
 from holdfast.workbench.failures import ProjectRefused, WorkbenchHeld
-from holdfast.workbench.workbench import Opened
 from holdfast.world.failures import DiskUnusable
 from tests.parts.ordinary_user import missing_for_ordinary_user, run_tests_as_ordinary_user
 from tests.workbench.benches import Bench, at
@@ -118,33 +115,18 @@ def test_two_at_once_wait_for_each_other_but_not_for_ever(layered: Bench) -> Non
             assert held.drafts.all() == recovered == ()
 
 
-def test_who_has_it_does_several_deeds_with_it(layered: Bench) -> None:
-    workbench = layered.workbench
-    with workbench.held() as (held, _):
+def test_several_deeds_need_one_opening(layered: Bench) -> None:
+    with layered.workbench.at_hand() as workbench:
+        with pytest.raises(WorkbenchHeld), layered.workbench.held(patience=0.0):
+            pass
         made = checkpoint(workbench)
         (layered.project / "new").write_bytes(b"new")
-        with workbench.held() as (again, recovered):
+        with workbench.held() as (held, _), workbench.held() as (again, recovered):
             assert (again, recovered) == (held, ())
         restored = restore(workbench, RestoreOrder(checkpoint=made.id))
         assert [str(path) for path in restored.paths] == ["new"]
     with workbench.held() as (later, _):
         assert later is not held
-
-
-def test_another_thread_must_wait_for_who_has_it(layered: Bench) -> None:
-    workbench = layered.workbench
-
-    def hold() -> Opened:
-        with workbench.held(patience=0.0) as opened:
-            return opened
-
-    with workbench.held(), ThreadPoolExecutor(1) as other:
-        with pytest.raises(WorkbenchHeld):
-            other.submit(hold).result()
-        with pytest.raises(WorkbenchHeld):
-            other.submit(copy_context().run, hold).result()
-        with pytest.raises(WorkbenchHeld):
-            Context().run(hold)
 
 
 def hostile(project: Path, wire: Path) -> None:

@@ -40,9 +40,9 @@ from holdfast.host import (
     fold,
     seated,
 )
-from holdfast.host.model import Abort, Answer, Command, Happened, Prompt, Prompted
+from holdfast.host.model import Abort, Answer, Answered, Command, Happened, Prompt, Prompted
 from holdfast.nouns import printable
-from holdfast.runners.model import Asked
+from holdfast.runners.model import AnyEvent, Asked
 
 _IN: Final = 0
 _PIECE: Final = 65536
@@ -107,6 +107,8 @@ class Stay:
                 is_listening = True  # what is typed is about what one has seen
                 if self._is_typed:
                     await self._note(_GUIDE)
+                for asked in self._state.questions:
+                    await self._offer(asked)
                 self._tasks.start_soon(self._listen, seat)
 
     @property
@@ -119,14 +121,13 @@ class Stay:
         match seen:
             case Kept(seq, record):
                 self._seen, self._state = seq, fold(self._state, (record,))
-                is_ours = isinstance(record, Prompted) and record.command in self._given
+                is_ours = isinstance(record, Prompted | Answered) and record.command in self._given
                 self._given.discard(getattr(record, "command", ""))
                 if not (is_ours and self._is_typed):  # the terminal has shown it
                     line = line_of(record, self._look, cells=cells_of(self._look))
                     await self._terminal.say(line)
-                if isinstance(record, Happened) and isinstance(record.event, Asked):
-                    words = " / ".join(printable(each.word) for each in record.event.choices)
-                    await self._note(f"  answer: {words or 'in your words'}")
+                if seq > self._until and isinstance(record, Happened):
+                    await self._offer(record.event)
             case Reconnecting(delay):
                 await self._note(f"! reconnecting… ({delay:g} s)")
             case Unresponsive():
@@ -135,6 +136,12 @@ class Stay:
                 await self._note(f"! {from_wire(failure).user_message}")
             case _:
                 pass
+
+    async def _offer(self, event: AnyEvent) -> None:
+        """Say how a question can be answered."""
+        if isinstance(event, Asked):
+            words = " / ".join(printable(each.word) for each in event.choices)
+            await self._note(f"  answer: {words or 'in your words'}")
 
     async def _note(self, line: str) -> None:
         folded = words_of(line, self._look.width).rstrip("\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
@@ -16,8 +17,9 @@ from anyio.abc import TaskGroup
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings
 from holdfast.cli.core.look import Look, Tone
-from holdfast.cli.core.turn_lines import TurnResult, note_of, record_of, words_of
+from holdfast.cli.core.turn_lines import TurnResult, ending_of, note_of, record_of, words_of
 from holdfast.cli.failures import TurnTooLong
+from holdfast.cli.output import is_terminal
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.session_start import start_host
 from holdfast.cli.sessions import cells_of
@@ -89,6 +91,8 @@ class Attendance:
         async with seated(sessions.socket(self._session), start, after=seen) as seat:
             await seat.command(Prompt(self._command, order.prompt, order.is_in_place))
             self._seat = seat
+            if self._look is not None and is_terminal(sys.stderr):
+                await self._note("Ctrl-C interrupts the turn.")
             self._tasks.start_soon(self._limit, order.limit)
             while True:
                 for each in await seat.receive():
@@ -149,8 +153,19 @@ class Attendance:
             await self._terminal.say(json_line(record_of(seq, record)))
         elif isinstance(record, Happened) and isinstance(record.event, Said):
             await self._terminal.say(words_of(record.event.text, cells_of(self._look)))
-        elif note := note_of(record, self._look.width):
+        elif isinstance(record, Happened) and isinstance(record.event, Asked) and self._can_ask:
+            pass  # the person is asked in a moment
+        elif note := note_of(record, self._look.width) or self._ending(record):
             await self._note(note)
+
+    @property
+    def _can_ask(self) -> bool:
+        return self._look is not None and self._terminal.can_ask
+
+    def _ending(self, record: AnyRecord) -> str:
+        """How the turn ended, unless there is a failure: that is told as every failure is."""
+        is_told = isinstance(record, TurnClosed) and record.failure is not None
+        return "" if is_told else ending_of(record)
 
     async def _note(self, line: str) -> None:
         quiet = line if self._look is None else self._look.paint(line, Tone.QUIET)
@@ -161,7 +176,7 @@ class Attendance:
         answer: str | None = None
         by = Who.UNATTENDED
         words = [choice.word for choice in asked.choices]
-        if self._terminal.can_ask and self._look is not None:
+        if self._can_ask:
             by = Who.NOBODY
             page = f"{prose(asked.title)}\n{prose(asked.detail)}\n".replace("\n\n", "\n")
             prompt = f"{' / '.join(map(printable, words)) or 'your answer'}: "

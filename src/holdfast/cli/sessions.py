@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from contextlib import suppress
+from typing import Final
 
 import anyio
 
@@ -29,6 +31,8 @@ from holdfast.host import Kept, Role, Session, calling, fold
 from holdfast.host.model import AnyRecord, Close
 from holdfast.rpc import connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
+
+_GONE_LONGEST: Final = 20.0  # seconds that a host which is to end is waited for
 
 
 def listing(request: Request, settings: Settings) -> Outcome:
@@ -78,8 +82,12 @@ def cells_of(look: Look) -> int | None:
 
 
 async def _close(sessions: Sessions, session: KeptSession) -> None:
+    """Return once its host is gone, or has had long enough to go."""
     async with calling(sessions.socket(session)) as call:
-        await call.command(Close(f"end-{secrets.token_hex(8)}"))
+        last = await call.command(Close(f"end-{secrets.token_hex(8)}"))
+        with anyio.move_on_after(_GONE_LONGEST), suppress(ConnectionClosed, ConnectionLost):
+            async for _ in call.watch(after=last):
+                pass
 
 
 async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: bool) -> None:

@@ -154,7 +154,7 @@ class AppServer:
             model=model,
         )
         started = await self._calls.typed("thread/start", params, ThreadStartResponse)
-        return self._thread(started.thread.id)
+        return self._thread(started.thread.id, started.thread.path)
 
     async def resume_thread(self, thread: str) -> Thread:
         """Continue a conversation, also one that another connection began.
@@ -169,7 +169,7 @@ class AppServer:
         for turn in page.data if page is not None else ():
             if turn.status == "inProgress":
                 followed.turns.found(turn.id)
-        return self._thread(resumed.thread.id)
+        return self._thread(resumed.thread.id, resumed.thread.path)
 
     async def request(
         self, method: str, params: object = None, *, timeout: float | None = None
@@ -206,8 +206,8 @@ class AppServer:
             return Health(False, failure.user_message, failure)
         return Health(True)
 
-    def _thread(self, thread: str) -> Thread:
-        return Thread(thread, self._calls, self._router.followed(thread))
+    def _thread(self, thread: str, path: str | None) -> Thread:
+        return Thread(thread, self._calls, self._router.followed(thread), path=path)
 
 
 async def _started(

@@ -38,11 +38,14 @@ class Thread:
 
     One turn at a time: the server would mix a second prompt into the running turn, so we refuse
     it. A turn belongs to the server: leaving `run` or timing out does not stop it, `interrupt`
-    does.
+    does. `path` is the file in which the server keeps it, if it says so.
     """
 
-    def __init__(self, thread: str, calls: Calls, followed: Followed) -> None:
+    def __init__(
+        self, thread: str, calls: Calls, followed: Followed, *, path: str | None = None
+    ) -> None:
         self.id = thread
+        self.path = path
         self._calls = calls
         self._followed = followed
 

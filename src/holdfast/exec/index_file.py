@@ -32,6 +32,7 @@ class IndexFile:
     def __init__(self, path: str) -> None:
         self._path = path
         self._memory = bytearray()
+        self._last, self._last_place = b"", 0  # what was written last is mostly read next
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -50,6 +51,9 @@ class IndexFile:
     def read(self, size: int, place: int) -> bytes:
         """What stands there, as far as it goes."""
         if self.is_settled:
+            begin = place - self._last_place
+            if begin >= 0 and begin + size <= len(self._last):
+                return self._last[begin : begin + size]
             return os.pread(self._file, size, place)
         return bytes(self._memory[place : place + size])
 
@@ -57,8 +61,11 @@ class IndexFile:
         """Put this there whole, or raise `OSError`."""
         if not self.is_settled:
             self._memory[place : place + len(data)] = data
-        elif os.pwrite(self._file, data, place) != len(data):
+            return
+        self._last = b""
+        if os.pwrite(self._file, data, place) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._last, self._last_place = data, place
 
     def settle(self) -> None:
         """Have it in its file from now on, with the directory of that; may be called again."""

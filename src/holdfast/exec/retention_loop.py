@@ -150,7 +150,7 @@ class Retention:
         """
         self._needed, self._is_followed = seq, is_followed
         if not self._is_drawing and self._timer is None:
-            self._work(self._make_room)
+            self._work(self._go_on)
 
     def lose(self, status: int) -> None:
         """Note that the process has ended and nothing will follow, for its keeper is gone."""
@@ -184,6 +184,12 @@ class Retention:
     def _exited(self, status: int) -> None:
         self._exit = status
         self._work(self._note_exit)
+
+    def _go_on(self) -> None:
+        """Take up drawing again; the loop need not say that what was left is there."""
+        if self._step is not None and not self._is_far_ahead():
+            self._draw(*self._sources)
+        self._make_room()
 
     def _note_exit(self) -> None:
         if self._is_drawing or self._step is not None:
@@ -273,9 +279,8 @@ class Retention:
         seq = self._needed
         if seq is None or not self._is_followed:
             return False
-        if (self.next_seq - seq) * CHUNK_BYTES_MAX < _AHEAD_BYTES:
-            return False
-        return self._retained.cost_from(seq) > _AHEAD_BYTES
+        is_near = (self.next_seq - seq) * CHUNK_BYTES_MAX < _AHEAD_BYTES
+        return not is_near and self._retained.cost_from(seq) > _AHEAD_BYTES
 
     def _go_at_once(self) -> None:
         if self._step is not None:
@@ -283,11 +288,9 @@ class Retention:
             self._step = None
 
     def _pause(self) -> None:
-        if not self._is_drawing:
-            return
-        self._is_drawing = False
+        was_drawing, self._is_drawing = self._is_drawing, False
         for source in self._sources:
-            if not source.is_ended:
+            if was_drawing and not source.is_ended:
                 self._loop.remove_reader(source.fd)
 
     def _stop(self, source: Source) -> None:

@@ -12,6 +12,7 @@ from holdfast.host.book import JOURNAL, Book
 from holdfast.host.core.session import Phase, resumed
 from holdfast.host.model import AnyRecord, Opened
 from holdfast.host.ports import Workshop
+from holdfast.host.room import watch_room
 from holdfast.host.serving import Reception, Server
 from holdfast.host.turns import ANSWER_LONGEST, Converser, Turns
 from holdfast.rpc import listen
@@ -84,6 +85,7 @@ async def hosted(
     )
     async with companions() as tasks:
         tasks.start_soon(reception.serve, server, turns)  # at once: who comes is told of trouble
+        tasks.start_soon(watch_room, order.directory, reception)
         await turns.keep(lambda: _first_words(order, book, int(clock.now() * 1000)))
         tasks.start_soon(_leave_if_idle, book, reception, tasks.cancel_scope)
         await turns.run()

@@ -15,8 +15,8 @@ from holdfast.host.core.heartbeat import Watched, answered, missed
 from holdfast.host.core.respawning import delay_before
 from holdfast.host.dialling import Call, Kept, News, called
 from holdfast.host.ending import end_host
-from holdfast.host.failures import HostGone
-from holdfast.host.model import Command
+from holdfast.host.failures import HostGone, SessionClosed
+from holdfast.host.model import Begun, Close, Closed, Command
 from holdfast.host.protocol import Role
 from holdfast.rpc import Transport, connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut, SocketRefused
@@ -25,7 +25,7 @@ from holdfast.world import Inbox, companions
 Start = Callable[[], Awaitable[None]]
 """Starts the host of a session; it need not listen yet when this returns."""
 
-START_LONGEST: Final = 20.0
+START_LONGEST: Final = 60.0  # a machine can be busy
 PING_PAUSE: Final = 5.0  # between two pings
 _DIAL_AGAIN: Final = 0.02
 _LOST = (ConnectionLost, ConnectionClosed)
@@ -73,17 +73,22 @@ class Seat:
         self._seen = after
         self._starts: list[float] = []  # again
         self._is_begun = False
-        self._inbox: Inbox[Seen | HostGone] = Inbox()
+        self._is_ended = False  # the session, by what we have heard
+        self._inbox: Inbox[Seen | HostGone | SessionClosed] = Inbox()
         self._call: Call | None = None
-        self._gone: HostGone | None = None
+        self._gone: HostGone | SessionClosed | None = None
         self._stirred = anyio.Event()
         self._watched = Watched()
 
     async def receive(self) -> list[Seen]:
-        """Wait for what has happened, in order; raise HostGone when it was started too often."""
+        """Wait for what has happened, in order.
+
+        Raises HostGone when the host was started too often, and SessionClosed when somebody has
+        ended the session: nobody who only sits there takes it up again.
+        """
         news: list[Seen] = []
         for each in await self._inbox.receive():
-            if isinstance(each, HostGone):
+            if isinstance(each, HostGone | SessionClosed):
                 raise each
             news.append(each)
         return news
@@ -91,10 +96,13 @@ class Seat:
     async def command(self, command: Command) -> int:
         """Have something done, once, whatever happens meanwhile; return up to which record.
 
-        Raises HostGone if nobody is there to do it, and will not be by itself.
+        Raises HostGone if nobody is there to do it, and will not be by itself; SessionClosed if
+        somebody has ended the session: what is kept says whether it was done before.
         """
         while True:
             while self._call is None:
+                if isinstance(self._gone, SessionClosed) and isinstance(command, Close):
+                    return self._seen
                 if self._gone is not None:
                     raise copy(self._gone)
                 await self._stirred.wait()
@@ -106,7 +114,7 @@ class Seat:
         """End the host, however stuck it is, and start another: it knows all that is kept."""
         await self._reach.end(self._socket)
         self._starts.clear()
-        self._gone = None
+        self._gone, self._is_ended = None, False
         self._stir()
 
     async def attend(self) -> None:
@@ -115,10 +123,12 @@ class Seat:
             try:
                 async with self._dialled() as call:
                     await self._sit(call)
+                if self._is_ended:
+                    raise SessionClosed(session=call.standing.session)
                 await self._pause()
             except RequestTimedOut:  # somebody listens, and nobody answers
                 await self._judge(missed(self._watched))
-            except HostGone as gone:
+            except (HostGone, SessionClosed) as gone:
                 self._gone = gone
                 await self._inbox.put((gone,))
                 self._stir()
@@ -182,6 +192,8 @@ class Seat:
                 if each.seq <= self._seen:
                     continue
                 self._seen = each.seq
+                if isinstance(each.record, Closed | Begun):
+                    self._is_ended = isinstance(each.record, Closed)
             found.append(each)
         return found
 

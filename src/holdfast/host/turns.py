@@ -29,8 +29,9 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.host.ports import Revisited, Workshop
+from holdfast.host.recalling import forgotten, recalled
 from holdfast.runners import Conversation
-from holdfast.runners.failures import RunnerEnded
+from holdfast.runners.failures import RunnerEnded, SessionUnknown
 from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, SessionKnown, TurnEnded
 from holdfast.world import Clock, companions
 
@@ -208,19 +209,29 @@ class Turns:
     async def _converse(self, prompted: Prompted) -> TurnEnded:
         self._progressed = anyio.current_time()
         self._is_begun = False
-        if self._talk is None:
-            session = self._book.session.runner_session
-            self._talk = await self._stack.enter_async_context(self._runner.converse(session))
+        text, talk = await self._meet(prompted)
         if self._is_unwanted:
             return TurnEnded(Ending.INTERRUPTED)
-        async with companions() as tasks, aclosing(self._talk.take_turn(prompted.text)) as batches:
-            tasks.start_soon(self._end_if_unwanted, self._talk)
+        async with companions() as tasks, aclosing(talk.take_turn(text)) as batches:
+            tasks.start_soon(self._end_if_unwanted, talk)
             async for batch in batches:
                 self._progressed = anyio.current_time()
-                ended = await self._heed(prompted.turn, batch, self._talk, tasks)
+                ended = await self._heed(prompted.turn, batch, talk, tasks)
                 if ended is not None:
                     return ended
         raise AssertionError("a turn tells its end")
+
+    async def _meet(self, prompted: Prompted) -> tuple[str, Conversation]:
+        """What to ask, and an agent that then knows what was said before, also if it forgot."""
+        text, session = prompted.text, self._book.session.runner_session
+        if self._talk is None:
+            try:
+                self._talk = await self._stack.enter_async_context(self._runner.converse(session))
+            except SessionUnknown as unknown:
+                self._talk = await self._stack.enter_async_context(self._runner.converse(None))
+                await self._keep(Happened(prompted.turn, forgotten(unknown)))
+                text = await recalled(self._book, prompted)
+        return text, self._talk
 
     async def _heed(
         self, turn: int, batch: Sequence[AnyEvent], talk: Conversation, tasks: TaskGroup

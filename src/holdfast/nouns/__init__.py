@@ -1,11 +1,19 @@
-"""The nouns that every room speaks in: byte paths, cursors, leases, ids and text to show."""
+"""The nouns that every room speaks in: byte paths, cursors, leases, ids, text and pages."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast import face
 from holdfast.nouns.cursors import Cursor
 from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
 from holdfast.nouns.ids import ENTROPY_BYTES, Id, check_id, make_id
 from holdfast.nouns.leases import Lease
 from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
 from holdfast.nouns.text import cut, printable, prose
+
+if TYPE_CHECKING:
+    from holdfast.nouns.pages import html_failure, html_page, html_table
 
 __all__ = [
     "ENTROPY_BYTES",
@@ -20,7 +28,12 @@ __all__ = [
     "RelativePath",
     "check_id",
     "cut",
+    "html_failure",
+    "html_page",
+    "html_table",
     "make_id",
     "printable",
     "prose",
 ]
+
+__getattr__ = face(__name__, {"html_failure": "pages", "html_page": "pages", "html_table": "pages"})

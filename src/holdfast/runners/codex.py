@@ -38,6 +38,7 @@ from holdfast.runners.model import (
     TurnEnded,
 )
 from holdfast.runners.questions import Questions
+from holdfast.runners.settling import settled
 from holdfast.runners.stage import Stage
 from holdfast.world import Inbox, companions
 
@@ -179,6 +180,7 @@ class CodexConversation:
             async with aclosing(self._thread.run(prompt)) as events:
                 async for event in events:
                     if isinstance(event, TurnCompletedNotification):
+                        await settled(self._thread.path)
                         await inbox.put((_end(event),))
                     elif meant := translated(event):
                         await inbox.put(meant)

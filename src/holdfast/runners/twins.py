@@ -10,6 +10,7 @@ from functools import partial
 import anyio
 
 from holdfast.failures import Failure
+from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -36,6 +37,7 @@ class Puppet:
         self.answers: dict[str, str] = {}
         self.begun = 0
         self.conversations = 0
+        self.forgets = False  # every conversation, as soon as it is over
         self._stirred = anyio.Event()
         self._is_interrupted = False
 
@@ -46,6 +48,8 @@ class Puppet:
     @asynccontextmanager
     async def converse(self, session: str | None) -> AsyncGenerator[Puppet]:
         """Go on with the turn after the last one, by the word for it."""
+        if session is not None and self.forgets:
+            raise SessionUnknown(runner=self.name, session=session)
         self.begun = 0 if session is None else int(session)
         self.conversations += 1
         yield self

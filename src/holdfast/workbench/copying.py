@@ -19,9 +19,9 @@ from holdfast.workbench.core.coverage import EVERYTHING, lack_of
 from holdfast.workbench.core.git_files import pointed_to
 from holdfast.workbench.core.overlay import nearest
 from holdfast.workbench.core.stat_cache import line_of
-from holdfast.workbench.core.touching import is_stage
 from holdfast.workbench.failures import ReflinkUnavailable, WorktreeUncovered
 from holdfast.workbench.filling import fill, share, sync_all
+from holdfast.workbench.listing import every_name
 from holdfast.workbench.model import Lack, News, Progress, Uncovered
 from holdfast.world import disk_failure
 
@@ -81,12 +81,7 @@ class _Copying:
         _dress(source, target, status)
 
     def _fill_directory(self, source: int, target: int, path: bytes) -> None:
-        with os.scandir(source) as entries:
-            names = [os.fsencode(entry.name) for entry in entries]
-        for name in names:
-            way = path + b"/" + name if path else name
-            if is_stage(way):
-                continue
+        for name, way in every_name(source, path):
             try:
                 lack = self._copy(source, target, name, way)
             except _Gone:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from holdfast.nouns import Id
 from holdfast.workbench.failures import DraftDamaged
+from holdfast.workbench.filling import sync_all
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Draft, Mode, Revision
 from holdfast.workbench.recovering import opened
@@ -19,6 +20,7 @@ from holdfast.workbench.revising import FOUND, revised
 from holdfast.workbench.standing import own_of, stand
 from holdfast.workbench.views import View
 from holdfast.workbench.workbench import Workbench
+from holdfast.world import disk_failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +66,27 @@ def entering(workbench: Workbench, draft: str | None = None) -> Generator[Entere
 
 
 def revise(workbench: Workbench, draft: str | None, cause: str) -> Revision | None:
-    """Leave a revision to go back to; None if nothing changed since the last one."""
+    """Leave a revision to go back to; None if nothing changed since the last one.
+
+    The draft itself survives a power loss as it is then, not only what is kept of it.
+    """
     with workbench.held() as (held, _):
         found = held.drafts.find(draft)
         with opened(held, found) as view:
             own = own_of(held, view, found)
-        after = revised(held, own, cause).revisions
-        return after[-1] if after != own.draft.revisions else None
+            after = revised(held, own, cause).revisions
+            if after == own.draft.revisions:
+                return None
+            _sync(view, held.drafts.home(found))
+        return after[-1]
+
+
+def _sync(view: View, where: Path) -> None:
+    """Have all that was written in a draft on the disk; a kernel may be slow to do so by itself."""
+    try:
+        sync_all(view.root)
+    except OSError as error:
+        raise disk_failure(error, path=str(where)) from error
 
 
 def discard(workbench: Workbench, draft: str | None = None) -> Draft:

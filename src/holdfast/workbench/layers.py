@@ -16,7 +16,7 @@ from holdfast.nouns import PATH_BYTES_MAX
 from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.core.coverage import DEPTH_MAX
 from holdfast.workbench.core.overlay import Listed
-from holdfast.workbench.core.touching import is_stage
+from holdfast.workbench.listing import every_name
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
@@ -29,12 +29,7 @@ def listed(layer: int) -> Iterator[Listed]:
 
 
 def _below(directory: int, path: bytes) -> Iterator[Listed]:
-    with os.scandir(directory) as entries:
-        names = [os.fsencode(entry.name) for entry in entries]
-    for name in names:
-        way = path + b"/" + name if path else name
-        if is_stage(way):
-            continue
+    for name, way in every_name(directory, path):
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:

@@ -41,6 +41,7 @@ from holdfast.workbench.settling import (
 )
 from holdfast.workbench.standing import Standing, stand
 from holdfast.workbench.views import View
+from holdfast.workbench.visiting import is_visited
 from holdfast.workbench.workbench import Workbench
 
 
@@ -128,10 +129,11 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     # It is published: what is missing here, the next command makes up for.
     with suppress(Failure, OSError):
         revised(held, _afterwards(held, standing), "published")
-        if not published.remaining and standing.ours.uncovered == before.uncovered:
+        is_all = not published.remaining and standing.ours.uncovered == before.uncovered
+        if is_all and not is_visited(held.drafts.home(standing.draft)):
             view.clear(
                 is_last=True
-            )  # the project has it all; if somebody is inside, it does no harm there
+            )  # the project has it; while somebody is inside, it does no harm
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
     let_surplus_go(held)
     return published

@@ -40,10 +40,22 @@ def reconcile(segments: Segments, rows: Rows) -> None:
     objects = Objects(segments, rows)
     for name in (one.name for one in found if one.sort is ObjectSort.PRUNED):
         _take_note_of_pruned(objects, rows, name)
-    pruned = set(rows.roster.pruned())
-    for name in (one.name for one in found if one.sort is ObjectSort.CHECKPOINT):
+    checkpoints = [one.name for one in found if one.sort is ObjectSort.CHECKPOINT]
+    pruned = set(rows.roster.pruned()) if checkpoints else set[bytes]()
+    for name in checkpoints:
         if name not in pruned and (is_anew or is_whole(objects, name)):
             _take_note_of_checkpoint(objects, rows, name)
+
+
+def search(segments: Segments, rows: Rows) -> bool:
+    """Take note of all objects that stand in a segment and not in the index; say if there are any.
+
+    Every segment is read from end to end.
+    """
+    before = rows.count()
+    for number in segments.numbers():
+        _take_note(segments, rows, number, 0)
+    return rows.count() > before
 
 
 def is_whole(objects: Objects, checkpoint: bytes) -> bool:

@@ -110,7 +110,7 @@ class Scan:
         if changed is not None:
             changed += self._sights.racy(self._origin)
             known = self._sights.known(self._origin, b"")
-            if dirty is not None and not changed and known is not None:
+            if dirty is not None and not changed and known is not None and self._has(known):
                 return Looked(known.tree, known.totals, is_changed=False)
             self._ways = frozenset(_ways(changed))
         looked = self.beneath(self._root, b"")
@@ -144,14 +144,11 @@ class Scan:
         return glance(self._root, sights) if sights else None
 
     def _directory(self, descriptor: int, path: bytes) -> Looked:
-        assert self._known is not None
         seen = _listed(descriptor)
         if not path:
             seen = [one for one in seen if not is_stage(one[0])]
         self._tell(len(seen))
-        known = self._known.get(path)
-        if self._ways is not None:
-            known = self._sights.known(self._origin, path)
+        known = self._known_of(path)
         is_same = known is not None and known.sight == encode_sight(
             [name for name, _, _ in seen], [line for _, line, _ in seen]
         )
@@ -164,6 +161,17 @@ class Scan:
         if known is not None and not here.nodes:
             self._remember(here, known)
         return self._renewed(here, below, known)
+
+    def _known_of(self, path: bytes) -> Known | None:
+        """What a directory was; if the tree of it is lost, nothing is known of it."""
+        assert self._known is not None
+        known = self._known.get(path)
+        if self._ways is not None:
+            known = self._sights.known(self._origin, path)
+        return known if known is not None and self._has(known) else None
+
+    def _has(self, known: Known) -> bool:
+        return self._objects.location(known.tree) is not None
 
     def _remember(self, here: _Here, known: Known) -> None:
         """Recall what was there; if that is spoiled, all of it is read again."""

@@ -1,7 +1,8 @@
 """The lock, the segments and the index of one store, and whole pieces of work on them.
 
 A piece of work is done in one transaction. If the index turns out to be damaged in the middle, it
-is made anew from the segments, and the work is done again.
+is made anew from the segments, and the work is done again. So it is if an object is missing that a
+segment holds after all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from holdfast.failures import Failure
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing, WorkbenchHeld
 from holdfast.workbench.index import Index
 from holdfast.workbench.objects import Objects, Remembered
-from holdfast.workbench.reconciling import reconcile
+from holdfast.workbench.reconciling import reconcile, search
 from holdfast.workbench.reserve import Reserve
 from holdfast.workbench.segments import Segments
 from holdfast.world import (
@@ -54,6 +55,7 @@ class Vault:
         self.reserve = Reserve(directory / "reserve.bin")
         self._lock = lock
         self._remembered = Remembered()
+        self._is_searched = False
         self._index = _index(directory, means.disk, segments)
 
     @classmethod
@@ -92,9 +94,27 @@ class Vault:
         try:
             return attempt(work)
         except DatabaseDamaged:
-            self._index.close()
-            self._index = _anew(self.directory, self.means.disk, self.segments)
+            self._make_anew()
+        except (ObjectDamaged, ObjectMissing):
+            if not self._is_found():
+                raise
         return attempt(work)
+
+    def _make_anew(self) -> None:
+        self._index.close()
+        self._index = _anew(self.directory, self.means.disk, self.segments)
+
+    def _is_found(self) -> bool:
+        """Look once whether the segments hold more than the index knows, which may be spoiled."""
+        if self._is_searched:
+            return False
+        self._is_searched = True
+        try:
+            with self._index.writing() as rows:
+                return search(self.segments, rows)
+        except DatabaseDamaged:
+            self._make_anew()
+            return True
 
     def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
         spoiled: set[bytes] = set()

@@ -7,11 +7,9 @@ else happens, and whoever holds it is told which.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from pathlib import Path
-from threading import get_ident
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -30,8 +28,6 @@ PATIENCE: Final = 10.0
 _ID_DIGITS: Final = 16
 _RECORD: Final = "project.json"
 _VERSION: Final = 1
-_HELD: Final = ContextVar[Mapping[tuple[int, int], Held]]("held", default={})  # noqa: B039  # nobody changes it
-"""What is held here: by which workbench, and in which thread."""
 
 
 @contextmanager
@@ -55,6 +51,7 @@ class Workbench:
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
+        self._held: Held | None = None
         self._records = Records.open(bench.directory / "meta", bench.means)
 
     @classmethod
@@ -103,19 +100,13 @@ class Workbench:
 
     @contextmanager
     def held(self, patience: float = PATIENCE) -> Generator[Opened]:
-        """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while.
-
-        Whoever has it already has it still, in the same task and thread: so several deeds need to
-        open it only once, and nobody comes between them.
-        """
+        """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while."""
         bench = self._bench
-        mine = _HELD.get().get((id(self), get_ident()))
-        if mine is not None:
-            with _naming(bench.directory):
-                yield Opened(mine, recover_all(mine))
-            return
         with ExitStack() as stack:
             stack.enter_context(_naming(bench.directory))
+            if self._held is not None:
+                yield Opened(self._held, recover_all(self._held))
+                return
             store = Store.open(bench.directory, bench.means, patience=patience)
             stack.callback(store.close)
             records = stack.enter_context(self._records)
@@ -130,9 +121,21 @@ class Workbench:
             )
             held = Held(bench=bench, store=store, records=records, drafts=drafts, ids=ids)
             self._say_what_it_is()
-            token = _HELD.set({**_HELD.get(), (id(self), get_ident()): held})
-            stack.callback(_HELD.reset, token)
             yield Opened(held, recover_all(held))
+
+    @contextmanager
+    def at_hand(self, patience: float = PATIENCE) -> Generator[Workbench]:
+        """The workbench for several deeds: opened once, and nobody comes between them.
+
+        What it gives belongs to this thread, and is an ordinary workbench again afterwards.
+        """
+        with self.held(patience) as (held, _):
+            mine = Workbench(self._bench)
+            mine._held = held
+            try:
+                yield mine
+            finally:
+                mine._held = None
 
     def _say_what_it_is(self) -> None:
         """Write down of which project this is, for people who look into the directory."""

@@ -27,15 +27,17 @@ async def test_a_process_waits_while_it_is_held_and_goes_on_when_it_is_let_go(
         with anyio.move_on_after(0.5):
             await closed(retention)
         assert (retention.is_closed, retention.first_retained) == (False, 1)
-        assert hold.is_wanted
+        assert (hold.is_wanted, hold.is_ending) == (True, False)
 
         hold.let_go(after=30.0)
+        assert hold.is_ending
         hold.tend(anyio.current_time() + 29.0)
         assert (retention.first_retained, hold.is_wanted) == (1, True)
         hold.tend(anyio.current_time() + 31.0)
         await closed(retention)
 
         assert (retention.first_retained > 1, hold.is_wanted) == (True, False)
+        assert not hold.is_ending
         hold.end()
         retention.close()
         hold.keep_from(1)  # nothing happens any more

@@ -1,8 +1,9 @@
-"""Memory that was used once is used again, and what is kept is not looked through for ever."""
+"""Memory that was used once is used again, and nobody waits for what can be done in advance."""
 
 from __future__ import annotations
 
 import platform
+import resource
 import subprocess
 import sys
 
@@ -55,3 +56,36 @@ def test_what_many_processes_keep_is_hardly_ever_looked_through() -> None:
     )
 
     assert done.stdout == b"True True True\n"
+
+
+WIDEN = """
+from holdfast.exec.server.memory import widen_descriptors
+
+def open_and_room() -> tuple[int, int]:
+    import os
+    with open("/proc/self/status") as status:
+        room = next(int(line.split()[1]) for line in status if line.startswith("FDSize"))
+    return len(os.listdir("/proc/self/fd")), room
+
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (MOST, MOST))
+before, _ = open_and_room()
+widen_descriptors()
+after, room = open_and_room()
+print(after - before, room)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says how large the table is")
+@pytest.mark.parametrize(("limit", "room"), [(2**14 + 1000, 2**14), (1024, 1024)])
+def test_many_descriptors_find_room_before_they_are_needed(limit: int, room: int) -> None:
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < limit:
+        pytest.skip(f"not so many descriptors are allowed here: {limit}")
+    done = subprocess.run(
+        [sys.executable, "-c", WIDEN.replace("MOST", str(limit))],
+        capture_output=True,
+        check=True,
+        env={"PYTHONPATH": "src"},
+    )
+
+    assert done.stdout.split() == [b"0", b"%d" % room]

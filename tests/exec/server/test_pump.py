@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 import pytest
 
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX
+from holdfast.exec.retention import Retained
+from holdfast.exec.server import pump
 from holdfast.exec.server.attendant import Attendant
 from holdfast.rpc.memory import pair
 from tests.exec.server.housing import housed
@@ -75,6 +79,20 @@ async def test_a_client_that_reads_nothing_stops_the_process_and_loses_nothing(
 
 def _kept(state: Path) -> int:
     return sum(file.stat().st_blocks * 512 for file in state.glob("processes/*/stdout"))
+
+
+@pytest.mark.parametrize("command", ["sleep 0.1; echo late", "head -c 5000000 /dev/zero"])
+async def test_what_cannot_be_read_back_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def runs(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.EIO, "the disk is broken")
+
+    monkeypatch.setattr(Retained, "runs", runs)
+    with pytest.RaisesGroup(OSError, flatten_subgroups=True):
+        async with housed(tmp_path) as server, server.talk() as talk:
+            await talk.tell(start("p", command))
+            await anyio.sleep_forever()
 
 
 async def test_who_came_back_is_told_nothing_before_it_has_caught_up(tmp_path: Path) -> None:
@@ -212,6 +230,22 @@ async def test_what_was_not_taken_is_kept_for_who_comes_back(tmp_path: Path) -> 
 
 
 @pytest.mark.promise("X13")
+async def test_one_for_whom_nobody_comes_back_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pump, "COME_BACK_LONGEST", 0.2)
+    go, gone = tmp_path / "go", tmp_path / "gone"
+    command = f"until [ -e {go} ]; do sleep 0.1; done; head -c {8 * LIMIT} /dev/zero; echo >{gone}"
+    async with housed(tmp_path, retention_bytes_max=LIMIT) as server:
+        async with server.talk(introduced=False) as talk:
+            await talk.introduce(None, unreadBytesMax=1000)
+            await talk.start("p", "sh", "-c", command)
+            (process,) = [each for session in server.house.plane for each in session.processes]
+            await until(lambda: process.needs_nothing)
+        go.touch()
+        await until(gone.exists)
+
+
 async def test_what_was_not_taken_is_kept_by_the_next_server_too(tmp_path: Path) -> None:
     size = 4 * LIMIT
     async with housed(tmp_path, retention_bytes_max=LIMIT, leave=True) as server:

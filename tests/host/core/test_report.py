@@ -10,6 +10,7 @@ from holdfast.host.model import (
     Happened,
     Opened,
     Prompted,
+    Published,
     Revised,
     TurnBegun,
     TurnClosed,
@@ -45,6 +46,7 @@ RECORDS: list[AnyRecord] = [
     Happened(2, Used(model="m-1", input_tokens=1_200, output_tokens=30)),
     Happened(2, Said("s", "Done <so far>.")),
     Revised(2, 4, "cp_4"),
+    Published(2, 1, "cp_3"),
 ]
 
 
@@ -76,18 +78,21 @@ def test_a_record_holds_all_that_a_person_wants_to_know() -> None:
         "filesCount": 1,
         "revision": 4,
         "checkpoint": "cp_4",
+        "published": 1,
+        "undo": "cp_3",
         "usage": {"type": "used", "model": "m-1", "input_tokens": 1200, "output_tokens": 30},
         "kept": [
             "All that was said and done: holdfast sessions show session_1",
             "The draft draft_1: holdfast draft diff --draft draft_1",
             "How this turn left it: revision 4, checkpoint cp_4",
+            "The project as it was before: holdfast restore cp_3",
         ],
         "error": FAILED.failure,
     }
 
 
 def test_without_a_revision_the_agents_own_word_counts() -> None:
-    report = turn_report(RECORDS[:-1], FAILED, None)
+    report = turn_report(RECORDS[:-2], FAILED, None)
 
     assert report.touched == [Touched("a", "changed")]
     assert report_record(report)["checkpoint"] is None

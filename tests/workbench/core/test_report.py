@@ -118,7 +118,7 @@ def test_a_report_of_a_failure_says_what_to_do() -> None:
     for words in (
         "The project changed meanwhile",
         "Nothing was published: <b> changed.",
-        "merge into draft, force",
+        "merge into draft, or force",
         "CONFLICT_PUBLISHED_CHANGED",
         str(HOSTILE),
         "The draft is kept.",
@@ -151,7 +151,7 @@ def test_whatever_stands_in_it_is_only_text(
     )
     seen = Seen(report_page(report))
     allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "strong"}
-    allowed |= {"table", "tr", "th", "td", "code", "ul", "li"}
+    allowed |= {"table", "tr", "th", "td", "code", "ul", "li", "details", "summary"}
     assert set(seen.elements) <= allowed
     assert seen.references == []
 

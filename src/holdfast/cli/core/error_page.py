@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from holdfast.cli.core.look import Look, Tone
 from holdfast.failures import Action, Failure, Recovery
 from holdfast.nouns import printable
@@ -37,6 +39,8 @@ _ACTIONS = {
     Action.WAIT: "Wait a while, then try again.",
     Action.CANCEL: "Cancel it.",
 }
+_ALWAYS = {Action.CANCEL, Action.VIEW_REPORT}  # what nobody has to be told
+_OTHERS_MAX = 3
 assert _RECOVERIES.keys() == set(Recovery)
 assert _ACTIONS.keys() == set(Action)
 
@@ -48,6 +52,7 @@ def error_page(failure: Failure, look: Look, *, is_verbose: bool) -> str:
         f"{sign} {look.paint(printable(failure.title), Tone.STRONG)}",
         *look.wrap(printable(failure.user_message), indent=2),
         *look.wrap(f"{look.signs.leads_to} {next_step(failure)}", indent=2),
+        *(look.paint(f"    or: {each}", Tone.QUIET) for each in other_steps(failure)),
         look.paint(f"  {failure.code}", Tone.QUIET),
     ]
     if is_verbose:
@@ -60,6 +65,15 @@ def next_step(failure: Failure) -> str:
     return _ACTIONS[failure.actions[0]] if failure.actions else _RECOVERIES[failure.recovery]
 
 
+def other_steps(failure: Failure) -> list[str]:
+    """What else can be done, in words, the likeliest first; not all of much."""
+    words = [_ACTIONS[each] for each in failure.actions if each not in _ALWAYS]
+    return [each for each in dict.fromkeys(words) if each != next_step(failure)][:_OTHERS_MAX]
+
+
 def _details(failure: Failure) -> list[str]:
-    known = {"phase": failure.phase, **failure.ids.known(), **failure.facts}
+    known: dict[str, object] = {"phase": failure.phase}
+    if failure.timestamp is not None:
+        known["time"] = datetime.fromtimestamp(failure.timestamp, UTC).isoformat()
+    known |= {**failure.ids.known(), **failure.facts}
     return [f"{name}: {printable(str(value))}" for name, value in known.items()]

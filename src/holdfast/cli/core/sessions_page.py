@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.threads_page import age
 from holdfast.cli.core.turn_lines import ending_of, note_of, words_of
-from holdfast.host.model import AnyRecord, Happened, Prompted, TurnClosed
+from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, TurnClosed, Who
 from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Said
 
@@ -71,6 +71,8 @@ def line_of(record: AnyRecord, look: Look, *, cells: int | None = None) -> str:
     match record:
         case Prompted(text=text):
             return f"\n{look.paint(f'> {prose(text)}', Tone.STRONG)}\n"
+        case Answered(answer=answer, by=Who.PERSON):
+            return f"{look.paint(f'> {prose(answer)}', Tone.STRONG)}\n"
         case Happened(event=Said(text=text)):
             return words_of(text, cells)
         case TurnClosed():

@@ -24,6 +24,11 @@ class Hold:
         """Whether somebody may still need what the process has said."""
         return self._needed is not None and self._needed < self._retention.next_seq
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether `tend` will let go of it one day."""
+        return self._until is not None
+
     def keep_from(self, seq: int) -> None:
         """Drop nothing from this event on: somebody is there who may need it."""
         self._until = None

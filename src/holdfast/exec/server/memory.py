@@ -1,9 +1,12 @@
-"""Keep memory that is needed again, and look for garbage only when there may be some."""
+"""Keep memory that is needed again, and do in advance what nobody should wait for later."""
 
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import gc
+import os
+import resource
 from contextlib import suppress
 
 # Pieces of output are larger than what the C library keeps by itself: it would return their memory
@@ -13,6 +16,9 @@ _KEPT_BYTES, _PIECE_BYTES_MAX = 16 * 2**20, 4 * 2**20
 # Nearly all garbage goes by itself. To look through all that thousands of processes keep alive
 # takes milliseconds, in which nobody is told anything.
 _NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS = 2000, 10, 1000
+# When the table of descriptors of several threads grows, the kernel waits for all processors: ten
+# milliseconds in the middle of opening a file.
+_DESCRIPTORS = 16 * 2**10
 
 
 def keep_freed_memory() -> None:
@@ -28,3 +34,12 @@ def look_seldom() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS)
+
+
+def widen_descriptors() -> None:
+    """Make room for the descriptors of thousands of processes, as far as so many are allowed."""
+    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _DESCRIPTORS)
+    lowest = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    with suppress(OSError):  # then the table grows when it must
+        os.close(fcntl.fcntl(lowest, fcntl.F_DUPFD_CLOEXEC, most - 1))
+    os.close(lowest)

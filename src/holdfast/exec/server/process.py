@@ -70,6 +70,19 @@ class Process:
         return self.retention.exit_status is None
 
     @property
+    def needs_nothing(self) -> bool:
+        """Whether it runs and there is nothing about it that had to be seen to by now."""
+        kept = self.retention
+        return (
+            kept.exit_status is None
+            and self.has_files
+            and self._killed_at is None
+            and kept.stalled is None
+            and not self.was_stalled
+            and not self.hold.is_ending
+        )
+
+    @property
     def sandbox_type(self) -> str:
         """How a client is told whether it is shut in."""
         return CONFINED if self.record.sandbox else NOT_CONFINED

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import anyio
-import anyio.lowlevel
 
 from holdfast.confine import Place
 from holdfast.confine.failures import PlaceLost, SandboxUnavailable
@@ -36,7 +35,7 @@ from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import Level
 from holdfast.world import Clock
 
-_SWEPT_AT_ONCE = 32
+_SWEPT_AT_ONCE, _SWEEP_PAUSE = 32, 0.001  # seconds, in which others get the processor
 _A_WHILE = 1.0  # seconds; most commands are over by then
 _WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
 
@@ -193,7 +192,9 @@ class Processes:
         """Forget what has been closed for long enough, later where somebody still reads it."""
         for number, process in enumerate(self, start=1):
             if number % _SWEPT_AT_ONCE == 0:  # who has news to tell need not wait for all of them
-                await anyio.lowlevel.checkpoint()
+                await anyio.sleep(_SWEEP_PAUSE)
+            if process.needs_nothing or self._entries.get(process.record.process) is not process:
+                continue
             process.tend(now)
             if process.is_running:
                 await self._workshop.make_files(process, now)

@@ -63,6 +63,14 @@ class _Watch:
             self.process.hold.keep_from(needed)
 
 
+@dataclass(slots=True)
+class _Batch:
+    """What one call of the transport takes, and whom it is about."""
+
+    messages: list[Text]
+    told: list[_Watch]
+
+
 class Pump:
     """Sends what each process has to tell, in the order of its numbers, one process after another.
 
@@ -80,6 +88,9 @@ class Pump:
         self._watches: dict[str, _Watch] = {}
         self._due: dict[_Watch, None] = {}
         self._stirred = anyio.Event()
+        self._is_telling = False
+        self._unsent: _Batch | None = None
+        self._error: OSError | None = None
 
     def begin(self, process: Process) -> None:
         """Tell all about a process, from its first event on."""
@@ -132,34 +143,51 @@ class Pump:
         self._due.clear()
 
     async def run(self) -> None:
-        """Send until the transport ends; its reader reports that end."""
+        """Tell what could not be told at once, until the transport ends; its reader reports that.
+
+        That is what it had no room for, and what is more than a turn.
+        """
         with suppress(Failure):
             while True:
                 await self._stirred.wait()
                 self._stirred = anyio.Event()
-                while self._due:
-                    await self._tell()
+                while self._is_behind:
+                    if self._error is not None:
+                        raise self._error
+                    if (batch := self._unsent) is not None:
+                        await self._transport.send(batch.messages)
+                        self._unsent = None
+                        self._keep(batch.told)
+                    self._tell()
+                    await anyio.lowlevel.checkpoint()
 
-    async def _tell(self) -> None:
+    @property
+    def _is_behind(self) -> bool:
+        """Whether there is something to tell that waits for its turn."""
+        return bool(self._due) or self._unsent is not None or self._error is not None
+
+    def _tell(self) -> None:
         """Tell for one turn: in batches, each of which is written and sent before the next."""
-        told: dict[_Watch, None] = {}
-        room = _TURN_BYTES
-        while self._due and room > 0:
-            messages: list[Text] = []
-            size = 0
-            while self._due and size < _BATCH_BYTES:
-                watch = next(iter(self._due))
-                del self._due[watch]
-                size += self._write(watch, _BATCH_BYTES - size, messages)
-                told[watch] = None
-            room -= size
-            if messages and not self._transport.offer(messages):
-                await self._transport.send(messages)
-                break
+        room, self._is_telling = _TURN_BYTES, True
+        try:
+            while self._due and room > 0 and self._unsent is None:
+                batch, size = _Batch([], []), 0
+                while self._due and size < _BATCH_BYTES:
+                    watch = next(iter(self._due))
+                    size += self._write(watch, _BATCH_BYTES - size, batch.messages)
+                    batch.told.append(watch)
+                room -= size
+                if batch.messages and not self._transport.offer(batch.messages):
+                    self._unsent = batch
+                else:
+                    self._keep(batch.told)
+        finally:
+            self._is_telling = False
+
+    def _keep(self, told: list[_Watch]) -> None:
         for watch in told:
             if self._watches.get(watch.process.record.process) is watch:
                 watch.keep()
-        await anyio.lowlevel.checkpoint()
 
     def _write(self, watch: _Watch, bytes_max: int, messages: list[Text]) -> int:
         """Write down what comes next about one process, and come back to it if that is not all.
@@ -167,6 +195,7 @@ class Pump:
         Returns how much is kept of that.
         """
         kept, credit = watch.process.retention, watch.credit
+        del self._due[watch]
         if watch.cursor is None:
             return 0
         room, count = bytes_max, EVENTS_MAX
@@ -208,16 +237,31 @@ class Pump:
         self._watches[name] = watch
         process.hold.keep_from(first)
         process.retention.listen(watch.stir)
-        self._stir(watch)
+        self._put_off(watch)
 
     def _start(self, watch: _Watch) -> None:
         watch.cursor = watch.begin_seq
         watch.keep()
-        self._stir(watch)
+        self._put_off(watch)
 
-    def _stir(self, watch: _Watch) -> None:
+    def _put_off(self, watch: _Watch) -> None:
+        """Tell about it after what is about to be answered."""
         self._due[watch] = None
         self._stirred.set()
+
+    def _stir(self, watch: _Watch) -> None:
+        """Tell about it now, unless others are still to be told about."""
+        is_next = not self._is_telling and not self._is_behind
+        self._due[watch] = None
+        if is_next:
+            try:
+                self._tell()
+            except Failure:
+                pass  # whoever reads from the transport reports its end
+            except OSError as error:
+                self._error = error
+            if self._is_behind:
+                self._stirred.set()
 
 
 def _written(watch: _Watch, run: Run, data: bytes) -> list[Text]:

@@ -23,7 +23,7 @@ from holdfast.exec.retention_loop import BYTES_MAX
 from holdfast.exec.server.attendant import Attendant, House
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.launching import Server
-from holdfast.exec.server.memory import keep_freed_memory, look_seldom
+from holdfast.exec.server.memory import keep_freed_memory, look_seldom, widen_descriptors
 from holdfast.exec.server.places import PLAIN, Bindings
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
@@ -84,6 +84,7 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> Rest | N
     keep_freed_memory()
     if settings.may_rest:
         look_seldom()
+        widen_descriptors()
     over = Rest.over(settings.environment)
     private = None if settings.state else Path(over.state if over else _temporary())
     rest = None

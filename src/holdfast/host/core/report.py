@@ -1,7 +1,6 @@
 """Lay out what a turn did and came to, for a browser and for a program.
 
-A page is whole by itself and needs no network. What it shows was said or named by others, so
-everything in it is escaped.
+What it shows was said or named by others, so everything in it is escaped.
 """
 
 from __future__ import annotations
@@ -23,18 +22,11 @@ from holdfast.host.model import (
     Revised,
     TurnClosed,
 )
-from holdfast.runners.model import Asked, FilesChanged, Said, ToolEnded, ToolStarted, Used
+from holdfast.nouns import html_failure, html_page, html_table
+from holdfast.runners.model import Asked, Ending, FilesChanged, Said, ToolEnded, ToolStarted, Used
 
 SCHEMA: Final = 1
 LISTED_MAX: Final = 10_000
-_STYLE: Final = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;width:100%}pre{white-space:pre-wrap;overflow-wrap:anywhere}"
-    "th,td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;overflow-wrap:anywhere}"
-    ".good{color:#06622d}.bad{color:#a1131f}"
-    "@media(prefers-color-scheme:dark){body{background:#111;color:#eee}"
-    ".good{color:#7ddc9c}.bad{color:#ff9a9a}}"
-)
 
 
 class Touched(NamedTuple):
@@ -122,12 +114,14 @@ def kept_of(report: TurnReport) -> list[str]:
     if report.revised is not None:
         revision, checkpoint = report.revised.revision, report.revised.checkpoint
         kept.append(f"How this turn left it: revision {revision}, checkpoint {checkpoint}")
+    if report.published is not None and report.published.checkpoint is not None:
+        kept.append(f"The project as it was before: holdfast restore {report.published.checkpoint}")
     return kept
 
 
 def report_record(report: TurnReport) -> dict[str, object]:
     """The report for a program; at most so many steps and files are listed, and all counted."""
-    closed, revised = report.closed, report.revised
+    closed, revised, published = report.closed, report.revised, report.published
     assert closed is not None, "only what is over is reported"
     return {
         "schema": SCHEMA,
@@ -153,6 +147,8 @@ def report_record(report: TurnReport) -> dict[str, object]:
         "filesCount": len(report.touched),
         "revision": None if revised is None else revised.revision,
         "checkpoint": None if revised is None else revised.checkpoint,
+        "published": None if published is None else published.paths,
+        "undo": None if published is None else published.checkpoint,
         "usage": None if report.used is None else msgspec.to_builtins(report.used),
         "kept": kept_of(report),
         "error": closed.failure,
@@ -161,53 +157,49 @@ def report_record(report: TurnReport) -> dict[str, object]:
 
 def report_page(report: TurnReport) -> str:
     """The report for a browser: one page, without scripts, pictures or links elsewhere."""
-    title = f"Turn {report.turn} in {escape(report.project)}"
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'\">\n"
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        f"<h1>{title}</h1>\n"
-        + "".join(f"{part}\n" for part in _parts(report))
-        + "</main>\n</body>\n</html>\n"
-    )
+    return html_page(f"Turn {report.turn} in {report.project}", _parts(report))
 
 
 def _parts(report: TurnReport) -> Iterator[str]:
     closed = report.closed
     assert closed is not None, "only what is over is reported"
-    tone = "bad" if closed.failure is not None else "good"
+    tone = "good" if closed.ending is Ending.COMPLETED else "bad"
     yield f'<p class="{tone}"><strong>{escape(closed.ending.value.capitalize())}.</strong></p>'
     if closed.failure is not None:
-        yield f"<p>{escape(str(closed.failure.get('userMessage', '')))}</p>"
-    yield _table(_facts(report, closed))
+        yield html_failure(closed.failure)
+    yield html_table(_facts(report, closed))
     yield f"<h2>Asked</h2>\n<pre>{escape(report.prompt)}</pre>"
     if report.text:
         yield f"<h2>Said last</h2>\n<pre>{escape(report.text)}</pre>"
     if report.steps:
         yield f"<h2>{len(report.steps)} steps</h2>"
         steps = list(report.steps.values())[:LISTED_MAX]
-        yield _table((escape(each.title), _came_to(each)) for each in steps)
+        rows = ((f"<code>{escape(each.title)}</code>", _came_to(each)) for each in steps)
+        yield html_table(rows, head=("what", "came to"))
     if report.touched:
         yield f"<h2>{len(report.touched)} files</h2>"
-        yield _table((escape(path), escape(deed)) for path, deed in report.touched[:LISTED_MAX])
-    kept = "".join(f"<li>{escape(line)}</li>" for line in kept_of(report))
-    yield f"<h2>What is kept</h2>\n<ul>{kept}</ul>"
+        files = report.touched[:LISTED_MAX]
+        rows = ((escape(deed), f"<code>{escape(path)}</code>") for path, deed in files)
+        yield html_table(rows, head=("what", "path"))
+    kept = (line.partition(": ") for line in kept_of(report))
+    yield "<h2>What is kept</h2>"
+    yield html_table((escape(what), f"<code>{escape(how)}</code>") for what, _, how in kept)
 
 
 def _facts(report: TurnReport, closed: TurnClosed) -> Iterator[tuple[str, str]]:
-    yield "session", escape(report.session)
-    yield "began", _time(report.began_ms)
-    yield "ended", _time(closed.at_ms)
+    yield "session", f"<code>{escape(report.session)}</code>"
+    yield "draft", f"<code>{escape(report.draft)}</code>"
+    yield "began", _read_time(report.began_ms)
+    yield "ended", f"{_read_time(closed.at_ms)}, {_lasted(closed.at_ms - report.began_ms)} later"
     yield "runner", escape(report.runner)
     if report.used is not None:
         yield "model", escape(report.used.model)
         tokens = report.used.input_tokens, report.used.cached_tokens, report.used.output_tokens
         yield "used so far", "{:,} tokens in ({:,} of them cached), {:,} out".format(*tokens)
-    if closed.failure is not None:
-        yield "code", escape(str(closed.failure.get("code", "")))
-        yield "phase", escape(str(closed.failure.get("phase", "")))
+    if report.questions:
+        yield "asked the person", f"{report.questions} time(s)"
+    if report.published is not None:
+        yield "published", f"{report.published.paths} path(s)"
 
 
 def _came_to(step: ReportStep) -> str:
@@ -217,11 +209,14 @@ def _came_to(step: ReportStep) -> str:
     return f"done{status}" if step.is_ok else f'<span class="bad">failed{status}</span>'
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> str:
-    """A table of cells that are escaped already."""
-    lines = "".join(f'<tr><th scope="row">{one}</th><td>{two}</td></tr>\n' for one, two in rows)
-    return f"<table>\n{lines}</table>"
-
-
 def _time(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+
+
+def _read_time(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _lasted(span_ms: int) -> str:
+    minutes, seconds = divmod(round(span_ms / 1000), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -6,27 +6,17 @@ them; a name can be any bytes, so everything in it is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from typing import Final
 
-import msgspec
-
-from holdfast.nouns import RelativePath
+from holdfast.nouns import RelativePath, html_failure, html_page, html_table
 from holdfast.workbench.model import Change, deed_of
 
 SCHEMA: Final = 1
 FILES_MAX: Final = 10_000
-_STYLE: Final = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;width:100%}"
-    "th,td{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;overflow-wrap:anywhere}"
-    "code{overflow-wrap:anywhere}.good{color:#06622d}.bad{color:#a1131f}"
-    "@media(prefers-color-scheme:dark){body{background:#111;color:#eee}"
-    ".good{color:#7ddc9c}.bad{color:#ff9a9a}}"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,37 +72,27 @@ def report_record(report: Report) -> dict[str, object]:
 
 def report_page(report: Report) -> str:
     """The report for a browser: one page, without scripts, pictures or links elsewhere."""
-    title = escape(f"{report.deed.capitalize()} of {report.project}")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
-        "style-src 'unsafe-inline'\">\n"
-        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
-        + "".join(f"{part}\n" for part in _parts(report, title))
-        + "</main>\n</body>\n</html>\n"
-    )
+    title = f"{report.deed.capitalize()} of {report.project}"
+    return html_page(title, _parts(report))
 
 
-def _parts(report: Report, title: str) -> Iterator[str]:
-    yield f"<h1>{title}</h1>"
-    failure = report.failure
-    if failure is None:
+def _parts(report: Report) -> Iterator[str]:
+    if report.failure is None:
         yield '<p class="good"><strong>Done.</strong></p>'
     else:
-        yield f'<p class="bad"><strong>{_text(failure, "title")}</strong></p>'
-        yield f"<p>{_text(failure, 'userMessage')}</p>"
-    yield _table((), _facts(report))
+        yield html_failure(report.failure)
+    yield html_table(_facts(report))
     if report.files:
         yield f"<h2>{len(report.files)} paths</h2>"
-        yield _table(("what", "path", "bytes before", "bytes after", ""), _files(report))
+        head = ("what", "path", "bytes before", "bytes after", "")
+        yield html_table(_files(report), head=head)
         yield from _left_out(len(report.files))
     listed = {change.path for change in report.files}
     others = [(path, remark) for path, remark in report.remarks if path not in listed]
     if others:
         yield "<h2>Not done</h2>"
         rows = ((escape(str(path)), escape(remark)) for path, remark in others[:FILES_MAX])
-        yield _table(("path", "why"), rows)
+        yield html_table(rows, head=("path", "why"))
         yield from _left_out(len(others))
     if report.kept:
         lines = "".join(f"<li>{escape(line)}</li>" for line in report.kept)
@@ -125,11 +105,6 @@ def _facts(report: Report) -> Iterator[tuple[str, ...]]:
     for name, value in (("draft", report.draft), ("checkpoint before it", report.checkpoint)):
         if value is not None:
             yield name, f"<code>{escape(value)}</code>"
-    if report.failure is not None:
-        yield "code", f"<code>{_text(report.failure, 'code')}</code>"
-        yield "phase", _text(report.failure, "phase")
-        actions = msgspec.convert(report.failure.get("actions", ()), tuple[str, ...])
-        yield "what one can do", escape(", ".join(actions).replace("_", " "))
 
 
 def _files(report: Report) -> Iterator[tuple[str, ...]]:
@@ -147,21 +122,3 @@ def _files(report: Report) -> Iterator[tuple[str, ...]]:
 def _left_out(count: int) -> Iterator[str]:
     if count > FILES_MAX:
         yield f"<p>{count - FILES_MAX} more are not listed here.</p>"
-
-
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table of cells that are escaped already; without a head the first column is one."""
-    first = "<tr>" + "".join(f'<th scope="col">{cell}</th>' for cell in head) + "</tr>\n"
-    lines = [
-        f'<tr><th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:])
-        if not head
-        else "<tr>" + "".join(f"<td>{cell}</td>" for cell in row)
-        for row in rows
-    ]
-    return (
-        f"<table>\n{first if head else ''}" + "".join(f"{line}</tr>\n" for line in lines)
-    ) + "</table>"
-
-
-def _text(failure: Mapping[str, object], name: str) -> str:
-    return escape(str(failure.get(name, "")))

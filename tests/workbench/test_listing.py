@@ -1,0 +1,26 @@
+"""All names are listed, as they were at one moment, and none that is ours."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from holdfast.workbench.listing import every_name
+from holdfast.workbench.model import STAGE_PREFIX
+
+
+def test_every_name_comes_with_its_path_but_for_the_stage(tmp_path: Path) -> None:
+    for name in (b"a", b"\xff", os.fsencode(f"{STAGE_PREFIX}1")):
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(b"")
+    directory = os.open(tmp_path, os.O_RDONLY)
+
+    assert sorted(every_name(directory, b"")) == [(b"a", b"a"), (b"\xff", b"\xff")]
+    listed = every_name(directory, b"d")
+    first = next(listed)
+    (tmp_path / "late").write_bytes(b"")
+    assert {way for _, way in (first, *listed)} == {
+        b"d/a",
+        b"d/\xff",
+        os.fsencode(f"d/{STAGE_PREFIX}1"),  # only at the top it is ours
+    }
+    os.close(directory)
