@@ -63,7 +63,7 @@ class Tool(Protocol):
         ...
 
     async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
-        """Do it; a failure that it raises is told to the model. Cancelled, it leaves nothing behind.
+        """Do it; a failure that it raises is told to the model. Cancelled, nothing is left.
 
         The arguments fit the schema. What is shown and returned is bounded by the tool itself.
         """
