@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Network,
         Policy,
         Strength,
+        allowed_environment,
         is_within,
     )
     from holdfast.confine.creating import create
@@ -57,6 +58,7 @@ __all__ = [
     "Strength",
     "Threshold",
     "allow_list",
+    "allowed_environment",
     "clean",
     "clean_all",
     "command_of",
@@ -96,6 +98,7 @@ _HOME = {
     "Strength": "core.policy",
     "Threshold": "threshold",
     "allow_list": "core.allowlist",
+    "allowed_environment": "core.policy",
     "clean": "sandbox",
     "clean_all": "unheld",
     "command_of": "threshold",

@@ -1,6 +1,7 @@
 """The nouns that every room speaks in: byte paths, cursors, leases and ids."""
 
 from holdfast.nouns.cursors import Cursor
+from holdfast.nouns.escapes import escaped, shown
 from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
 from holdfast.nouns.ids import ENTROPY_BYTES, Id, check_id, make_id
 from holdfast.nouns.leases import Lease
@@ -18,5 +19,7 @@ __all__ = [
     "PathInvalid",
     "RelativePath",
     "check_id",
+    "escaped",
     "make_id",
+    "shown",
 ]

@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
     from holdfast.world.replace import remove_leftovers, replace_file, write_all
     from holdfast.world.schema import Schema
+    from holdfast.world.sweeping import MARK, sweep
     from holdfast.world.writer_loop import WriterThread
 
 __all__ = [
+    "MARK",
     "Chance",
     "Clock",
     "Damage",
@@ -86,6 +88,7 @@ __all__ = [
     "replace_file",
     "retrying",
     "signal_exactly",
+    "sweep",
     "system_process",
     "system_processes",
     "write_all",
@@ -104,6 +107,7 @@ _HOME = {
     "IdMaker": "chance",
     "Inbox": "inbox",
     "Journal": "journal",
+    "MARK": "sweeping",
     "JournalEntry": "reading",
     "OpenFile": "ports",
     "Opening": "beneath",
@@ -133,6 +137,7 @@ _HOME = {
     "remove_leftovers": "replace",
     "replace_file": "replace",
     "signal_exactly": "processes",
+    "sweep": "sweeping",
     "system_process": "processes",
     "system_processes": "processes",
     "write_all": "replace",
