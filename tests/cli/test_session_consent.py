@@ -9,8 +9,9 @@ import pytest
 
 from holdfast.cli.commands import Request
 from holdfast.cli.session_consent import Agreed, agree, require
-from holdfast.runners import Conversation
+from holdfast.runners import Conversation, Memory
 from holdfast.runners.model import Capabilities, Health
+from holdfast.runners.testing import Notebook
 from holdfast.workbench import Consent, Scope, Workbench
 from holdfast.workbench.failures import ConsentRequired
 from tests.cli.workbenches import Bench, at_bench
@@ -41,8 +42,10 @@ class Launches:
     async def health(self) -> Health:
         return Health(True)
 
-    def converse(self, session: str | None) -> AbstractAsyncContextManager[Conversation]:
-        del session
+    def converse(
+        self, session: str | None, memory: Memory
+    ) -> AbstractAsyncContextManager[Conversation]:
+        del session, memory
         return self._launched()
 
     @asynccontextmanager
@@ -89,7 +92,7 @@ async def test_nothing_is_launched_once_it_is_withdrawn(bench: Bench) -> None:
     with workbench(bench).held() as (held, _):
         held.records.consent(withdrawn)
     with pytest.raises(ConsentRequired):
-        async with runner.converse("thread"):
+        async with runner.converse("thread", Notebook()):
             pass
 
     assert launches.count == 0

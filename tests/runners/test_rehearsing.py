@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.runners.model import AnyEvent, Delta, Ending, ToolEnded, TurnEnded
 from holdfast.runners.rehearsal import Rehearsal
-from holdfast.runners.testing import heard
+from holdfast.runners.testing import Notebook, heard
 from tests.contracts.test_runners import stage_in
 
 pytestmark = pytest.mark.anyio
@@ -23,7 +23,7 @@ async def played(tmp_path: Path, *steps: dict[str, object]) -> list[AnyEvent]:
     script.write_text(json.dumps({"turn": [{"step": steps}]}))
     async with (
         stage_in(tmp_path, tmp_path / "root") as stage,
-        Rehearsal(stage, script).converse(None) as talk,
+        Rehearsal(stage, script).converse(None, Notebook()) as talk,
     ):
         return await heard(talk)
 
@@ -95,7 +95,7 @@ async def test_who_hangs_is_killed_when_interrupted(tmp_path: Path) -> None:
     script.write_text(json.dumps({"turn": [{"step": [{"run": "touch begun"}, {"hang": True}]}]}))
     async with (
         stage_in(tmp_path, tmp_path) as stage,
-        Rehearsal(stage, script).converse(None) as talk,
+        Rehearsal(stage, script).converse(None, Notebook()) as talk,
     ):
         events = await heard(
             talk, until=lambda: os.path.exists(tmp_path / "begun"), then=talk.interrupt

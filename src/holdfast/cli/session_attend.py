@@ -36,7 +36,7 @@ from holdfast.host.model import (
     Revised,
     TurnClosed,
 )
-from holdfast.runners.model import Asked, Said, Used
+from holdfast.runners.model import Asked, Remembered, Said, Used
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
@@ -128,6 +128,8 @@ class Attendance:
                 pass
 
     async def _show(self, seq: int, record: AnyRecord) -> None:
+        if isinstance(record, Happened) and isinstance(record.event, Remembered):
+            return  # that is between the runner and its memory
         if self._look is None:
             await self._terminal.say(json_line(record_of(seq, record)))
         elif isinstance(record, Happened) and isinstance(record.event, Said):

@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.cli.commands import Request
 from holdfast.cli.confirming import confirmed
-from holdfast.runners import Conversation, Runner
+from holdfast.runners import Conversation, Memory, Runner
 from holdfast.runners.model import Capabilities, Health
 from holdfast.workbench import Consent, Records, Scope, Sending, Workbench, require_consent
 from holdfast.workbench.failures import ConsentRequired
@@ -78,8 +78,8 @@ class Agreed:
         return await self._runner.health()
 
     @asynccontextmanager
-    async def converse(self, session: str | None) -> AsyncGenerator[Conversation]:
+    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
         """Begin or continue a conversation; ConsentRequired before anything is started."""
         require(self._workbench, self.name)
-        async with self._runner.converse(session) as conversation:
+        async with self._runner.converse(session, memory) as conversation:
             yield conversation

@@ -44,6 +44,7 @@ class Prompted(Record, frozen=True, tag="prompted"):
     turn: int
     text: str
     at_ms: int
+    how: dict[str, str] = {}
 
 
 class Steered(Record, frozen=True, tag="steered"):
@@ -141,11 +142,12 @@ AnyRecord = (
 """Everything that a journal of a session can hold."""
 
 
-class Prompt(msgspec.Struct, frozen=True):
-    """Do this; if a turn runs, after it."""
+class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Do this; if a turn runs, after it. `how` is for the runner."""
 
     id: str
     text: str
+    how: dict[str, str] = {}
 
 
 class Steer(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, suppress
 from typing import Final
 
@@ -27,7 +27,7 @@ from holdfast.host.model import (
 )
 from holdfast.host.ports import Revisited, Workshop
 from holdfast.runners import Conversation, Runner
-from holdfast.runners.failures import RunnerEnded
+from holdfast.runners.failures import OptionUnknown, RunnerEnded
 from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, SessionKnown, TurnEnded
 from holdfast.world import Clock, companions
 
@@ -88,6 +88,13 @@ class Turns:
                 prompted = self._book.kept.waiting[0]
                 await self._keep(begun)
                 await self._take(prompted)
+
+    def check(self, how: Mapping[str, str]) -> None:
+        """Raise OptionUnknown if the runner could not be told how a turn is to be taken."""
+        options = self._runner.capabilities.options
+        for name in how:
+            if name not in options:
+                raise OptionUnknown(option=name, runner=self._runner.name, known=options)
 
     async def steer(self, command: Steer) -> None:
         """Add to what the running turn was asked, once; what it does not take waits for its own.
@@ -170,10 +177,13 @@ class Turns:
         self._is_begun = False
         if self._talk is None:
             session = self._book.session.runner_session
-            self._talk = await self._stack.enter_async_context(self._runner.converse(session))
+            self._talk = await self._stack.enter_async_context(
+                self._runner.converse(session, self._book.remembered)
+            )
         if self._is_unwanted:
             return TurnEnded(Ending.INTERRUPTED)
-        async with companions() as tasks, aclosing(self._talk.take_turn(prompted.text)) as batches:
+        turn = self._talk.take_turn(prompted.text, prompted.how)
+        async with companions() as tasks, aclosing(turn) as batches:
             tasks.start_soon(self._end_if_unwanted, self._talk)
             async for batch in batches:
                 self._progressed = anyio.current_time()

@@ -10,17 +10,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
-    from holdfast.runners.ports import Conversation, Runner
+    from holdfast.runners.ports import Conversation, Memory, Runner
     from holdfast.runners.rehearsal import DEMO, Rehearsal
     from holdfast.runners.sample import write_sample
     from holdfast.runners.stage import Stage
 
-__all__ = ["DEMO", "CodexRunner", "Conversation", "Rehearsal", "Runner", "Stage", "write_sample"]
+__all__ = [
+    "DEMO",
+    "CodexRunner",
+    "Conversation",
+    "Memory",
+    "Rehearsal",
+    "Runner",
+    "Stage",
+    "write_sample",
+]
 
 _HOME = {
     "CodexRunner": "codex",
     "Conversation": "ports",
     "DEMO": "rehearsal",
+    "Memory": "ports",
     "Rehearsal": "rehearsal",
     "Runner": "ports",
     "Stage": "stage",

@@ -126,7 +126,8 @@ def decide(session: Session, command: Command, *, at_ms: int) -> tuple[AnyRecord
                 raise TooManyPrompts(waiting=len(session.waiting))
             # One that found no room may have taken a number: those in use need not be dense.
             turn = max(session.turn, *(each.turn for each in session.waiting), 0) + 1
-            return (Prompted(id, turn, text, at_ms),)
+            how = command.how if isinstance(command, Prompt) else {}
+            return (Prompted(id, turn, text, at_ms, how),)
         case Answer(id, question, answer):
             return (Answered(question, _checked(session, question, answer), Who.PERSON, id),)
         case Abort(id):
@@ -230,9 +231,9 @@ def _after_event(session: Session, event: object) -> Session:
 
 def _after_command(session: Session, record: AnyRecord) -> Session:
     match record:
-        case Prompted(id, _, text):
+        case Prompted(id, _, text, how=how):
             waiting = (*session.waiting, record)
-            return replace(_noted(session, Prompt(id, text)), waiting=waiting)
+            return replace(_noted(session, Prompt(id, text, how)), waiting=waiting)
         case Steered(id, _, text):
             return _noted(session, Steer(id, text))
         case Answered(question, answer, _, id):
