@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from holdfast.nouns import RelativePath
+
 
 class Call(msgspec.Struct, frozen=True):
     """The model wants a tool used; the arguments are JSON as far as the model has kept to it."""
@@ -110,6 +112,13 @@ class ToolBegun(Memo, frozen=True, tag="tool_begun"):
     call: str
 
 
+class Mended(Memo, frozen=True, tag="mended"):
+    """A call has no result and never will: this is what the model is told in its place."""
+
+    call: str
+    text: str
+
+
 class Queued(Memo, frozen=True, tag="queued"):
     """The person has added this to the running turn; the model has not been told yet."""
 
@@ -132,7 +141,7 @@ class Spent(Memo, frozen=True, tag="spent"):
     cost_usd: float | None = None
 
 
-AnyMemo = Entered | Compacted | Moved | ToolBegun | Queued | Dequeued | Spent
+AnyMemo = Entered | Compacted | Moved | ToolBegun | Mended | Queued | Dequeued | Spent
 """Everything that the agent keeps."""
 
 
@@ -227,6 +236,22 @@ AnyPiece = TextPiece | ThinkingPiece | CallPiece | Waiting | Discarded | Answere
 """Everything that comes while a model answers."""
 
 
+class Progress(StrEnum):
+    """How far a task is."""
+
+    OPEN = "open"
+    BEGUN = "begun"
+    DONE = "done"
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One thing that the model means to do, by its number."""
+
+    number: int
+    text: str
+    progress: Progress = Progress.OPEN
+
+
 class Done(msgspec.Struct, frozen=True, omit_defaults=True):
     """What came of using a tool: what the model is told, and what the person is shown."""
 
@@ -235,3 +260,141 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
     shown: str | None = None  # where the person is shown something else
     status: int | None = None
     paths: tuple[str, ...] = ()  # that it changed
+    plan: tuple[Task, ...] | None = None  # that it made: all that is to be done from now on
+
+
+class FileSort(StrEnum):
+    """What stands at a path."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    OTHER = "other"
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What stands at a path, how many bytes it has, and who may do what with it."""
+
+    sort: FileSort
+    size: int
+    mode: int
+
+
+class Put(msgspec.Struct, frozen=True):
+    """A file with these bytes; `before` is what it must have now, None if it must not be there.
+
+    A file that is there keeps its mode.
+    """
+
+    path: RelativePath
+    data: bytes
+    before: bytes | None
+    mode: int = 0o644
+
+
+class Drop(msgspec.Struct, frozen=True):
+    """No file any more."""
+
+    path: RelativePath
+
+
+class Shift(msgspec.Struct, frozen=True):
+    """Another name, where nothing is, for a file."""
+
+    path: RelativePath
+    target: RelativePath
+
+
+FileChange = Put | Drop | Shift
+"""One change of files; a later one of several finds what an earlier one made."""
+
+
+class News(msgspec.Struct, frozen=True):
+    """One thing that the person is shown of a turn, beside what the model is told."""
+
+
+class Sort(StrEnum):
+    """What a piece that is shown at once belongs to."""
+
+    TEXT = "text"
+    THINKING = "thinking"
+    OUTPUT = "output"
+
+
+class Showing(News, frozen=True):
+    """A piece of what an item will be as a whole; it is not kept."""
+
+    item: str
+    sort: Sort
+    text: str
+
+
+class Telling(News, frozen=True):
+    """The model has said this, or let see that it thinks this."""
+
+    item: str
+    text: str
+    is_thinking: bool = False
+
+
+class Using(News, frozen=True):
+    """A tool is about to be used."""
+
+    item: str
+    tool: str
+    title: str
+    arguments: dict[str, object]
+
+
+class UsedUp(News, frozen=True):
+    """A tool has been used, with this result."""
+
+    item: str
+    done: Done
+
+
+class Asking(News, frozen=True):
+    """The turn waits for the person; the last choice is the refusal."""
+
+    question: str
+    title: str
+    detail: str = ""
+    choices: tuple[str, ...] = ()
+    item: str = ""
+    is_leave: bool = False
+
+
+class Costing(News, frozen=True):
+    """What the conversation has taken so far, and how full the model is."""
+
+    choice: Choice
+    tokens: Tokens
+    context: int
+    window: int | None
+    cost_usd: float | None
+
+
+class Noting(News, frozen=True):
+    """Something that the person may want to know."""
+
+    text: str
+    failure: dict[str, object] | None = None
+
+
+class Ending(StrEnum):
+    """How a turn ended."""
+
+    COMPLETED = "completed"
+    ABORTED = "aborted"
+    FAILED = "failed"
+
+
+class Over(News, frozen=True):
+    """The turn is over; always the last."""
+
+    ending: Ending
+    failure: dict[str, object] | None = None
+
+
+AnyNews = Showing | Telling | Using | UsedUp | Asking | Costing | Noting | Over
+"""Everything that the person is shown of a turn."""

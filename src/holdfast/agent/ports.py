@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from holdfast.agent.model import AnyPiece, Choice, Done, Prompt, ToolSpec
+from holdfast.agent.model import (
+    AnyPiece,
+    Choice,
+    Done,
+    FileChange,
+    FileSort,
+    Prompt,
+    Sight,
+    ToolSpec,
+)
+from holdfast.nouns import RelativePath
+
+Result = TypeVar("Result")
 
 
 class Models(Protocol):
@@ -58,6 +70,11 @@ class Tool(Protocol):
         """How a model is told of it."""
         ...
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing, such that others may be used at the same time."""
+        ...
+
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         ...
@@ -66,5 +83,41 @@ class Tool(Protocol):
         """Do it; a failure that it raises is told to the model. Cancelled, nothing is left.
 
         The arguments fit the schema. What is shown and returned is bounded by the tool itself.
+        """
+        ...
+
+
+class Tree(Protocol):
+    """The files of a project as they are now; no path and no link leads out of it."""
+
+    def look(self, path: RelativePath) -> Sight | None:
+        """What stands at a path, of a link the link itself; None if nothing does."""
+        ...
+
+    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileSort], ...]:
+        """The names in a directory and what they are, sorted; None is the project itself."""
+        ...
+
+    def read(self, path: RelativePath, bytes_max: int) -> bytes:
+        """The first bytes of a file; a link to one inside the project is followed."""
+        ...
+
+
+class Workspace(Protocol):
+    """A project that the agent works on, in such a way that nothing is lost."""
+
+    @property
+    def root(self) -> str:
+        """Where the project is for the processes of the agent."""
+        ...
+
+    async def within(self, work: Callable[[Tree], Result]) -> Result:
+        """What comes of looking at the files as they are now, whoever has changed them."""
+        ...
+
+    async def write(self, changes: Sequence[FileChange], key: str) -> None:
+        """Make all of the changes or none; said again with the same key, it is done once.
+
+        Raises BatchRefused if they do not fit what is there, with every reason.
         """
         ...
