@@ -1,4 +1,7 @@
-"""What a conversation with a model is made of, and what is kept of it."""
+"""What a conversation with a model is made of, and what is kept of it.
+
+What there are thousands of is never part of a cycle, and is not looked at for one.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import msgspec
 from holdfast.nouns import RelativePath
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """The model wants a tool used; the arguments are JSON as far as the model has kept to it."""
 
     id: str
@@ -17,14 +20,14 @@ class Call(msgspec.Struct, frozen=True):
     arguments: str
 
 
-class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
+class Thinking(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What the model let see of its thinking, and what its provider wants back with it, unread."""
 
     text: str
     proof: str = ""
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="role", omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, tag_field="role", omit_defaults=True, gc=False):
     """One thing that was said in a conversation."""
 
 
@@ -66,7 +69,7 @@ AnyMessage = UserMessage | ModelMessage | ToolMessage
 """Everything that can be said in a conversation."""
 
 
-class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
+class Tokens(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What one answer of a model took; what was cached is part of the input."""
 
     input: int = 0
@@ -74,7 +77,7 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     output: int = 0
 
 
-class Memo(msgspec.Struct, frozen=True, tag_field="memo", omit_defaults=True):
+class Memo(msgspec.Struct, frozen=True, tag_field="memo", omit_defaults=True, gc=False):
     """One thing that the agent keeps in its session's journal; nothing else is kept anywhere."""
 
 
@@ -161,7 +164,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
     parameters: dict[str, object]
 
 
-class Said(msgspec.Struct, frozen=True):
+class Said(msgspec.Struct, frozen=True, gc=False):
     """A message with the name of its entry, under which its wire bytes may be kept."""
 
     id: str
