@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 
 from holdfast.agent.attempting import attempting
-from holdfast.agent.core.script import Line, failure_of, message_of, read_script
+from holdfast.agent.core.script import Line, failure_of, message_of, places, read_script
 from holdfast.agent.failures import ScriptEnded, ScriptInvalid
 from holdfast.agent.model import (
     Answered,
@@ -32,7 +32,8 @@ PROVIDER = "scripted"
 class ScriptedModels:
     """Plays a script, one line per request, whichever model is asked for.
 
-    `asked` is what it was asked; a request that was made again stands there once.
+    `asked` is what it was asked; a request that was made again stands there once. If it `follows`
+    the conversation, it goes on from as many answers as that has already, also in another process.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class ScriptedModels:
         lines: Iterable[Line],
         *,
         window: int | None = None,
+        follows: bool = False,
         policy: RetryPolicy | None = None,
         chance: Chance | None = None,
     ) -> None:
@@ -47,7 +49,9 @@ class ScriptedModels:
         self._window = window
         self._policy = policy or RetryPolicy()
         self._chance = chance or SystemChance()
-        self._played = 0
+        self._places = places(self._lines) if follows else (range(len(self._lines)),)
+        self._follows = follows
+        self._played: dict[int, int] = {}
         self.asked: list[tuple[Choice, Prompt]] = []
 
     def answering(
@@ -55,7 +59,8 @@ class ScriptedModels:
     ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyPiece]]]:
         """Play the next line, and one more for every try that failed."""
         self.asked.append((choice, prompt))
-        return self._answering(choice)
+        answers = sum(isinstance(said.message, ModelMessage) for said in prompt.said)
+        return self._answering(choice, answers if self._follows else 0)
 
     def window(self, choice: Choice) -> int | None:
         """As large as the script says."""
@@ -75,19 +80,25 @@ class ScriptedModels:
         async with aclosing(attempting(ask, policy=self._policy, chance=self._chance)) as pieces:
             yield pieces
 
-    async def _play(self, choice: Choice) -> AsyncGenerator[Sequence[AnyPiece]]:
-        if self._played >= len(self._lines):
-            raise ScriptEnded(answers=len(self._lines))
-        line = self._lines[self._played]
-        self._played += 1
+    async def _play(self, choice: Choice, place: int) -> AsyncGenerator[Sequence[AnyPiece]]:
+        line = self._next(place)
         await anyio.sleep(line.silence)
-        message = message_of(line, choice, self._played)
+        message = message_of(line, choice, self._chance.draw(4).hex())
         for piece in _pieces(message):
             yield (piece,)
         if line.fail:
             raise failure_of(line, choice)
         stop = line.stop or (Stop.CALLS if message.calls else Stop.DONE)
         yield (Answered(message, stop, line.tokens),)
+
+    def _next(self, place: int) -> Line:
+        """The next line of this place; whoever follows a conversation says the last one again."""
+        lines = self._places[place] if place < len(self._places) else range(0)
+        played = self._played.get(place, 0)
+        if not lines or (played >= len(lines) and not self._follows):
+            raise ScriptEnded(answers=len(self._lines))
+        self._played[place] = played + 1
+        return self._lines[lines[min(played, len(lines) - 1)]]
 
 
 def load_script(path: Path) -> ScriptedModels:
@@ -99,7 +110,7 @@ def load_script(path: Path) -> ScriptedModels:
     except UnicodeDecodeError as error:
         raise ScriptInvalid(name=path.name, problem="it is no text") from error
     script = read_script(path.name, text)
-    return ScriptedModels(script.answer, window=script.window)
+    return ScriptedModels(script.answer, window=script.window, follows=True)
 
 
 def _pieces(message: ModelMessage) -> list[AnyPiece]:

@@ -94,10 +94,16 @@ def read_script(name: str, text: str) -> Script:
     return script
 
 
-def message_of(line: Line, choice: Choice, number: int) -> ModelMessage:
-    """The message that a line stands for; unnamed calls are named by its number."""
+def places(lines: tuple[Line, ...]) -> tuple[range, ...]:
+    """Of every answer the lines that are tried for it, up to the one that succeeds."""
+    ends = [at + 1 for at, line in enumerate(lines) if not line.fail or at + 1 == len(lines)]
+    return tuple(range(start, end) for start, end in zip([0, *ends], ends, strict=False))
+
+
+def message_of(line: Line, choice: Choice, mark: str) -> ModelMessage:
+    """The message that a line stands for; unnamed calls are named with a mark."""
     calls = [
-        Call(call.id or f"call_{number}_{at}", call.tool, call.written)
+        Call(call.id or f"call_{mark}_{at}", call.tool, call.written)
         for at, call in enumerate(line.calls)
     ]
     if line.stop is Stop.LENGTH:
