@@ -74,9 +74,9 @@ class ScriptedModels:
 
     @asynccontextmanager
     async def _answering(
-        self, choice: Choice
+        self, choice: Choice, place: int
     ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyPiece]]]:
-        ask = partial(self._play, choice)
+        ask = partial(self._play, choice, place)
         async with aclosing(attempting(ask, policy=self._policy, chance=self._chance)) as pieces:
             yield pieces
 
