@@ -38,9 +38,8 @@ from holdfast.runners.model import (
     TurnEnded,
 )
 from holdfast.runners.ports import AS_EVER, Memory
-from holdfast.runners.questions import Questions
 from holdfast.runners.stage import Stage
-from holdfast.world import Inbox, companions
+from holdfast.world import Inbox, Questions, companions
 
 NAME = "codex"
 PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         system_process,
         system_processes,
     )
+    from holdfast.world.questions import Questions
     from holdfast.world.reading import JournalEntry, RecordSchema, read_journal
     from holdfast.world.replace import remove_leftovers, replace_file, write_all
     from holdfast.world.schema import Schema
@@ -60,6 +61,7 @@ __all__ = [
     "JournalEntry",
     "OpenFile",
     "Opening",
+    "Questions",
     "RecordSchema",
     "Repairs",
     "Root",
@@ -111,6 +113,7 @@ _HOME = {
     "JournalEntry": "reading",
     "OpenFile": "ports",
     "Opening": "beneath",
+    "Questions": "questions",
     "RecordSchema": "reading",
     "Repairs": "core.opening",
     "Root": "beneath",
