@@ -264,6 +264,7 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int | None = None
     paths: tuple[str, ...] = ()  # that it changed
     plan: tuple[Task, ...] | None = None  # that it made: all that is to be done from now on
+    spent: tuple[Spent, ...] = ()  # on models of its own
 
 
 class FileSort(StrEnum):
