@@ -1,0 +1,168 @@
+"""Ask models over HTTP: with deadlines for every wait, and nothing kept of a part."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Self
+
+import anyio
+import httpx2
+
+import holdfast
+from holdfast.agent.attempting import attempting
+from holdfast.agent.core.folding import garbled
+from holdfast.agent.core.prices import Prices
+from holdfast.agent.core.provider_failures import is_error, refused
+from holdfast.agent.core.providers import Provider
+from holdfast.agent.core.request import (
+    Writer,
+    is_probably_full,
+    reading,
+    writer,
+)
+from holdfast.agent.exchange import Deadlines, Exchange
+from holdfast.agent.failures import ProviderUnknown
+from holdfast.agent.keys import Key, Keys
+from holdfast.agent.model import AnyPiece, Choice, Prompt
+from holdfast.failures import Failure, RetryPolicy, parse_retry_after
+from holdfast.world import Chance, Clock
+
+_CLOSE_LONGEST = 1.0
+_KEPT = 90.0  # seconds that a connection is kept for the next request
+
+
+class HttpModels:
+    """Answers for the models of all providers that the person has; to be used in a block.
+
+    Redirections are not followed, certificates are verified, and proxies of the environment are
+    used only where `uses_proxies` says so.
+    """
+
+    def __init__(  # noqa: PLR0913  # all that the wiring decides, by keyword
+        self,
+        providers: Mapping[str, Provider],
+        *,
+        keys: Keys,
+        prices: Prices,
+        clock: Clock,
+        chance: Chance,
+        deadlines: Deadlines | None = None,
+        policy: RetryPolicy | None = None,
+        uses_proxies: bool = False,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._providers = providers
+        self._keys = keys
+        self._prices = prices
+        self._clock = clock
+        self._chance = chance
+        self._deadlines = deadlines or Deadlines()
+        self._policy = policy or RetryPolicy()
+        self._uses_proxies = uses_proxies
+        self._transport = transport
+        self._lines: dict[str, _Line] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        lines, self._lines = self._lines, {}
+        for line in lines.values():
+            with anyio.move_on_after(_CLOSE_LONGEST, shield=True):
+                await line.client.aclose()
+
+    @asynccontextmanager
+    async def answering(
+        self, choice: Choice, prompt: Prompt
+    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyPiece]]]:
+        """Ask a model; who leaves the block has closed the connection."""
+        line = self._line(choice.provider)
+        key = self._keys.find(line.provider)
+        body = line.writer.body(choice, prompt)
+        ask = partial(self._ask, line, key, choice, body)
+        async with aclosing(attempting(ask, policy=self._policy, chance=self._chance)) as pieces:
+            yield pieces
+
+    def window(self, choice: Choice) -> int | None:
+        """How many tokens fit into the model, if the list of prices knows it."""
+        return self._prices.window(choice)
+
+    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
+        """What so many tokens cost, if the list of prices knows the model."""
+        return self._prices.price(choice, input, cached, output)
+
+    def _line(self, name: str) -> _Line:
+        provider = self._providers.get(name)
+        if provider is None:
+            raise ProviderUnknown(provider=name, known=", ".join(sorted(self._providers)))
+        if name not in self._lines:
+            self._lines[name] = _Line(provider, writer(provider), self._client())
+        return self._lines[name]
+
+    def _client(self) -> httpx2.AsyncClient:
+        limits = httpx2.Limits(keepalive_expiry=_KEPT)
+        return httpx2.AsyncClient(
+            timeout=httpx2.Timeout(None, connect=self._deadlines.connect),
+            limits=limits,
+            follow_redirects=False,
+            trust_env=self._uses_proxies,
+            transport=self._transport,
+            headers={
+                "user-agent": f"holdfast/{holdfast.__version__}",
+                "accept-encoding": "identity",
+            },
+        )
+
+    async def _ask(
+        self, line: _Line, key: Key | None, choice: Choice, body: bytes
+    ) -> AsyncGenerator[Sequence[AnyPiece]]:
+        talk = Exchange(line.client, choice, self._deadlines)
+        secret = None if key is None else key.reveal()
+        try:
+            response = await talk.send(line.provider, secret, body)
+            if not _is_stream(response):
+                full = is_probably_full(body, self.window(choice))
+                raise self._refusal(
+                    choice, response, await talk.refusal(), is_full=full, secret=secret or ""
+                )
+            answer = reading(line.provider, choice, self._chance.draw(6).hex())
+            async with aclosing(talk.pieces(answer)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            await talk.close()
+
+    def _refusal(
+        self, choice: Choice, response: httpx2.Response, said: bytes, *, is_full: bool, secret: str
+    ) -> Failure:
+        if response.is_success and not is_error(said):
+            return garbled(choice, "it is no stream of events")
+        failure = refused(
+            choice, response.status_code, said, is_probably_full=is_full, secret=secret
+        )
+        wait = self._wait(response.headers)
+        return failure.narrow(retry_after=wait) if wait is not None else failure
+
+    def _wait(self, told: httpx2.Headers) -> float | None:
+        """How long the provider wants us to wait; some say it to the millisecond."""
+        exactly = told.get("retry-after-ms", "")
+        if exactly.isascii() and exactly.isdigit():
+            return float(exactly[:18]) / 1000
+        return parse_retry_after(told.get("retry-after", ""), now=self._clock.now())
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is kept of a provider from one request to the next."""
+
+    provider: Provider
+    writer: Writer
+    client: httpx2.AsyncClient
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    kind = response.headers.get("content-type", "")
+    return response.status_code == 200 and kind.lower().startswith("text/event-stream")
