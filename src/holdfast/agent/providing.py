@@ -99,15 +99,16 @@ class HttpModels:
         if provider is None:
             raise ProviderUnknown(provider=name, known=", ".join(sorted(self._providers)))
         if name not in self._lines:
-            self._lines[name] = _Line(provider, writer(provider), self._client())
+            self._lines[name] = _Line(provider, writer(provider), self._client(provider))
         return self._lines[name]
 
-    def _client(self) -> httpx2.AsyncClient:
+    def _client(self, provider: Provider) -> httpx2.AsyncClient:
         limits = httpx2.Limits(keepalive_expiry=_KEPT)
         return httpx2.AsyncClient(
             timeout=httpx2.Timeout(None, connect=self._deadlines.connect),
             limits=limits,
             follow_redirects=False,
+            verify=provider.url.startswith("https:"),  # else there is nothing to be verified
             trust_env=self._uses_proxies,
             transport=self._transport,
             headers={
