@@ -1,1 +1,62 @@
-"""Our own coding agent: a conversation with a model that uses tools, and loses nothing."""
+"""Our own coding agent: a conversation with a model that uses tools, and loses nothing.
+
+What it offers is loaded when it is first asked for: not everyone asks a model.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.agent.core.providers import Format, Provider, read_providers, variables
+    from holdfast.agent.core.secrets import without_secrets
+    from holdfast.agent.exchange import Deadlines
+    from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, KeySource
+    from holdfast.agent.pricing import load_prices
+    from holdfast.agent.providing import HttpModels
+    from holdfast.agent.scripted import ScriptedModels, load_script
+
+__all__ = [
+    "Deadlines",
+    "EnvironmentKeys",
+    "FileKeys",
+    "Format",
+    "HttpModels",
+    "Key",
+    "KeySource",
+    "KeyringKeys",
+    "Keys",
+    "Provider",
+    "ScriptedModels",
+    "load_prices",
+    "load_script",
+    "read_providers",
+    "variables",
+    "without_secrets",
+]
+
+_HOME = {
+    "Deadlines": "exchange",
+    "EnvironmentKeys": "keys",
+    "FileKeys": "keys",
+    "Format": "core.providers",
+    "HttpModels": "providing",
+    "Key": "keys",
+    "KeySource": "keys",
+    "KeyringKeys": "keys",
+    "Keys": "keys",
+    "Provider": "core.providers",
+    "ScriptedModels": "scripted",
+    "load_prices": "pricing",
+    "load_script": "scripted",
+    "read_providers": "core.providers",
+    "variables": "core.providers",
+    "without_secrets": "core.secrets",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
