@@ -65,6 +65,7 @@ def cut(tree: Tree, *, window: int | None, strikes: int) -> Cut | None:
     said = tree.line.said
     share = _KEPT[min(strikes, len(_KEPT) - 1)]
     room = int((window or WINDOW) * share) * _CHARS_A_TOKEN
+    room = min(room, int(tree.line.chars * share))  # somebody says that it is too long already
     first, chars = len(said), 0
     while first > 0 and chars + _chars(said[first - 1]) <= room:
         first -= 1
@@ -115,6 +116,9 @@ def _boundary(said: Sequence[Said], first: int) -> int:
         message = said[at].message
         if isinstance(message, UserMessage) and message.origin in _SPOKEN:
             return at
+    last = said[-1].message if said else None
+    if isinstance(last, ModelMessage) and not last.calls:
+        return len(said)  # nothing is being done that the end would be needed for
     for at in rest:
         if isinstance(said[at].message, ModelMessage):
             return at

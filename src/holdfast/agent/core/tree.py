@@ -6,7 +6,7 @@ follows what was the head when it was kept: one damaged record loses nothing but
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -35,19 +35,6 @@ new request: go on with what was asked for.]
 """
 
 _decode = msgspec.json.Decoder(AnyMemo).decode
-
-
-def read(memos: Iterable[msgspec.Raw | bytes]) -> Tree:
-    """The conversation that all of this was kept of."""
-    tree = Tree()
-    for memo in memos:
-        try:
-            taken = _decode(memo)
-        except (msgspec.DecodeError, RecursionError):
-            tree.skipped += 1
-        else:
-            tree.take(taken)
-    return tree
 
 
 class Tree:
@@ -98,6 +85,15 @@ class Tree:
             if isinstance(message, ToolMessage) and message.call == call:
                 return message.text
         return None
+
+    def read(self, memo: msgspec.Raw | bytes) -> None:
+        """Take up what was kept, as it was written down; what cannot be read is counted."""
+        try:
+            taken = _decode(memo)
+        except (msgspec.DecodeError, RecursionError):
+            self.skipped += 1
+        else:
+            self.take(taken)
 
     def take(self, memo: AnyMemo) -> None:
         """Take up what was kept; what makes no sense is counted."""
@@ -170,7 +166,7 @@ class Tree:
         self.output += tokens.output
         if cost is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost
-        if self._answer and self._answer == self.head:  # it was paid for what has just been entered
+        if tokens.input and self._answer == self.head:  # paid for what has just been entered
             self.measured, self.chars_since = tokens.input + tokens.output, 0
             self._answer = ""
 
