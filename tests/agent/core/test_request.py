@@ -124,7 +124,7 @@ def test_where_it_goes_and_with_what(form: Format) -> None:
 
 @pytest.mark.parametrize(
     ("size", "window", "expected"),
-    [(600_000, 200_000, True), (599_000, 200_000, False), (10**9, None, False)],
+    [(600_000, 200_000, True), (599_000, 200_000, False), (10, None, False)],
 )
 def test_what_may_be_too_much(size: int, window: int | None, expected: bool) -> None:
     assert is_probably_full(b"x" * size, window) is expected
