@@ -32,7 +32,7 @@ from holdfast.agent.model import (
 from holdfast.agent.outbox import Told
 from holdfast.agent.ports import Desk, Models, Tool
 from holdfast.agent.scripted import ScriptedModels
-from holdfast.agent.talking import Talk, talking
+from holdfast.agent.talking import Talk, converse
 from holdfast.failures import RetryPolicy
 
 CHOICE = Choice("scripted", "script")
@@ -151,7 +151,7 @@ class Stand:
     @asynccontextmanager
     async def talk(self) -> AsyncGenerator[Talk]:
         """A conversation that remembers."""
-        async with talking(self.kit, lambda: map(msgspec.Raw, self.memory), self.crashes) as talk:
+        async with converse(self.kit, lambda: map(msgspec.Raw, self.memory), self.crashes) as talk:
             yield talk
 
     @property

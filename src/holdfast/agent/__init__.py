@@ -9,15 +9,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.agent.core.budget import Budget
+    from holdfast.agent.core.crashing import Crashes
+    from holdfast.agent.core.prompting import Surroundings, system_prompt
     from holdfast.agent.core.providers import Format, Provider, read_providers, variables
     from holdfast.agent.core.secrets import without_secrets
     from holdfast.agent.exchange import Deadlines
     from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, KeySource
+    from holdfast.agent.kit import Kit, chosen
     from holdfast.agent.pricing import load_prices
     from holdfast.agent.providing import HttpModels
     from holdfast.agent.scripted import ScriptedModels, load_script
+    from holdfast.agent.talking import OPTIONS, Talk, converse
 
 __all__ = [
+    "OPTIONS",
+    "Budget",
+    "Crashes",
     "Deadlines",
     "EnvironmentKeys",
     "FileKeys",
@@ -27,16 +35,31 @@ __all__ = [
     "KeySource",
     "KeyringKeys",
     "Keys",
+    "Kit",
     "Provider",
     "ScriptedModels",
+    "Surroundings",
+    "Talk",
+    "chosen",
+    "converse",
     "load_prices",
     "load_script",
     "read_providers",
+    "system_prompt",
     "variables",
     "without_secrets",
 ]
 
 _HOME = {
+    "Budget": "core.budget",
+    "Crashes": "core.crashing",
+    "Kit": "kit",
+    "OPTIONS": "talking",
+    "Surroundings": "core.prompting",
+    "Talk": "talking",
+    "chosen": "kit",
+    "converse": "talking",
+    "system_prompt": "core.prompting",
     "Deadlines": "exchange",
     "EnvironmentKeys": "keys",
     "FileKeys": "keys",

@@ -12,12 +12,13 @@ from holdfast.agent.core.arguments import fields, given, several, text
 from holdfast.agent.core.diffing import bounded, diff
 from holdfast.agent.core.documents import Document
 from holdfast.agent.core.hashlines import Operation, Span, around, edit_of, edited
+from holdfast.agent.core.leave import in_a_line
 from holdfast.agent.core.naming import named
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.guarding_files import require_leave
 from holdfast.agent.model import Done, FileSort, Put, ToolSpec
 from holdfast.agent.ports import Desk, Tree, Workspace
-from holdfast.agent.reading import CHARS_MAX, shown_path, text_at
+from holdfast.agent.reading import CHARS_MAX, text_at
 from holdfast.nouns import RelativePath
 
 _EDITS_MAX: Final = 100
@@ -72,9 +73,14 @@ class Edit:
         """How a model is told of it."""
         return _SPEC
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing, such that others may be used at the same time."""
+        return False
+
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
-        return f"Edit {shown_path(given(arguments, _Given).path)}"
+        return f"Edit {in_a_line(given(arguments, _Given).path)}"
 
     async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
         """Make all of the edits, or none; show what the lines are now."""

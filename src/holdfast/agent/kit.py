@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,11 +18,16 @@ def _anybody(provider: str) -> None:
     del provider
 
 
+async def _nothing() -> None:
+    """Where no tool leaves anything running."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
     """Everything that turns are taken with.
 
-    `agreed` raises what is missing before anything goes to a provider, each time anew.
+    `agreed` raises what is missing before anything goes to a provider, each time anew. `clear`
+    ends whatever tools have left running, when a turn is stopped.
     """
 
     models: Models
@@ -31,6 +36,7 @@ class Kit:
     system: str = ""
     budget: Budget = field(default_factory=Budget)
     agreed: Callable[[str], None] = _anybody
+    clear: Callable[[], Awaitable[None]] = _nothing
     tool_longest: float = TOOL_LONGEST
     silence_longest: float = SILENCE_LONGEST
 

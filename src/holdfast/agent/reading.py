@@ -10,6 +10,7 @@ from msgspec import Meta
 from holdfast.agent.core.arguments import fields, given, number, text
 from holdfast.agent.core.documents import Document, is_binary, parsed
 from holdfast.agent.core.hashlines import tagged
+from holdfast.agent.core.leave import in_a_line
 from holdfast.agent.core.naming import named
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.model import Done, FileSort, ToolSpec
@@ -56,10 +57,15 @@ class Read:
         """How a model is told of it."""
         return _SPEC
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing, such that others may be used at the same time."""
+        return True
+
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
-        return f"Read {shown_path(asked.path)}" + (
+        return f"Read {in_a_line(asked.path)}" + (
             f" from line {asked.offset}" if asked.offset > 1 else ""
         )
 
@@ -93,11 +99,6 @@ def text_at(tree: Tree, path: RelativePath) -> tuple[Document, bytes]:
     if is_binary(data):
         raise ToolRefused(reason=f"{path} is binary ({len(data)} bytes), and only text can be read")
     return parsed(data), data
-
-
-def shown_path(word: str) -> str:
-    """A path that a model gave, in a line for the person."""
-    return word if word.isprintable() and len(word) <= 200 else ascii(word[:200])
 
 
 def _page(document: Document, offset: int, limit: int) -> str:

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from holdfast.agent.approving import Approvals
 from holdfast.agent.core.arguments import claim, fields, given, number, text
-from holdfast.agent.core.leave import Reach, Wish, visible
+from holdfast.agent.core.leave import Reach, Wish, in_a_line
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.ground import Freedom
 from holdfast.agent.model import Done, ToolSpec
@@ -22,7 +22,6 @@ WAIT_USUAL: Final = 30
 QUIET_LONGEST: Final = 120.0
 _WAIT_MAX: Final = int(LIFE_LONGEST)
 _SHOWN_CHARS_MAX: Final = 64_000
-_TITLE_CHARS: Final = 120
 _WISHES: Final = {
     Freedom.NETWORK: (Reach.NETWORK, "run a command that reaches the network"),
     Freedom.OPEN: (Reach.OPEN, "run a command outside of the sandbox"),
@@ -84,13 +83,17 @@ class Shell:
         """How a model is told of it."""
         return _SPEC
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing, such that others may be used at the same time."""
+        return False
+
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
         if asked.action != "run":
-            return f"{asked.action.capitalize()} {visible(asked.id[:_TITLE_CHARS])}"
-        line = " ".join(visible(asked.command).split())
-        return line if len(line) <= _TITLE_CHARS else f"{line[: _TITLE_CHARS - 1]}…"
+            return f"{asked.action.capitalize()} {in_a_line(asked.id)}"
+        return in_a_line(asked.command)
 
     async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
         """Do it; cancelled, the process that it is about is killed with all that it started."""

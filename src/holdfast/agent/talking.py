@@ -36,7 +36,7 @@ Memory = Callable[[], Iterable[msgspec.Raw]]
 
 
 @asynccontextmanager
-async def talking(kit: Kit, memory: Memory, crashes: Crashes) -> AsyncGenerator[Talk]:
+async def converse(kit: Kit, memory: Memory, crashes: Crashes) -> AsyncGenerator[Talk]:
     """A conversation that goes on where its memory ends; its turn ends with the block.
 
     It is refused with AgentUnstable to an agent that has crashed too often lately.

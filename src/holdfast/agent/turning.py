@@ -224,7 +224,8 @@ class Turn:
         return Event.RESUMED
 
     async def _settle(self) -> Event:
-        """Keep what there is of an answer, and see to it that every call has a result."""
+        """Keep what there is of an answer, and see to it that nothing runs and no call is open."""
+        await self._kit.clear()
         if self._is_stopped and self._reply is not None and self._reply.text.strip():
             text = f"{self._reply.text}\n\n{ABORTED}"
             self._log.enter(ModelMessage(text), Telling(self._reply.id, text), id=self._reply.id)

@@ -10,12 +10,13 @@ from holdfast.agent.approving import Approvals
 from holdfast.agent.core.arguments import fields, given, text
 from holdfast.agent.core.diffing import bounded, diff
 from holdfast.agent.core.documents import Document, is_binary, parsed, restyled
+from holdfast.agent.core.leave import in_a_line
 from holdfast.agent.core.naming import named
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.guarding_files import require_leave
 from holdfast.agent.model import Done, FileSort, Put, ToolSpec
 from holdfast.agent.ports import Desk, Tree, Workspace
-from holdfast.agent.reading import CHARS_MAX, FILE_BYTES_MAX, shown_path
+from holdfast.agent.reading import CHARS_MAX, FILE_BYTES_MAX
 from holdfast.nouns import RelativePath
 
 _SPEC: Final = ToolSpec(
@@ -48,9 +49,14 @@ class Write:
         """How a model is told of it."""
         return _SPEC
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing, such that others may be used at the same time."""
+        return False
+
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
-        return f"Write {shown_path(given(arguments, _Given).path)}"
+        return f"Write {in_a_line(given(arguments, _Given).path)}"
 
     async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
         """Write the file; how it was before is shown to the person."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
+    from holdfast.runners.native import NativeRunner
     from holdfast.runners.ports import Conversation, Memory, Runner
     from holdfast.runners.rehearsal import DEMO, Rehearsal
     from holdfast.runners.sample import write_sample
@@ -20,6 +21,7 @@ __all__ = [
     "CodexRunner",
     "Conversation",
     "Memory",
+    "NativeRunner",
     "Rehearsal",
     "Runner",
     "Stage",
@@ -31,6 +33,7 @@ _HOME = {
     "Conversation": "ports",
     "DEMO": "rehearsal",
     "Memory": "ports",
+    "NativeRunner": "native",
     "Rehearsal": "rehearsal",
     "Runner": "ports",
     "Stage": "stage",
