@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from holdfast.runners.model import (
     TurnStarted,
 )
 from holdfast.runners.ports import Conversation, Runner
+from holdfast.world import command_of, system_processes
 
 PATIENCE = 60.0
 NEVER_BEGUN = "00000000-0000-0000-0000-000000000000"
@@ -141,20 +143,22 @@ class RunnerContract:
         self, prepare: Prepare, memory: Notebook, root: Path
     ) -> None:
         """Within seconds, with what the turn had started."""
-        script: Turns = [[Runs("echo $$ >pid; exec sleep 1000"), Says("Never.")]]
+        mark = f"1000.{secrets.randbelow(10**9)}"
+        script: Turns = [[Runs(f"touch begun; exec sleep {mark}"), Says("Never.")]]
         async with prepare(script) as runner, runner.converse(None, memory) as talk:
             events = await heard(
-                talk, memory, until=lambda: (root / "pid").exists(), then=talk.interrupt
+                talk, memory, until=lambda: (root / "begun").exists(), then=talk.interrupt
             )
 
         assert events[-1] == TurnEnded(Ending.INTERRUPTED)
-        await gone(root / "pid")
+        await gone(mark)
 
     async def test_who_leaves_in_the_middle_interrupts(
         self, prepare: Prepare, memory: Notebook, root: Path
     ) -> None:
         """Nothing goes on that nobody hears of."""
-        loop = "echo $$ >pid; while :; do echo again; sleep 0.1; done"
+        mark = f"mark-{secrets.token_hex(8)}"
+        loop = f": {mark}; touch begun; while :; do echo again; sleep 0.1; done"
         async with (
             prepare([[Runs(loop), Says("Never.")]]) as runner,
             runner.converse(None, memory) as talk,
@@ -163,9 +167,9 @@ class RunnerContract:
                 async with aclosing(talk.take_turn("go")) as turn:
                     async for batch in turn:
                         memory.keep(batch)
-                        if (root / "pid").exists():
+                        if (root / "begun").exists():
                             break
-            await gone(root / "pid")
+            await gone(mark)
 
     @pytest.mark.parametrize("is_allowed", [True, False])
     async def test_leave_is_asked_for(
@@ -246,12 +250,15 @@ async def heard(
     return events
 
 
-async def gone(pid: Path) -> None:
-    """Wait until the process whose number is in a file has ended."""
-    process = anyio.Path("/proc", (await anyio.Path(pid).read_text()).strip())
+async def gone(mark: str) -> None:
+    """Wait until no process has this in its command line, wherever it believes to be."""
     with anyio.fail_after(PATIENCE):
-        while await process.exists():  # noqa: ASYNC110  # of which nobody is told
+        while _runs(mark):  # noqa: ASYNC110  # of which nobody is told
             await anyio.sleep(0.01)
+
+
+def _runs(mark: str) -> bool:
+    return any(mark in command_of(each.pid) for each in system_processes())
 
 
 async def _once(
