@@ -86,4 +86,4 @@ def test_it_is_told_to_the_person() -> None:
 
     assert tool.spec.name == "read"
     assert tool.title({"path": "a"}) == "Read a"
-    assert tool.title({"path": "a\n\x1b", "offset": 2}) == r"Read 'a\n\x1b' from line 2"
+    assert tool.title({"path": "a\n\x1b", "offset": 2}) == "Read a <U+001B> from line 2"

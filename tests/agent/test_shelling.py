@@ -39,7 +39,6 @@ async def run(tool: Shell, desk: MemoryDesk | None = None, /, **arguments: objec
 
 
 @pytest.mark.promise("C22")
-@pytest.mark.promise("A6")
 async def test_a_command_changes_the_project_and_reaches_nothing_else(tmp_path: Path) -> None:
     async with shelled(tmp_path) as (tool, ground, _):
         outside = Path(ground.root).parent / "outside"
@@ -108,7 +107,6 @@ async def test_cancelled_nothing_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("C22")
-@pytest.mark.promise("A6")
 @pytest.mark.parametrize("reach", ["network", "open"])
 async def test_to_reach_further_it_needs_leave_for_exactly_that(tmp_path: Path, reach: str) -> None:
     async with shelled(tmp_path) as (tool, ground, shells):
@@ -132,7 +130,7 @@ async def test_to_reach_further_it_needs_leave_for_exactly_that(tmp_path: Path, 
         assert len(desk.asked) == 3
 
 
-@pytest.mark.promise("A9")
+@pytest.mark.promise("C21")
 @pytest.mark.parametrize("size", [50_000_000, pytest.param(10**9, marks=pytest.mark.long)])
 async def test_a_flood_takes_little_memory(tmp_path: Path, size: int) -> None:
     command = [sys.executable, "-m", "tests.agent.flooding", str(tmp_path), str(size)]

@@ -1,21 +1,12 @@
-"""The workspace in memory does what the real one does."""
+"""A desk in memory answers as a person would who was asked before."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.testing import FILES, WorkspaceContract
-from holdfast.agent.twins import MemoryDesk, MemoryWorkspace
+from holdfast.agent.twins import MemoryDesk
 
 pytestmark = pytest.mark.anyio
-
-
-class TestMemory(WorkspaceContract):
-    """Files that are only in memory."""
-
-    @pytest.fixture
-    def workspace(self) -> MemoryWorkspace:
-        return MemoryWorkspace(FILES)
 
 
 async def test_a_desk_answers_what_it_was_told_to_and_then_refuses() -> None:

@@ -1,36 +1,25 @@
-"""A draft is a workspace like any other, and shows what commands and the person have done."""
+"""A draft shows what commands have done, leaves revisions, and nothing leads out of it."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from holdfast.agent.model import FileSort, Put
 from holdfast.agent.ports import Tree
-from holdfast.agent.testing import FILES, WorkspaceContract, at
 from holdfast.agent.workspace import DraftWorkspace
 from holdfast.failures import Failure
 from holdfast.workbench import list_drafts
 from holdfast.workbench.model import Mode
 from holdfast.world import WriterThread
 from holdfast.world.failures import PathEscapes
-from tests.workbench.benches import Bench, bench_at
+from tests.contracts.test_workspaces import at, filled
+from tests.workbench.benches import Bench
 
 pytestmark = pytest.mark.anyio
-
-
-@contextmanager
-def filled(base: Path, mode: Mode) -> Generator[Bench]:
-    """A workbench over a project that has the files of the contract."""
-    with bench_at(base / "bench", mode) as made:
-        for path, data in FILES.items():
-            (made.project / path).parent.mkdir(parents=True, exist_ok=True)
-            (made.project / path).write_bytes(data)
-        yield made
 
 
 @pytest.fixture(params=[Mode.OVERLAY, Mode.COPY])
@@ -48,15 +37,6 @@ def draft(bench: Bench) -> str:
 def workspace(bench: Bench, draft: str) -> Iterator[DraftWorkspace]:
     with WriterThread() as thread:
         yield DraftWorkspace(bench.workbench, draft, str(bench.project), thread)
-
-
-class TestDraft(WorkspaceContract):
-    """The draft of a project."""
-
-    @pytest.fixture
-    def workspace(self, tmp_path: Path) -> Iterator[DraftWorkspace]:
-        with filled(tmp_path, Mode.OVERLAY) as bench, WriterThread() as thread:
-            yield DraftWorkspace(bench.workbench, bench.draft(), str(bench.project), thread)
 
 
 async def test_what_a_command_did_is_seen_at_once(

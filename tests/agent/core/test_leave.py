@@ -17,6 +17,7 @@ from holdfast.agent.core.leave import (
     Wish,
     decide,
     detail_of,
+    in_a_line,
     title_of,
     visible,
 )
@@ -96,3 +97,8 @@ def test_only_a_server_can_be_allowed_for_good() -> None:
     assert WISH.answers == (Answer.ONCE, Answer.SESSION, Answer.REFUSE)
     server = Wish(Reach.SERVER, "start an MCP server", ())
     assert server.answers == (Answer.ALWAYS, Answer.SESSION, Answer.REFUSE)
+
+
+def test_any_value_fits_in_a_line() -> None:
+    assert in_a_line("make\n  test\x1b") == "make test<U+001B>"
+    assert in_a_line("x" * 10**6) == "x" * 119 + "…"

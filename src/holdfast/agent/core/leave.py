@@ -99,6 +99,12 @@ def visible(value: str) -> str:
     return "\n    ".join("".join(map(_seen, line)) for line in lines)
 
 
+def in_a_line(value: str, *, chars_max: int = 120) -> str:
+    """Any value as a single line that is not too long."""
+    line = " ".join(visible(value[: 4 * chars_max]).split())
+    return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
+
+
 def _seen(character: str) -> str:
     if character == "\t" or unicodedata.category(character) not in _HIDDEN:
         return character
