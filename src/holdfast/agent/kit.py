@@ -18,8 +18,8 @@ def _anybody(provider: str) -> None:
     del provider
 
 
-async def _nothing() -> None:
-    """Where no tool leaves anything running."""
+async def nothing() -> None:
+    """Nothing is to be ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Kit:
     system: str = ""
     budget: Budget = field(default_factory=Budget)
     agreed: Callable[[str], None] = _anybody
-    clear: Callable[[], Awaitable[None]] = _nothing
+    clear: Callable[[], Awaitable[None]] = nothing
     tool_longest: float = TOOL_LONGEST
     silence_longest: float = SILENCE_LONGEST
 
