@@ -186,16 +186,14 @@ def refused(
     if 300 <= status < 400:
         return ProviderMoved(provider=choice.provider, model=choice.model, status=status)
     meaning = _by_word(error) or _by_status(status, error)
-    word = _told(error)
+    word = _hidden(_told(error), secret)
     if meaning is None and is_probably_full and status in {400, 422}:
         meaning = ContextTooLong
     if meaning is not None:
         return meaning(
             provider=choice.provider, model=choice.model, status=status, word=word or str(status)
         )
-    said = error.message if isinstance(error.message, str) else ""
-    if secret:
-        said = said.replace(secret, _HIDDEN)
+    said = _hidden(error.message if isinstance(error.message, str) else "", secret)
     return RequestRefused(
         provider=choice.provider,
         model=choice.model,
@@ -248,3 +246,7 @@ def _by_status(status: int, error: _Error) -> _Meaning | None:
 
 def _told(error: _Error) -> str:
     return next(iter(error.words), "")[:_WORD_MAX]
+
+
+def _hidden(text: str, secret: str) -> str:
+    return text.replace(secret, _HIDDEN) if secret else text
