@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from holdfast.agent.core.budget import Budget
     from holdfast.agent.core.crashing import Crashes
     from holdfast.agent.core.prompting import Surroundings, system_prompt
-    from holdfast.agent.core.providers import Format, Provider, read_providers, variables
-    from holdfast.agent.core.secrets import without_secrets
+    from holdfast.agent.core.providers import Format, Provider, read_providers
     from holdfast.agent.exchange import Deadlines
+    from holdfast.agent.ground import Ground
     from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, KeySource
     from holdfast.agent.kit import Kit, chosen
     from holdfast.agent.pricing import load_prices
     from holdfast.agent.providing import HttpModels
     from holdfast.agent.scripted import ScriptedModels, load_script
+    from holdfast.agent.sub_agent import SubAgent
     from holdfast.agent.talking import OPTIONS, Talk, converse
+    from holdfast.agent.toolkit import Tools, open_tools
 
 __all__ = [
     "OPTIONS",
@@ -30,6 +32,7 @@ __all__ = [
     "EnvironmentKeys",
     "FileKeys",
     "Format",
+    "Ground",
     "HttpModels",
     "Key",
     "KeySource",
@@ -38,19 +41,24 @@ __all__ = [
     "Kit",
     "Provider",
     "ScriptedModels",
+    "SubAgent",
     "Surroundings",
     "Talk",
+    "Tools",
     "chosen",
     "converse",
     "load_prices",
     "load_script",
+    "open_tools",
     "read_providers",
     "system_prompt",
-    "variables",
-    "without_secrets",
 ]
 
 _HOME = {
+    "Ground": "ground",
+    "SubAgent": "sub_agent",
+    "Tools": "toolkit",
+    "open_tools": "toolkit",
     "Budget": "core.budget",
     "Crashes": "core.crashing",
     "Kit": "kit",
@@ -74,8 +82,6 @@ _HOME = {
     "load_prices": "pricing",
     "load_script": "scripted",
     "read_providers": "core.providers",
-    "variables": "core.providers",
-    "without_secrets": "core.secrets",
 }
 
 

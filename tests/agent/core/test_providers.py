@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.core.providers import KNOWN, Format, Provider, read_providers, variables
+from holdfast.agent.core.providers import KNOWN, Format, Provider, read_providers
 from holdfast.agent.failures import SettingsUnreadable
+from holdfast.confine import allowed_environment
 
 
 def test_without_a_word_the_known_ones_are_there() -> None:
@@ -65,8 +66,16 @@ def test_this_machine_needs_no_certificate(host: str) -> None:
     assert read_providers("providers.toml", text)["x"].url == f"http://{host}:1/v1"
 
 
-def test_the_variables_with_keys_are_known() -> None:
-    other = {"x": Provider("x", Format.CHAT, "https://x.example", "X_KEY")}
+@pytest.mark.promise("T6")
+@pytest.mark.parametrize("name", ["MY_KEY", "TOKEN", "A_SECRET", "my_key", "MY_KEY_2", "PATH", "X"])
+def test_a_key_is_only_in_what_no_process_gets(name: str) -> None:
+    """What is not kept from processes by its name is not taken for the name of a key."""
+    text = f"[x]\nformat = 'chat'\nurl = 'https://x.example'\nvariable = '{name}'"
+    try:
+        taken = {read_providers("providers.toml", text)["x"].variable}
+    except SettingsUnreadable:
+        taken = set()
+    known = {provider.variable for provider in KNOWN.values()} - {""}
 
-    assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "X_KEY"} <= variables(other)
-    assert "" not in variables(KNOWN)
+    assert taken == ({name} if name in {"MY_KEY", "TOKEN", "A_SECRET"} else set())
+    assert allowed_environment(dict.fromkeys(taken | known, "x"), ("*",)) == {}

@@ -14,8 +14,8 @@ No file of a project is ever read for this: whoever can say where a provider is 
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
 from enum import StrEnum
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -23,6 +23,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.agent.failures import SettingsUnreadable
+
+_SECRET = re.compile(r"[A-Z0-9_]*(KEY|TOKEN|SECRET)")  # such are kept from all processes
 
 
 class Format(StrEnum):
@@ -78,12 +80,6 @@ def read_providers(file: str, text: str) -> dict[str, Provider]:
     return KNOWN | {name: _provider(file, name, each) for name, each in told.items()}
 
 
-def variables(providers: Mapping[str, Provider]) -> frozenset[str]:
-    """The variables that hold keys: no process that an agent starts may have them."""
-    everyone = (*KNOWN.values(), *providers.values())
-    return frozenset(each.variable for each in everyone if each.variable)
-
-
 def _provider(file: str, name: str, told: _Told) -> Provider:
     known = KNOWN.get(name)
     url = told.url or (known.url if known else "")
@@ -91,6 +87,9 @@ def _provider(file: str, name: str, told: _Told) -> Provider:
     variable = told.variable if told.variable is not None else known.variable if known else ""
     if form is None or not url:
         raise SettingsUnreadable(file=file, problem=f"{name} needs a format and a url")
+    if variable and not _SECRET.fullmatch(variable):
+        problem = f"the variable of {name} must end in KEY, TOKEN or SECRET"
+        raise SettingsUnreadable(file=file, problem=problem)
     if problem := _problem(url):
         raise SettingsUnreadable(file=file, problem=f"the url of {name} {problem}")
     return Provider(name, form, url.rstrip("/"), variable)
