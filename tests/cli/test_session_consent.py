@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from holdfast.cli.commands import Request
-from holdfast.cli.session_consent import Agreed, agree, require
+from holdfast.cli.session_consent import Agreed, agree, provider_of, require
 from holdfast.runners import Conversation, Memory
 from holdfast.runners.model import Capabilities, Health
 from holdfast.runners.testing import Notebook
@@ -56,7 +56,7 @@ class Launches:
 
 
 def test_a_rehearsal_sends_nothing_and_needs_no_word(bench: Bench) -> None:
-    agree(workbench(bench), "rehearsal", Request("ask"))
+    agree(workbench(bench), provider_of("rehearsal", {}), Request("ask"))
 
     assert not workbench(bench).directory.exists()
 

@@ -24,7 +24,7 @@ from holdfast.cli.publish import publish
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.session_attend import Attendance
-from holdfast.cli.session_consent import agree
+from holdfast.cli.session_consent import agree, provider_of
 from holdfast.cli.workbench_project import at_work
 from holdfast.failures import Failure, Ids
 from holdfast.runners.failures import RunnerUnknown
@@ -54,7 +54,8 @@ def ask(request: Request, settings: Settings) -> Outcome:
         complain(_IN_PLACE.format(project=printable(session.project)) + "\n")
     look = None if request.is_json else look_for(sys.stderr, request, settings)
     attendance = Attendance(session, settings, look)
-    anyio.run(attendance.run, prompt, None if limit is None else float(limit))
+    how = _how(request)
+    anyio.run(attendance.run, prompt, how, None if limit is None else float(limit))
     return _outcome(_Attended(attendance, session, request, settings))
 
 
@@ -74,13 +75,17 @@ def _session(prompt: str, request: Request, settings: Settings) -> KeptSession:
         kept = sessions.find(named)
         there = Request("ask", given=(("--project", kept.project),), is_json=request.is_json)
         with at_work(there, settings) as project:
-            agree(project.workbench, kept.runner, request)
+            meant = {**kept.options, **_options(request)}
+            agree(project.workbench, provider_of(kept.runner, meant), request)
         return kept
     runner = request.value("--runner") or RUNNERS[0]
     if runner not in RUNNERS:
         raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
+    options = _options(request)
+    if runner == "native" and "scenario" not in options and "/" not in options.get("model", ""):
+        raise UsageWrong(problem="say which --model, as PROVIDER/MODEL", read_on=_READ_ON)
     with at_work(request, settings) as project:
-        agree(project.workbench, runner, request)
+        agree(project.workbench, provider_of(runner, options), request)
         draft = request.value("--draft")
         if draft is None:
             draft = open_draft(project.workbench).id
@@ -88,9 +93,8 @@ def _session(prompt: str, request: Request, settings: Settings) -> KeptSession:
             with project.workbench.held() as (held, _):
                 draft = held.drafts.find(draft).id
         where = str(project.workbench.project)
-    return sessions.make(
-        where, draft, runner, title=prompt.strip()[:_TITLE_MOST], options=_options(request)
-    )
+    title = prompt.strip()[:_TITLE_MOST]
+    return sessions.make(where, draft, runner, title=title, options=options)
 
 
 def _options(request: Request) -> dict[str, str]:
@@ -99,6 +103,12 @@ def _options(request: Request) -> dict[str, str]:
     if found["scenario"] is not None:
         found["scenario"] = os.path.abspath(found["scenario"])
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _how(request: Request) -> dict[str, str]:
+    """How the turn is to be taken, where that is not how the session takes them anyway."""
+    model = request.value("--model")
+    return {"model": model} if model is not None and request.has("--session") else {}
 
 
 class _Attended(NamedTuple):

@@ -24,7 +24,7 @@ from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import Workbench, entering
 from holdfast.world import WriterThread
 
-RUNNERS = ("rehearsal", "codex")
+RUNNERS = ("rehearsal", "codex", "native")
 
 
 def host(request: Request, settings: Settings) -> Outcome:
@@ -79,5 +79,9 @@ def _chosen(session: KeptSession, stage: Stage, bench: Workbench, settings: Sett
         case "codex":
             codex = CodexRunner(stage, settings.codex, model=session.options.get("model"))
             return Agreed(codex, bench)
+        case "native":
+            from holdfast.cli.session_native import native_runner  # only who has it needs all of it
+
+            return native_runner(session, stage, bench, settings)
         case other:
             raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))

@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from itertools import count
 from typing import Final
 
@@ -40,6 +41,7 @@ from holdfast.runners.model import Asked, Remembered, Said, Used
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
+_ROOMS: Final = {"native": "agent", "codex": "codex"}  # that know what a runner fails with
 _ABORT_LONGEST: Final = 20.0  # that a turn which is to end is waited for
 
 
@@ -58,24 +60,24 @@ class Attendance:
         self._is_stopping = False
         self._tasks: TaskGroup
 
-    async def run(self, prompt: str, limit: float | None) -> None:
+    async def run(self, prompt: str, how: dict[str, str], limit: float | None) -> None:
         """Ask, and stay until the turn is over."""
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as self._tasks:
                 self._tasks.start_soon(self._heed, signals)
                 try:
                     with boundary("ask"):
-                        await self._attend(prompt, limit)
+                        await self._attend(Prompt(self._command, prompt, how), limit)
                 except Failure as failure:
                     self.failure = self.failure or failure
                 self._tasks.cancel_scope.cancel()
 
-    async def _attend(self, prompt: str, limit: float | None) -> None:
+    async def _attend(self, prompt: Prompt, limit: float | None) -> None:
         sessions = Sessions(self._settings)
         start = partial(start_host, self._session, self._settings)
         seen = sessions.last(self._session)
         async with seated(sessions.socket(self._session), start, after=seen) as seat:
-            await seat.command(Prompt(self._command, prompt))
+            await seat.command(prompt)
             self._seat = seat
             self._tasks.start_soon(self._limit, limit)
             while True:
@@ -123,9 +125,16 @@ class Attendance:
             case TurnClosed(ending=ending, failure=failure, report=report):
                 result.status, result.report = ending.value, report or None
                 if failure is not None and self.failure is None:
+                    self._declare_failures()
                     self.failure = from_wire(failure)
             case _:
                 pass
+
+    def _declare_failures(self) -> None:
+        """Know what may have become of the turn; else it would be foreign, with no exit status."""
+        room = _ROOMS.get(self._session.runner)
+        if room is not None:
+            import_module(f"holdfast.{room}.failures")
 
     async def _show(self, seq: int, record: AnyRecord) -> None:
         if isinstance(record, Happened) and isinstance(record.event, Remembered):
