@@ -34,7 +34,7 @@ async def main(directory: Path, size: int) -> None:
         )
         async with shells_in(ground) as shells:
             line = f"head -c {size} /dev/zero | tr '\\0' x; echo; echo the end"
-            asked: dict[str, object] = {"command": line, "seconds": 600, "reach": "open"}
+            asked: dict[str, object] = {"command": line, "seconds": 300, "reach": "open"}
             desk = MemoryDesk(answers=[Answer.ONCE])
             done = await Shell(shells, Approvals()).use(asked, desk)
             told = {

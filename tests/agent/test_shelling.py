@@ -147,7 +147,7 @@ async def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         ({"command": " "}, "say which command"),
         ({"command": "a\0b"}, "NUL"),
         ({"action": "wait", "id": "sh9"}, "no process 'sh9'"),
-        ({"command": "x", "seconds": 601}, "do not fit"),
+        ({"command": "x", "seconds": 301}, "do not fit"),
     ]
     async with shelled(tmp_path) as (tool, _, _):
         for arguments, reason in wrong:

@@ -9,8 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.agent.catalogue import Toolbox, ToolSettings, toolbox
     from holdfast.agent.core.budget import Budget
     from holdfast.agent.core.crashing import Crashes
+    from holdfast.agent.core.leave import Asking
     from holdfast.agent.core.prompting import Surroundings, system_prompt
     from holdfast.agent.core.providers import Format, Provider, read_providers
     from holdfast.agent.exchange import Deadlines
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
     from holdfast.agent.sub_agent import SubAgent
     from holdfast.agent.talking import OPTIONS, Talk, converse
     from holdfast.agent.toolkit import Tools, open_tools
+    from holdfast.agent.workspace import DraftWorkspace
 
 __all__ = [
     "OPTIONS",
+    "Asking",
     "Budget",
     "Crashes",
     "Deadlines",
+    "DraftWorkspace",
     "EnvironmentKeys",
     "FileKeys",
     "Format",
@@ -44,6 +49,8 @@ __all__ = [
     "SubAgent",
     "Surroundings",
     "Talk",
+    "ToolSettings",
+    "Toolbox",
     "Tools",
     "chosen",
     "converse",
@@ -52,10 +59,16 @@ __all__ = [
     "open_tools",
     "read_providers",
     "system_prompt",
+    "toolbox",
 ]
 
 _HOME = {
+    "Asking": "core.leave",
+    "DraftWorkspace": "workspace",
     "Ground": "ground",
+    "ToolSettings": "catalogue",
+    "Toolbox": "catalogue",
+    "toolbox": "catalogue",
     "SubAgent": "sub_agent",
     "Tools": "toolkit",
     "open_tools": "toolkit",

@@ -65,18 +65,11 @@ class _Given(msgspec.Struct, frozen=True):
 class Edit:
     """Changes lines by their anchors."""
 
+    spec = _SPEC
+    only_reads = False
+
     def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
         self._workspace, self._approvals = workspace, approvals
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model is told of it."""
-        return _SPEC
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether it changes nothing, such that others may be used at the same time."""
-        return False
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""

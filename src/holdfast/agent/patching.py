@@ -51,13 +51,11 @@ class _Planned(NamedTuple):
 class ApplyPatch:
     """Changes several files as a patch says."""
 
+    spec = _SPEC
+    only_reads = False
+
     def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
         self._workspace, self._approvals = workspace, approvals
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model is told of it."""
-        return _SPEC
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""

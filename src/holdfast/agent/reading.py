@@ -49,18 +49,11 @@ class _Given(msgspec.Struct, frozen=True):
 class Read:
     """Shows lines of a file, tagged."""
 
+    spec = _SPEC
+    only_reads = True
+
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model is told of it."""
-        return _SPEC
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether it changes nothing, such that others may be used at the same time."""
-        return True
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""

@@ -109,13 +109,11 @@ class Engine:
 class Search:
     """Finds lines and files."""
 
+    spec = _SPEC
+    only_reads = True
+
     def __init__(self, workspace: Workspace, ground: Ground, engine: Engine) -> None:
         self._workspace, self._ground, self._engine = workspace, ground, engine
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model is told of it."""
-        return _SPEC
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""

@@ -16,11 +16,11 @@ from holdfast.agent.failures import ToolRefused
 from holdfast.agent.ground import Freedom
 from holdfast.agent.model import Done, ToolSpec
 from holdfast.agent.ports import Desk
-from holdfast.agent.running import LIFE_LONGEST, Running, Shells
+from holdfast.agent.running import Running, Shells
 
 WAIT_USUAL: Final = 30
 QUIET_LONGEST: Final = 120.0
-_WAIT_MAX: Final = int(LIFE_LONGEST)
+_WAIT_MAX: Final = 300
 _SHOWN_CHARS_MAX: Final = 64_000
 _WISHES: Final = {
     Freedom.NETWORK: (Reach.NETWORK, "run a command that reaches the network"),
@@ -71,22 +71,15 @@ class _Given(msgspec.Struct, frozen=True):
 class Shell:
     """Runs commands, and keeps an eye on those that take long."""
 
+    spec = _SPEC
+    only_reads = False
+
     def __init__(
         self, shells: Shells, approvals: Approvals, *, quiet_longest: float = QUIET_LONGEST
     ) -> None:
         """After `quiet_longest` seconds without output, the person is told of it."""
         self._shells, self._approvals = shells, approvals
         self._quiet_longest = quiet_longest
-
-    @property
-    def spec(self) -> ToolSpec:
-        """How a model is told of it."""
-        return _SPEC
-
-    @property
-    def only_reads(self) -> bool:
-        """Whether it changes nothing, such that others may be used at the same time."""
-        return False
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""

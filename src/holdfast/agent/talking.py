@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
@@ -13,14 +13,17 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from holdfast.agent.core.crashing import Crashes
+from holdfast.agent.core.plan import TOOL
 from holdfast.agent.core.receipts import RECALL
 from holdfast.agent.core.tree import Tree
 from holdfast.agent.failures import AgentCrashed, HeadUnknown
 from holdfast.agent.kit import Kit, chosen
 from holdfast.agent.log import Log
-from holdfast.agent.model import Choice, Ending, Moved, Noting, Over
+from holdfast.agent.model import AnyMessage, Choice, Ending, Entered, Moved, Noting, Over
 from holdfast.agent.outbox import Outbox, Told
+from holdfast.agent.ports import Tool
 from holdfast.agent.recalling import Recall
+from holdfast.agent.tasking import Tasks
 from holdfast.agent.turning import Turn
 from holdfast.failures import Failure, boundary, to_wire
 from holdfast.failures.boundary import UnexpectedError
@@ -52,7 +55,8 @@ class Talk:
     """A conversation; what was not kept of it, it does not know."""
 
     def __init__(self, kit: Kit, memory: Memory, crashes: Crashes, tasks: TaskGroup) -> None:
-        self._kit = replace(kit, tools={**kit.tools, RECALL: Recall(self._result)})
+        own: dict[str, Tool] = {RECALL: Recall(self._result), TOOL: Tasks(self._said)}
+        self._kit = replace(kit, tools={**kit.tools, **own})
         self._memory, self._crashes, self._tasks = memory, crashes, tasks
         self._tree: Tree | None = None  # as long as it is what was kept
         self._turn: Turn | None = None
@@ -142,6 +146,11 @@ class Talk:
 
     def _choice(self, how: Mapping[str, str]) -> Choice:
         return chosen(how.get("model", ""), self._kit.choice, effort=how.get("effort", ""))
+
+    def _said(self) -> Iterator[AnyMessage]:
+        """Everything on the way to the head, the newest first."""
+        way = () if self._tree is None else self._tree.way()
+        return (each.message for each in way if isinstance(each, Entered))
 
     def _result(self, call: str) -> str | None:
         return None if self._tree is None else self._tree.result(call)
