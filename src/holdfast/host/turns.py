@@ -79,7 +79,7 @@ class Turns:
 
     async def run(self) -> None:
         """Take every turn that is wanted until the session is closed."""
-        async with self._stack, companions() as self._tasks:
+        async with companions() as self._tasks, self._stack:  # what is begun last ends first
             while not self._book.kept.is_closed:
                 begun = next_turn(self._book.kept, at_ms=self._now())
                 if begun is None:
