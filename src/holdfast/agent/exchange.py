@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,8 +10,6 @@ import anyio
 import httpx2
 
 from holdfast.agent.core.folding import Reading
-from holdfast.agent.core.providers import Provider
-from holdfast.agent.core.request import address, headers
 from holdfast.agent.core.sse import EventReader, Overlong
 from holdfast.agent.failures import AnswerCut, AnswerTooLarge, ModelStalled, ModelUnreachable
 from holdfast.agent.model import Answered, AnyPiece, Choice
@@ -39,8 +37,10 @@ class Exchange:
     What the library raises is never chained: it holds the request, and that the key.
     """
 
-    def __init__(self, client: httpx2.AsyncClient, choice: Choice, deadlines: Deadlines) -> None:
-        self._client = client
+    def __init__(
+        self, transport: httpx2.AsyncBaseTransport, choice: Choice, deadlines: Deadlines
+    ) -> None:
+        self._transport = transport
         self._choice = choice
         self._deadlines = deadlines
         self._last = anyio.current_time() + deadlines.total
@@ -48,15 +48,16 @@ class Exchange:
         self._response: httpx2.Response | None = None
         self._chunks: AsyncIterator[bytes] | None = None
 
-    async def send(self, provider: Provider, secret: str | None, body: bytes) -> httpx2.Response:
+    async def send(
+        self, url: httpx2.URL, headers: Mapping[str, str], body: bytes
+    ) -> httpx2.Response:
         """Send the request, and wait until the answer begins."""
-        request = self._client.build_request(
-            "POST", address(provider), headers=headers(provider, secret), content=body
-        )
+        limits = {"timeout": {"connect": self._deadlines.connect}}
+        request = httpx2.Request("POST", url, headers=headers, content=body, extensions=limits)
         lost = ""
         with self._patience("no first byte", self._deadlines.first_byte, until=self._first):
             try:
-                self._response = await self._client.send(request, stream=True)
+                self._response = await self._transport.handle_async_request(request)
             except httpx2.ConnectTimeout:
                 lost = "connecting"
             except httpx2.TransportError as error:

@@ -11,7 +11,6 @@ from typing import Self
 import anyio
 import httpx2
 
-import holdfast
 from holdfast.agent.attempting import attempting
 from holdfast.agent.core.folding import garbled
 from holdfast.agent.core.prices import Prices
@@ -19,6 +18,8 @@ from holdfast.agent.core.provider_failures import is_error, refused
 from holdfast.agent.core.providers import Provider
 from holdfast.agent.core.request import (
     Writer,
+    address,
+    headers,
     is_probably_full,
     reading,
     writer,
@@ -37,8 +38,8 @@ _KEPT = 90.0  # seconds that a connection is kept for the next request
 class HttpModels:
     """Answers for the models of all providers that the person has; to be used in a block.
 
-    Redirections are not followed, certificates are verified, and proxies of the environment are
-    used only where `uses_proxies` says so.
+    Redirections are not followed, certificates are verified, and there is no proxy but the one
+    that the wiring names.
     """
 
     def __init__(  # noqa: PLR0913  # all that the wiring decides, by keyword
@@ -51,7 +52,7 @@ class HttpModels:
         chance: Chance,
         deadlines: Deadlines | None = None,
         policy: RetryPolicy | None = None,
-        uses_proxies: bool = False,
+        proxy: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._providers = providers
@@ -61,7 +62,7 @@ class HttpModels:
         self._chance = chance
         self._deadlines = deadlines or Deadlines()
         self._policy = policy or RetryPolicy()
-        self._uses_proxies = uses_proxies
+        self._proxy = proxy
         self._transport = transport
         self._lines: dict[str, _Line] = {}
 
@@ -72,7 +73,7 @@ class HttpModels:
         lines, self._lines = self._lines, {}
         for line in lines.values():
             with anyio.move_on_after(_CLOSE_LONGEST, shield=True):
-                await line.client.aclose()
+                await line.transport.aclose()
 
     @asynccontextmanager
     async def answering(
@@ -99,31 +100,27 @@ class HttpModels:
         if provider is None:
             raise ProviderUnknown(provider=name, known=", ".join(sorted(self._providers)))
         if name not in self._lines:
-            self._lines[name] = _Line(provider, writer(provider), self._client(provider))
+            url = httpx2.URL(address(provider))
+            transport = self._transport or self._connected(url)
+            self._lines[name] = _Line(provider, writer(provider), url, transport)
         return self._lines[name]
 
-    def _client(self, provider: Provider) -> httpx2.AsyncClient:
-        limits = httpx2.Limits(keepalive_expiry=_KEPT)
-        return httpx2.AsyncClient(
-            timeout=httpx2.Timeout(None, connect=self._deadlines.connect),
-            limits=limits,
-            follow_redirects=False,
-            verify=provider.url.startswith("https:"),  # else there is nothing to be verified
-            trust_env=self._uses_proxies,
-            transport=self._transport,
-            headers={
-                "user-agent": f"holdfast/{holdfast.__version__}",
-                "accept-encoding": "identity",
-            },
+    def _connected(self, url: httpx2.URL) -> httpx2.AsyncBaseTransport:
+        """What keeps connections; a client above it would do nothing that we want."""
+        return httpx2.AsyncHTTPTransport(
+            verify=url.scheme == "https",  # else there is nothing to be verified
+            trust_env=False,
+            limits=httpx2.Limits(keepalive_expiry=_KEPT),
+            proxy=self._proxy,
         )
 
     async def _ask(
         self, line: _Line, key: Key | None, choice: Choice, body: bytes
     ) -> AsyncGenerator[Sequence[AnyPiece]]:
-        talk = Exchange(line.client, choice, self._deadlines)
+        talk = Exchange(line.transport, choice, self._deadlines)
         secret = None if key is None else key.reveal()
         try:
-            response = await talk.send(line.provider, secret, body)
+            response = await talk.send(line.url, headers(line.provider, secret), body)
             if not _is_stream(response):
                 full = is_probably_full(body, self.window(choice))
                 raise self._refusal(
@@ -161,7 +158,8 @@ class _Line:
 
     provider: Provider
     writer: Writer
-    client: httpx2.AsyncClient
+    url: httpx2.URL
+    transport: httpx2.AsyncBaseTransport
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -16,7 +16,7 @@ DONE = Said("6", ModelMessage("d"))
 class Pen:
     """Writes a letter for each message, and remembers which."""
 
-    opening, closing = b"<", b">"
+    opening, closing, between = b"<", b">", b"+"
 
     def __init__(self) -> None:
         self.written = ""
@@ -69,6 +69,14 @@ def test_another_branch_keeps_what_is_common() -> None:
     transcript.follow((ASKED, DONE))
 
     assert (pen.written, bytes(transcript.wire)) == ("qardd", b",<q>,d")
+
+
+def test_who_speaks_twice_is_told_so() -> None:
+    transcript = Transcript(Pen())
+    transcript.follow((DONE, SILENT, DONE))
+    transcript.follow((DONE, SILENT, DONE, DONE, ASKED))
+
+    assert bytes(transcript.wire) == b",d+,d+,d,<q>"
 
 
 def test_nothing_but_thoughts_is_nothing() -> None:

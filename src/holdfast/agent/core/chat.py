@@ -36,7 +36,7 @@ _THOUGHTS = ("reasoning_content", "reasoning")  # who lets see thoughts does so 
 class ChatPen:
     """Writes messages of the four roles."""
 
-    opening = closing = b""
+    opening = closing = between = b""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider

@@ -38,6 +38,7 @@ class MessagesPen:
 
     opening = b'{"role":"user","content":['
     closing = b"]}"
+    between = b"," + _GO_ON
 
     def __init__(self, provider: str) -> None:
         self._provider = provider

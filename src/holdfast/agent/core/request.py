@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from holdfast import __version__
 from holdfast.agent.core import chat, messages, responses
 from holdfast.agent.core.chat import ChatReading, ChatWriter
 from holdfast.agent.core.folding import Reading
@@ -58,7 +59,11 @@ def address(provider: Provider) -> str:
 
 def headers(provider: Provider, key: str | None) -> dict[str, str]:
     """The headers of a request; without a key, none that shows one."""
-    named = {"accept": "text/event-stream", "content-type": "application/json"}
+    named = {
+        "accept": "text/event-stream",
+        "content-type": "application/json",
+        "user-agent": f"holdfast/{__version__}",
+    }
     if provider.format is Format.MESSAGES:
         named["anthropic-version"] = messages.VERSION
         return named if key is None else {**named, "x-api-key": key}

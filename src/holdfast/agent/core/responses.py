@@ -41,7 +41,7 @@ class _Proof(msgspec.Struct, omit_defaults=True):
 class ResponsesPen:
     """Writes messages as input items."""
 
-    opening = closing = b""
+    opening = closing = between = b""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider

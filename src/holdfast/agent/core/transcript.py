@@ -24,6 +24,8 @@ class Pen(Protocol):
     """Stands before a run."""
     closing: bytes
     """Stands after a run."""
+    between: bytes
+    """Stands between two messages of the model's with nothing in between."""
 
     def spoken(self, message: ModelMessage) -> bytes:
         """What the model said."""
@@ -79,6 +81,9 @@ class Transcript:
         message = said[first].message
         if speaks(said[first]):
             assert isinstance(message, ModelMessage)
+            before = next((run for run in reversed(self.runs) if run.close > run.start), None)
+            if before is not None and not before.is_told:
+                self.wire += self._pen.between
             self.wire += b"," + self._pen.spoken(message)
             self.runs.append(Run(first, first + 1, start, len(self.wire), is_told=False))
             return first + 1
