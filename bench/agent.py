@@ -68,8 +68,8 @@ class Marks:
         """Note how late the loop is."""
         while True:
             before = perf_counter()
-            await anyio.sleep(0.005)
-            self.blocked = max(self.blocked, perf_counter() - before - 0.005)
+            await anyio.sleep(0.02)
+            self.blocked = max(self.blocked, perf_counter() - before - 0.02)
 
 
 class NoDraft:
