@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from holdfast.agent.scripted import ScriptedModels, load_script
     from holdfast.agent.sub_agent import SubAgent
     from holdfast.agent.talking import OPTIONS, Talk, converse
-    from holdfast.agent.toolkit import Tools, open_tools
     from holdfast.agent.workspace import DraftWorkspace
 
 __all__ = [
@@ -51,12 +50,10 @@ __all__ = [
     "Talk",
     "ToolSettings",
     "Toolbox",
-    "Tools",
     "chosen",
     "converse",
     "load_prices",
     "load_script",
-    "open_tools",
     "read_providers",
     "system_prompt",
     "toolbox",
@@ -70,8 +67,6 @@ _HOME = {
     "Toolbox": "catalogue",
     "toolbox": "catalogue",
     "SubAgent": "sub_agent",
-    "Tools": "toolkit",
-    "open_tools": "toolkit",
     "Budget": "core.budget",
     "Crashes": "core.crashing",
     "Kit": "kit",

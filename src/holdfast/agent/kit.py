@@ -34,6 +34,7 @@ class Kit:
     choice: Choice
     tools: Mapping[str, Tool]
     system: str = ""
+    complaints: tuple[str, ...] = ()  # of what could not be used, for the person
     budget: Budget = field(default_factory=Budget)
     agreed: Callable[[str], None] = _anybody
     clear: Callable[[], Awaitable[None]] = nothing

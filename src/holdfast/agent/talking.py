@@ -58,6 +58,7 @@ class Talk:
         own: dict[str, Tool] = {RECALL: Recall(self._result), TOOL: Tasks(self._said)}
         self._kit = replace(kit, tools={**kit.tools, **own})
         self._memory, self._crashes, self._tasks = memory, crashes, tasks
+        self._complaints = kit.complaints  # that nobody was told of yet
         self._tree: Tree | None = None  # as long as it is what was kept
         self._turn: Turn | None = None
 
@@ -125,6 +126,8 @@ class Talk:
         if tree is None:
             tree = self._tree = await self._remembered(outbox)
         log = Log(tree, outbox)
+        outbox.put(*map(Noting, self._complaints))
+        self._complaints = ()
         head = how.get("head")
         if head is not None and head != tree.head:
             if head and head not in tree.entries:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.agent import (
+    DraftWorkspace,
     EnvironmentKeys,
     FileKeys,
     Ground,
@@ -20,12 +21,13 @@ from holdfast.agent import (
     Kit,
     SubAgent,
     Surroundings,
+    ToolSettings,
     chosen,
     load_prices,
     load_script,
-    open_tools,
     read_providers,
     system_prompt,
+    toolbox,
 )
 from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
@@ -34,9 +36,10 @@ from holdfast.app.settings import Settings, environment
 from holdfast.cli.session_consent import require
 from holdfast.runners import NativeRunner, Stage
 from holdfast.workbench import Workbench
-from holdfast.world import SystemChance, SystemClock, disk_failure
+from holdfast.world import SystemChance, SystemClock, WriterThread, disk_failure
 
 SCRIPTED: Final = "scripted"  # the provider that sends nothing
+ASK: Final = "ask"  # the tool that an agent below another one does not have
 _UNSAID: Final = Choice(SCRIPTED, "script")
 
 
@@ -54,21 +57,27 @@ async def _kit(
     stage.clear()  # what an earlier agent of this session has left
     async with AsyncExitStack() as stack:
         models, choice = await _models(session, settings, stack)
-        tools = await stack.enter_async_context(
-            open_tools(bench, session.draft, _ground(session, stage))
+        thread = stack.enter_context(WriterThread())
+        workspace = DraftWorkspace(bench, session.draft, stage.root, thread)
+        settled = ToolSettings(
+            leaves=settings.config / "leaves.json", skills=(settings.config / "skills",)
         )
-        surroundings = Surroundings(root=stage.root, system=_system(), day=_day())
+        box = await stack.enter_async_context(toolbox(_ground(session, stage), workspace, settled))
+        surroundings = Surroundings(
+            root=stage.root, system=_system(), day=_day(), notes=box.notes, skills=box.skills
+        )
         kit = Kit(
             models=models,
             choice=choice,
-            tools=tools.tools,
+            tools=box.tools,
             system=system_prompt(surroundings),
             agreed=partial(_agreed, bench),
-            clear=tools.clear,
+            clear=box.clear,
+            complaints=box.complaints,
         )
         below = replace(
             kit,
-            tools=tools.without_person,
+            tools={name: tool for name, tool in box.tools.items() if name != ASK},
             system=system_prompt(replace(surroundings, can_ask=False)),
         )
         yield replace(kit, tools={**kit.tools, SubAgent.spec.name: SubAgent(below)})
