@@ -23,7 +23,16 @@ from holdfast.agent.failures import (
     RequestRefused,
 )
 from holdfast.agent.keys import Keys
-from holdfast.agent.model import Answered, AnyPiece, Choice, Prompt, Said, UserMessage, Waiting
+from holdfast.agent.model import (
+    Answered,
+    AnyPiece,
+    Choice,
+    Prompt,
+    Said,
+    ToolMessage,
+    UserMessage,
+    Waiting,
+)
 from holdfast.agent.testing import CHOICE, PROMPT, SHORTEST, WHOLE, Heard, heard
 from holdfast.failures import Failure, to_wire
 from tests.agent.asked import KEY, NEVER, WINDOW, models_at, served
@@ -192,6 +201,32 @@ async def test_a_conversation_that_is_too_long_is_known_by_its_size() -> None:
             await heard(models, prompt=prompt)
         with pytest.raises(RequestRefused):
             await heard(models)
+
+
+@each_form
+async def test_a_proof_that_no_longer_holds_does_not_end_the_conversation(form: Format) -> None:
+    """What is refused is asked without thoughts, visibly, and from then on so at once."""
+    whole = Stream(frames(form, WHOLE))
+    short = Stream(frames(form, SHORTEST))
+    refusal = Status(400, "invalid_encrypted_content")
+    async with served(form, [whole, refusal, short, short]) as (models, server):
+        answer = (await heard(models)).last.message
+        results = [Said(call.id, ToolMessage(call.id, "r")) for call in answer.calls]
+        prompt = Prompt("S", (*PROMPT.said, Said("m2", answer), *results))
+        first, second = await heard(models, prompt=prompt), await heard(models, prompt=prompt)
+
+    assert isinstance(first.pieces[0], Waiting)
+    assert (first.text, second.text) == (SHORTEST.say, SHORTEST.say)
+    sent = [request.body.count(answer.thinking[0].text.encode()) for request in server.requests]
+    assert sent == [0, 1, 0, 0]
+
+
+@each_form
+async def test_what_is_refused_for_another_reason_is_raised(form: Format) -> None:
+    async with served(form, [Status(400, "invalid_request_error")]) as (models, server):
+        with pytest.raises(RequestRefused):
+            await heard(models)
+        assert len(server.requests) == 1
 
 
 async def test_nobody_there_is_said() -> None:

@@ -10,6 +10,7 @@ from typing import Self
 
 import anyio
 import httpx2
+from msgspec.structs import replace
 
 from holdfast.agent.attempting import attempting
 from holdfast.agent.core.folding import garbled
@@ -25,10 +26,10 @@ from holdfast.agent.core.request import (
     writer,
 )
 from holdfast.agent.exchange import Deadlines, Exchange
-from holdfast.agent.failures import ProviderUnknown
+from holdfast.agent.failures import ProviderUnknown, RequestRefused
 from holdfast.agent.keys import Key, Keys
-from holdfast.agent.model import AnyPiece, Choice, Prompt
-from holdfast.failures import Failure, RetryPolicy, parse_retry_after
+from holdfast.agent.model import AnyPiece, Choice, ModelMessage, Prompt, Waiting
+from holdfast.failures import Failure, RetryPolicy, parse_retry_after, to_wire
 from holdfast.world import Chance, Clock
 
 _CLOSE_LONGEST = 1.0
@@ -82,8 +83,7 @@ class HttpModels:
         """Ask a model; who leaves the block has closed the connection."""
         line = self._line(choice.provider)
         key = self._keys.find(line.provider)
-        body = line.writer.body(choice, prompt)
-        ask = partial(self._ask, line, key, choice, body)
+        ask = partial(self._ask_anyhow, line, key, choice, prompt)
         async with aclosing(attempting(ask, policy=self._policy, chance=self._chance)) as pieces:
             yield pieces
 
@@ -102,7 +102,8 @@ class HttpModels:
         if name not in self._lines:
             url = httpx2.URL(address(provider))
             transport = self._transport or self._connected(url)
-            self._lines[name] = _Line(provider, writer(provider), url, transport)
+            stranger = replace(provider, name="")  # to whom all thoughts are those of others
+            self._lines[name] = _Line(provider, writer(provider), writer(stranger), url, transport)
         return self._lines[name]
 
     def _connected(self, url: httpx2.URL) -> httpx2.AsyncBaseTransport:
@@ -113,6 +114,32 @@ class HttpModels:
             limits=httpx2.Limits(keepalive_expiry=_KEPT),
             proxy=self._proxy,
         )
+
+    async def _ask_anyhow(
+        self, line: _Line, key: Key | None, choice: Choice, prompt: Prompt
+    ) -> AsyncGenerator[Sequence[AnyPiece]]:
+        """Ask; if that is refused, without the thoughts, whose proofs may not hold any more.
+
+        They do not when a key, an account or a gateway was changed, and not every provider has a
+        word for it. Without this, the conversation could never go on.
+        """
+        if line.takes_proofs:
+            try:
+                body = line.writer.body(choice, prompt)
+                async with aclosing(self._ask(line, key, choice, body)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except RequestRefused as failure:
+                if not _has_proofs(prompt, choice.provider):
+                    raise
+                told = to_wire(failure)
+            yield (Waiting(seconds=0.0, failure=told, attempt=2),)
+        body = line.plain_writer.body(choice, prompt)
+        async with aclosing(self._ask(line, key, choice, body)) as batches:
+            async for batch in batches:
+                line.takes_proofs = False
+                yield batch
 
     async def _ask(
         self, line: _Line, key: Key | None, choice: Choice, body: bytes
@@ -152,14 +179,22 @@ class HttpModels:
         return parse_retry_after(told.get("retry-after", ""), now=self._clock.now())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Line:
     """What is kept of a provider from one request to the next."""
 
     provider: Provider
     writer: Writer
+    plain_writer: Writer
     url: httpx2.URL
     transport: httpx2.AsyncBaseTransport
+    takes_proofs: bool = True
+
+
+def _has_proofs(prompt: Prompt, provider: str) -> bool:
+    said = (each.message for each in prompt.said)
+    spoken = (each for each in said if isinstance(each, ModelMessage) and each.provider == provider)
+    return any(thinking.proof for message in spoken for thinking in message.thinking)
 
 
 def _is_stream(response: httpx2.Response) -> bool:

@@ -63,8 +63,9 @@ def test_any_conversation_is_accepted(form: Format, prompt: Prompt, choice: Choi
 
 @pytest.mark.promise("A8")
 @pytest.mark.long
+@pytest.mark.timeout(600)
 @each_form
-@settings(patiently, max_examples=1000)
+@settings(patiently, max_examples=300)
 @given(prompt=prompts, choice=choices)
 def test_really_any_conversation_is_accepted(form: Format, prompt: Prompt, choice: Choice) -> None:
     validate(form, writer(there(form)).body(choice, prompt))
