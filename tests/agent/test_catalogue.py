@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.catalogue import ToolSettings, toolbox
+from holdfast.agent.catalogue import Known, ToolSettings, toolbox
 from holdfast.agent.core.leave import Asking
 from holdfast.agent.failures import LeaveRefused
 from holdfast.agent.twins import MemoryDesk, MemoryWorkspace
@@ -30,9 +30,9 @@ async def test_the_tools_of_a_session(tmp_path: Path) -> None:
         async with toolbox(ground, workspace, ToolSettings(asking=Asking.NEVER)) as box:
             names = ["read", "search", "edit", "write", "apply_patch", "shell", "ask", "skill"]
             assert list(box.tools) == names
-            assert box.notes == (("AGENTS.md", "Be kind."),)
-            assert box.skills == (("one", "For one."),)
-            assert [each.partition(":")[0] for each in box.complaints] == [
+            assert box.known.notes == (("AGENTS.md", "Be kind."),)
+            assert box.known.skills == (("one", "For one."),)
+            assert [each.partition(":")[0] for each in box.known.complaints] == [
                 ".agents/skills/two/SKILL.md"
             ]
 
@@ -53,4 +53,5 @@ async def test_no_skills_no_tool_for_them(tmp_path: Path) -> None:
         workspace = MemoryWorkspace({}, root=ground.root)
         async with toolbox(ground, workspace, ToolSettings()) as box:
             assert "skill" not in box.tools
-            assert box.complaints == box.notes == box.skills == ()
+            assert box.known == Known(notes=(), skills=(), complaints=())
+            assert "ask" in box.tools and "ask" not in box.without_person

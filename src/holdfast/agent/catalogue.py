@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.agent.approving import Approvals
 from holdfast.agent.core.leave import Asking
+from holdfast.agent.core.servers import Server
 from holdfast.agent.editing import Edit
 from holdfast.agent.ground import Ground
 from holdfast.agent.inquiring import Ask
+from holdfast.agent.mcp_tools import Leaves, mcp_tools, servers_of
 from holdfast.agent.notes import find_notes
 from holdfast.agent.patching import ApplyPatch
 from holdfast.agent.ports import Tool, Workspace
@@ -24,6 +26,7 @@ from holdfast.agent.shelling import Shell
 from holdfast.agent.skills import UseSkill, find_skills
 from holdfast.agent.writing import Write
 from holdfast.nouns import RelativePath
+from holdfast.world import companions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,31 +34,40 @@ class ToolSettings:
     """What the person has settled about tools.
 
     `leaves` is the file that lasting leaves are kept in, `skills` are directories of their own
-    skills, and `inside` is where in the project they stand.
+    skills, `servers` are their own MCP servers, and `inside` is where in the project they stand.
     """
 
     asking: Asking = Asking.ASK
     leaves: Path | None = None
     skills: tuple[Path, ...] = ()
     inside: RelativePath | None = None
+    servers: tuple[Server, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What was found for a session beside its tools; all of it is data of others.
+
+    `notes` are by their paths, the nearest last; `skills` are names, and what each is for;
+    `complaints` say to the person what cannot be used.
+    """
+
+    notes: tuple[tuple[str, str], ...]
+    skills: tuple[tuple[str, str], ...]
+    complaints: tuple[str, ...]
 
 
 class Toolbox:
-    """All tools of a session by their names, and what a model is told beside them."""
+    """All tools of a session by their names, and what a model is told beside them.
 
-    def __init__(
-        self,
-        tools: Mapping[str, Tool],
-        shells: Shells,
-        *,
-        notes: tuple[tuple[str, str], ...],
-        skills: tuple[tuple[str, str], ...],
-        complaints: tuple[str, ...],
-    ) -> None:
-        self.tools = tools
-        self.notes = notes  # of the project, by their paths, the nearest last: data
-        self.skills = skills  # their names, and what each is for: data
-        self.complaints = complaints  # what could not be used, for the person
+    `without_person` are those that an agent has who cannot ask anybody.
+    """
+
+    def __init__(self, tools: Sequence[Tool], shells: Shells, known: Known) -> None:
+        self.tools: Mapping[str, Tool] = {tool.spec.name: tool for tool in tools}
+        alone = [tool for tool in tools if not isinstance(tool, Ask)]
+        self.without_person: Mapping[str, Tool] = {tool.spec.name: tool for tool in alone}
+        self.known = known
         self._shells = shells
 
     async def clear(self) -> None:
@@ -72,8 +84,8 @@ async def toolbox(
     scratch = tempfile.mkdtemp(dir=ground.scratch, prefix="holdfast-")
     ground = replace(ground, scratch=scratch)
     try:
-        async with shells_in(ground) as shells:
-            found = await find_skills(workspace, settings.skills)
+        async with shells_in(ground) as shells, companions() as tasks:
+            skills = await find_skills(workspace, settings.skills)
             tools: list[Tool] = [
                 Read(workspace),
                 Search(workspace, ground, Engine.on(ground)),
@@ -83,14 +95,16 @@ async def toolbox(
                 Shell(shells, approvals),
                 Ask(),
             ]
-            if found.skills:
-                tools.append(UseSkill(workspace, found))
-            yield Toolbox(
-                {tool.spec.name: tool for tool in tools},
-                shells,
+            if skills.skills:
+                tools.append(UseSkill(workspace, skills))
+            servers, wrong = await servers_of(settings.servers, workspace, ground, tasks)
+            leaves = Leaves(workspace, ground, approvals)
+            theirs, unusable = await mcp_tools(servers, leaves, [each.spec.name for each in tools])
+            known = Known(
                 notes=await find_notes(workspace, settings.inside),
-                skills=tuple(found.menu),
-                complaints=found.complaints,
+                skills=tuple(skills.menu),
+                complaints=(*skills.complaints, *wrong, *unusable),
             )
+            yield Toolbox([*tools, *theirs], shells, known)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

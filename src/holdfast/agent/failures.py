@@ -487,3 +487,31 @@ class HeadUnknown(
     """Somebody wants to go on from an entry that the conversation does not have."""
 
     head: str
+
+
+class McpUnavailable(
+    Failure,
+    code="MCP_UNAVAILABLE",
+    kind=Kind.UNAVAILABLE,
+    title="An MCP server cannot be used",
+    user_message="The MCP server {server} cannot be used now: {reason}.",
+    actions=(Action.RETRY, Action.OPEN_SETTINGS),
+):
+    """An MCP server does not start, does not answer, or has ended too often."""
+
+    server: str
+    reason: str
+
+
+class McpSettingsUnfit(
+    Failure,
+    code="MCP_SETTINGS_UNFIT",
+    kind=Kind.MISCONFIGURED,
+    title="The MCP settings are wrong",
+    user_message="{file} cannot be used: {reason}. No MCP server of it is started.",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """A file that names MCP servers cannot be read as one."""
+
+    file: str
+    reason: str
