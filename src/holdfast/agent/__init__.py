@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.agent.core.leave import Asking
     from holdfast.agent.core.prompting import Surroundings, system_prompt
     from holdfast.agent.core.providers import Format, Provider, read_providers
+    from holdfast.agent.core.servers import own_servers
     from holdfast.agent.exchange import Deadlines
     from holdfast.agent.ground import Ground
     from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, KeySource
@@ -54,6 +55,7 @@ __all__ = [
     "converse",
     "load_prices",
     "load_script",
+    "own_servers",
     "read_providers",
     "system_prompt",
     "toolbox",
@@ -65,6 +67,7 @@ _HOME = {
     "Ground": "ground",
     "ToolSettings": "catalogue",
     "Toolbox": "catalogue",
+    "own_servers": "core.servers",
     "toolbox": "catalogue",
     "SubAgent": "sub_agent",
     "Budget": "core.budget",

@@ -25,6 +25,7 @@ from holdfast.agent import (
     chosen,
     load_prices,
     load_script,
+    own_servers,
     read_providers,
     system_prompt,
     toolbox,
@@ -32,14 +33,13 @@ from holdfast.agent import (
 from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
 from holdfast.app.sessions import KeptSession
-from holdfast.app.settings import Settings, environment
+from holdfast.app.settings import Settings, environment, home_of_person
 from holdfast.cli.session_consent import require
 from holdfast.runners import NativeRunner, Stage
 from holdfast.workbench import Workbench
 from holdfast.world import SystemChance, SystemClock, WriterThread, disk_failure
 
 SCRIPTED: Final = "scripted"  # the provider that sends nothing
-ASK: Final = "ask"  # the tool that an agent below another one does not have
 _UNSAID: Final = Choice(SCRIPTED, "script")
 
 
@@ -59,12 +59,14 @@ async def _kit(
         models, choice = await _models(session, settings, stack)
         thread = stack.enter_context(WriterThread())
         workspace = DraftWorkspace(bench, session.draft, stage.root, thread)
-        settled = ToolSettings(
-            leaves=settings.config / "leaves.json", skills=(settings.config / "skills",)
-        )
-        box = await stack.enter_async_context(toolbox(_ground(session, stage), workspace, settled))
+        ground, settled = _ground(session, stage), _tool_settings(settings)
+        box = await stack.enter_async_context(toolbox(ground, workspace, settled))
         surroundings = Surroundings(
-            root=stage.root, system=_system(), day=_day(), notes=box.notes, skills=box.skills
+            root=stage.root,
+            system=_system(),
+            day=_day(),
+            notes=box.known.notes,
+            skills=box.known.skills,
         )
         kit = Kit(
             models=models,
@@ -73,14 +75,24 @@ async def _kit(
             system=system_prompt(surroundings),
             agreed=partial(_agreed, bench),
             clear=box.clear,
-            complaints=box.complaints,
+            complaints=box.known.complaints,
         )
         below = replace(
             kit,
-            tools={name: tool for name, tool in box.tools.items() if name != ASK},
+            tools=box.without_person,
             system=system_prompt(replace(surroundings, can_ask=False)),
         )
         yield replace(kit, tools={**kit.tools, SubAgent.spec.name: SubAgent(below)})
+
+
+def _tool_settings(settings: Settings) -> ToolSettings:
+    """What the person has settled about tools, in files of their own and nowhere else."""
+    home, servers = home_of_person(), settings.config / "mcp.json"
+    return ToolSettings(
+        leaves=settings.config / "leaves.json",
+        skills=(settings.config / "skills", home / ".agents/skills", home / ".claude/skills"),
+        servers=own_servers(str(servers), _text(servers), environment()),
+    )
 
 
 def _ground(session: KeptSession, stage: Stage) -> Ground:

@@ -19,13 +19,13 @@ class _Data(msgspec.Struct, frozen=True):
     """Text, or the bytes of what is none."""
 
     text: str | None = None
-    bytes: str | None = None
+    encoded: str = msgspec.field(name="bytes", default="")
 
     @property
     def raw(self) -> bytes:
         if self.text is not None:
             return self.text.encode("utf-8", "surrogatepass")
-        return b64decode(self.bytes or "")
+        return b64decode(self.encoded)
 
 
 class _Body(msgspec.Struct, frozen=True):
