@@ -9,7 +9,7 @@ TOOLS := .venv/.test-tools
 PYTEST := $(BIN)/pytest -q -n 3 --dist worksteal
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-long matrix check bench docs lock clean help
+.PHONY: run test test-long matrix check bench docs prices lock clean help
 
 run: $(READY)  ## examine this machine, then show in a minute what Holdfast is for
 	@$(BIN)/holdfast doctor | tail -n 2
@@ -40,6 +40,9 @@ bench: $(READY)  ## measure, and write docs/benchmarks.md
 docs: $(READY)  ## write the generated pages: docs/failures.md and docs/reference/cli.md
 	@$(BIN)/python -m holdfast.app.catalogue docs/failures.md
 	@$(BIN)/python -m holdfast.cli.reference docs/reference/cli.md
+
+prices: $(READY)  ## fetch what models cost and how much fits into them
+	@scripts/uv run --quiet --no-project --with genai-prices python scripts/refresh_prices.py src/holdfast/agent/prices.json
 
 lock: $(READY)  ## choose the newest versions anew and write requirements.lock
 	@scripts/uv pip compile pyproject.toml --group dev --upgrade --universal --python-version 3.11 \

@@ -8,9 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from holdfast.cli.commands import Request
-from holdfast.cli.session_consent import Agreed, agree, require
-from holdfast.runners import Conversation
+from holdfast.cli.session_consent import Agreed, agree, provider_of, require
+from holdfast.runners import Conversation, Memory
 from holdfast.runners.model import Capabilities, Health
+from holdfast.runners.testing import Notebook
 from holdfast.workbench import Consent, Scope, Workbench
 from holdfast.workbench.failures import ConsentRequired
 from tests.cli.workbenches import Bench, at_bench
@@ -41,8 +42,10 @@ class Launches:
     async def health(self) -> Health:
         return Health(True)
 
-    def converse(self, session: str | None) -> AbstractAsyncContextManager[Conversation]:
-        del session
+    def converse(
+        self, session: str | None, memory: Memory
+    ) -> AbstractAsyncContextManager[Conversation]:
+        del session, memory
         return self._launched()
 
     @asynccontextmanager
@@ -53,7 +56,7 @@ class Launches:
 
 
 def test_a_rehearsal_sends_nothing_and_needs_no_word(bench: Bench) -> None:
-    agree(workbench(bench), "rehearsal", Request("ask"))
+    agree(workbench(bench), provider_of("rehearsal", {}), Request("ask"))
 
     assert not workbench(bench).directory.exists()
 
@@ -89,7 +92,7 @@ async def test_nothing_is_launched_once_it_is_withdrawn(bench: Bench) -> None:
     with workbench(bench).held() as (held, _):
         held.records.consent(withdrawn)
     with pytest.raises(ConsentRequired):
-        async with runner.converse("thread"):
+        async with runner.converse("thread", Notebook()):
             pass
 
     assert launches.count == 0

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from holdfast.agent import Kit, ScriptedModels
+from holdfast.agent.approving import Approvals
+from holdfast.agent.core.script import Line, ScriptedCall
+from holdfast.agent.ground import Ground
+from holdfast.agent.model import Choice
+from holdfast.agent.running import shells_in
+from holdfast.agent.shelling import Shell
+from holdfast.agent.talking import TASK
 from holdfast.exec import Client
 from holdfast.rpc import connect_websocket
 from holdfast.runners.codex import CodexRunner
+from holdfast.runners.native import NativeRunner
 from holdfast.runners.rehearsal import Rehearsal
 from holdfast.runners.stage import Stage
 from holdfast.runners.testing import Prepare, RunnerContract, Runs, Says, Turns
@@ -109,6 +120,64 @@ class TestCodex(RunnerContract):
             os.kill(pid, signal.SIGKILL)
 
         return kill
+
+
+@linux_only
+class TestNative(RunnerContract):
+    """Our own agent, whose model follows a script; its shell runs on the stage."""
+
+    died = "AGENT_CRASHED"
+
+    @pytest.fixture
+    def prepare(self, tmp_path: Path, root: Path) -> Prepare:
+        @asynccontextmanager
+        async def prepare(turns: Turns) -> AsyncGenerator[NativeRunner]:
+            models = ScriptedModels(line for turn in turns for line in lines(turn))
+            async with stage_in(tmp_path, root) as stage:
+                ground = Ground(
+                    processes=stage.processes,
+                    root=stage.root,
+                    environment=stage.environment,
+                    scratch=stage.scratch,
+                    session=str(tmp_path),
+                )
+
+                @asynccontextmanager
+                async def kits() -> AsyncGenerator[Kit]:
+                    async with shells_in(ground) as shells:
+                        yield Kit(
+                            models=models,
+                            choice=Choice("scripted", "script"),
+                            tools={"shell": Shell(shells, Approvals())},
+                            clear=partial(shells.end_all, "the turn was stopped"),
+                        )
+
+                yield NativeRunner(kits)
+
+        return prepare
+
+    @pytest.fixture
+    def kill(self) -> Callable[[], None]:
+        def kill() -> None:
+            (task,) = (each for each in asyncio.all_tasks() if each.get_name() == TASK)
+            task.cancel()
+
+        return kill
+
+
+def lines(turn: Sequence[Says | Runs]) -> list[Line]:
+    """An answer for each command, with what is said before it, and one for what is said last."""
+    made: list[Line] = []
+    said = ""
+    for each in turn:
+        if isinstance(each, Says):
+            said += each.text
+        else:
+            reach = "open" if each.needs_leave else "sandbox"
+            arguments: dict[str, object] = {"command": each.command, "reach": reach, "seconds": 60}
+            made.append(Line(say=said, calls=(ScriptedCall("shell", arguments),)))
+            said = ""
+    return [*made, Line(say=said)] if said else made
 
 
 def needs_leave(turn: Sequence[Says | Runs]) -> bool:

@@ -74,3 +74,13 @@ async def test_what_the_server_cannot_do_is_not_asked(
 
         with pytest.raises(CapabilityMissing):
             await call(process)
+
+
+async def test_what_it_wrote_can_be_read_again() -> None:
+    async with stage() as (client, _):
+        process = await client.start(prints(3))
+        events = [event async for event in process.events()]
+
+        page = await process.recall(after=1, bytes_max=1000)
+
+    assert list(page.chunks) == events[1:3]

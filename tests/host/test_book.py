@@ -6,12 +6,14 @@ import errno
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from holdfast.host.book import Book
 from holdfast.host.core.session import Phase
 from holdfast.host.core.tail import PAGE_BYTES, Line
-from holdfast.host.model import Begun, Opened, Prompted, TurnBegun
+from holdfast.host.model import Begun, Happened, Opened, Prompted, TurnBegun
+from holdfast.runners.model import Remembered, ToolStarted
 from holdfast.world.failures import DiskFull
 from holdfast.world.testing import CrashingDisk, Trouble, run_inline
 
@@ -50,6 +52,18 @@ async def test_the_next_host_stands_where_the_last_one_stood(disk: CrashingDisk)
     again = book_on(disk)
 
     assert (again.session, again.session.phase, again.seq) == (before, Phase.RUNNING, 4)
+
+
+async def test_what_a_runner_keeps_for_itself_is_read_back(disk: CrashingDisk) -> None:
+    book = book_on(disk)
+    memos = [Remembered(msgspec.Raw(b'{"n":%d}' % number)) for number in range(3)]
+    look_alike = ToolStarted("1", "t", "T", {"type": "remembered", "memo": 1})
+    await book.write(*OPENED, Happened(1, memos[0]), Happened(1, look_alike))
+    await book.write(Happened(1, memos[1]), Happened(2, memos[2]))
+
+    assert list(book.remembered()) == memos
+    book.close()
+    assert list(book_on(disk).remembered()) == memos
 
 
 async def test_what_was_and_what_comes_follow_one_another(disk: CrashingDisk) -> None:

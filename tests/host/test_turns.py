@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from copy import copy
 
 import anyio
+import msgspec
 import pytest
 
 from holdfast.failures import to_wire
 from holdfast.host.core.session import Phase
 from holdfast.host.dialling import Call, Kept, Shown
-from holdfast.host.failures import HostCrashed
+from holdfast.host.failures import CommandReused, HostCrashed
 from holdfast.host.model import (
     Abort,
     Aborted,
@@ -37,18 +38,20 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.host.protocol import Trouble as Troubled
-from holdfast.runners.failures import RunnerEnded
+from holdfast.runners.failures import OptionUnknown, RunnerEnded
 from holdfast.runners.model import (
     Asked,
     Choice,
     Delta,
     Ending,
+    Remembered,
     Said,
     SessionKnown,
     Sort,
     ToolStarted,
     TurnStarted,
 )
+from holdfast.runners.twins import Script
 from holdfast.world.testing import CrashingDisk, Trouble
 from tests.host.staging import hosted, until
 from tests.simulation.clock import VirtualTimeLoop
@@ -108,6 +111,35 @@ async def test_what_is_said_twice_is_done_once() -> None:
             await anyio.sleep(1)
 
     assert host.puppet.heard == ["go"]
+
+
+async def test_how_a_turn_is_to_be_taken_reaches_the_runner_or_is_refused() -> None:
+    async with hosted([[Said("1", "Hello")]]) as host, host.call() as call:
+        await call.command(Prompt("c1", "go", {"model": "a/b"}))
+        kept = await until(call, is_closed)
+        with pytest.raises(CommandReused):
+            await call.command(Prompt("c1", "go", {"model": "a/c"}))
+        with pytest.raises(OptionUnknown) as refused:
+            await call.command(Prompt("c2", "go", {"weather": "fine"}))
+
+    assert Prompted("c1", 1, "go", AT, {"model": "a/b"}) in plain(kept)
+    assert (host.puppet.heard, host.puppet.how) == (["go"], [{"model": "a/b"}])
+    assert refused.value.facts == {
+        "option": "weather",
+        "runner": "puppet",
+        "known": ("model", "effort"),
+    }
+
+
+async def test_what_a_runner_keeps_for_itself_is_given_to_its_next_conversation() -> None:
+    memo = Remembered(msgspec.Raw(b'{"n":1}'))
+    script: Script = [[memo, ENDED], [Said("1", "Hello")]]
+    async with hosted(script) as host, host.call() as call:
+        for number in (1, 2):
+            await call.command(Prompt(f"c{number}", "go"))
+        await until(call, lambda each: isinstance(each, TurnClosed) and each.turn == 2)
+
+    assert (host.puppet.conversations, host.puppet.remembered) == (2, [memo])
 
 
 async def test_prompts_wait_for_their_turn() -> None:
@@ -265,7 +297,7 @@ async def test_what_is_done_in_place_is_published_before_the_turn_is_over() -> N
 async def test_what_cannot_be_published_is_said_with_the_end_of_the_turn() -> None:
     async with hosted([[Said("1", "One")]]) as host, host.call() as call:
         host.bench.refusal = ENDED
-        await call.command(Prompt("c1", "go", True))
+        await call.command(Prompt("c1", "go", is_in_place=True))
         closed = plain(await until(call, is_closed))[-1]
 
     refused = to_wire(copy(ENDED).during("host.publish"))
@@ -277,7 +309,7 @@ async def test_the_next_host_publishes_what_the_last_one_was_to_publish() -> Non
     disk = CrashingDisk()
     async with hosted([[Said("1", "One")]], disk=disk) as host, host.call() as call:
         host.bench.delay = 1e6
-        await call.command(Prompt("c1", "go", True))
+        await call.command(Prompt("c1", "go", is_in_place=True))
         await until(call, lambda each: isinstance(each, Publishing))
 
     async with hosted([], disk=disk) as host, host.call() as call:

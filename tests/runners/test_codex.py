@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.runners.codex import CodexRunner
 from holdfast.runners.failures import RunnerUnavailable
+from holdfast.runners.testing import Notebook
 from tests.contracts.test_runners import stage_in
 
 pytestmark = pytest.mark.anyio
@@ -19,7 +20,7 @@ async def test_what_is_no_codex_is_unavailable(tmp_path: Path, program: str) -> 
         runner = CodexRunner(stage, program)
         health = await runner.health()
         with pytest.raises(RunnerUnavailable) as caught:
-            async with runner.converse(None):
+            async with runner.converse(None, Notebook()):
                 pass
 
     assert (health.is_healthy, bool(health.reason)) == (False, True)

@@ -11,7 +11,7 @@ from holdfast.runners.failures import ScenarioInvalid, SessionUnknown
 from holdfast.runners.model import Ending, ToolEnded, TurnEnded
 from holdfast.runners.rehearsal import DEMO, Rehearsal
 from holdfast.runners.sample import write_sample
-from holdfast.runners.testing import heard
+from holdfast.runners.testing import Notebook, heard
 from holdfast.world.failures import DiskMissing
 from tests.contracts.test_runners import stage_in
 
@@ -36,7 +36,7 @@ async def test_a_scenario_that_makes_no_sense_is_refused(
         runner = Rehearsal(stage, script)
         assert not (await runner.health()).is_healthy
         with pytest.raises(failure):
-            async with runner.converse(None):
+            async with runner.converse(None, Notebook()):
                 pass
 
 
@@ -44,14 +44,17 @@ async def test_a_scenario_that_makes_no_sense_is_refused(
 async def test_only_its_own_words_continue(tmp_path: Path, session: str) -> None:
     async with stage_in(tmp_path, tmp_path) as stage:
         with pytest.raises(SessionUnknown):
-            async with Rehearsal(stage, DEMO).converse(session):
+            async with Rehearsal(stage, DEMO).converse(session, Notebook()):
                 pass
 
 
 async def test_the_demo_mends_the_sample(tmp_path: Path) -> None:
     root = tmp_path / "project"
     write_sample(root)
-    async with stage_in(tmp_path, root) as stage, Rehearsal(stage, DEMO).converse(None) as talk:
+    async with (
+        stage_in(tmp_path, root) as stage,
+        Rehearsal(stage, DEMO).converse(None, Notebook()) as talk,
+    ):
         first, second = [await heard(talk) for _ in range(2)]
 
     assert first[-1] == second[-1] == TurnEnded(Ending.COMPLETED)

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.runners.model import AnyEvent, Delta, Ending, Said, ToolEnded, TurnEnded
 from holdfast.runners.rehearsal import Rehearsal
-from holdfast.runners.testing import PATIENCE, heard
+from holdfast.runners.testing import PATIENCE, Notebook, heard
 from tests.contracts.test_runners import stage_in
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ async def played(tmp_path: Path, *steps: dict[str, object]) -> list[AnyEvent]:
     script.write_text(json.dumps({"turn": [{"step": steps}]}))
     async with (
         stage_in(tmp_path, tmp_path / "root") as stage,
-        Rehearsal(stage, script).converse(None) as talk,
+        Rehearsal(stage, script).converse(None, Notebook()) as talk,
     ):
         return await heard(talk)
 
@@ -95,7 +95,7 @@ async def test_who_hangs_is_killed_when_interrupted(tmp_path: Path) -> None:
     events: list[AnyEvent] = []
     async with (
         stage_in(tmp_path, tmp_path) as stage,
-        Rehearsal(stage, script).converse(None) as talk,
+        Rehearsal(stage, script).converse(None, Notebook()) as talk,
         anyio.create_task_group() as tasks,
     ):
         with anyio.fail_after(PATIENCE):

@@ -10,11 +10,11 @@ import pytest
 
 from holdfast.exec import Process
 from holdfast.exec.model import Output
-from holdfast.runners.sweeping import MARK
+from holdfast.world import MARK
 from tests.contracts.test_runners import stage_in
 from tests.exec.server.talking import until
 from tests.journeys.stage import linux_only
-from tests.runners.test_sweeping import is_alive
+from tests.world.test_sweeping import is_alive
 
 pytestmark = pytest.mark.anyio
 

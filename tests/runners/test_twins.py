@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from holdfast.runners.model import Asked, Ending, Said, SessionKnown, TurnEnded
-from holdfast.runners.testing import heard
+from holdfast.runners.testing import Notebook, heard
 from holdfast.runners.twins import Puppet
 
 pytestmark = pytest.mark.anyio
@@ -14,9 +14,9 @@ pytestmark = pytest.mark.anyio
 
 async def test_it_tells_its_script_turn_by_turn() -> None:
     puppet = Puppet([[Said("1", "One")], [Said("2", "Two")]])
-    async with puppet.converse(None) as talk:
+    async with puppet.converse(None, Notebook()) as talk:
         first = await heard(talk)
-    async with puppet.converse("1") as talk:
+    async with puppet.converse("1", Notebook()) as talk:
         second = await heard(talk)
 
     assert first == [SessionKnown("1"), Said("1", "One"), TurnEnded(Ending.COMPLETED)]
@@ -32,7 +32,7 @@ async def test_it_waits_for_answers_and_can_be_interrupted() -> None:
         await anyio.wait_all_tasks_blocked()
         await puppet.interrupt()
 
-    async with puppet.converse(None) as talk:
+    async with puppet.converse(None, Notebook()) as talk:
         events = await heard(talk, answer=answer)
 
     assert events[-2:] == [Said("1", "One"), TurnEnded(Ending.INTERRUPTED)]

@@ -23,7 +23,11 @@ from holdfast.world import (
 )
 from holdfast.world.failures import DiskMissing
 
-RUNNERS: Final = ("rehearsal", "codex")  # whom a session can be with, the first unless one is named
+RUNNERS: Final = (
+    "rehearsal",
+    "codex",
+    "native",
+)  # whom a session can be with, the first unless one is named
 PREFIX: Final = "session"
 _ABOUT: Final = "session.json"
 _JOURNAL: Final = "journal.jsonl"

@@ -48,7 +48,8 @@ def ask(request: Request, settings: Settings) -> Outcome:
         complain(_IN_PLACE.format(project=printable(session.project)) + "\n")
     look = None if request.is_json else look_for(sys.stderr, request, settings)
     attendance = Attendance(session, settings, look)
-    order = TurnOrder(prompt, request.has("--in-place"), None if limit is None else float(limit))
+    limited = None if limit is None else float(limit)
+    order = TurnOrder(prompt, _how(request), request.has("--in-place"), limited)
     anyio.run(attendance.run, order)
     return _outcome(attendance, session, request)
 
@@ -60,6 +61,12 @@ def _prompt(request: Request) -> str:
     if prompt is None or not prompt.strip():
         raise UsageWrong(problem="say what is to be done", read_on=_READ_ON)
     return os.fsencode(prompt).decode("utf-8", "backslashreplace")
+
+
+def _how(request: Request) -> dict[str, str]:
+    """How the turn is to be taken, where that is not how the session takes them anyway."""
+    model = request.value("--model")
+    return {"model": model} if model is not None and request.has("--session") else {}
 
 
 def _outcome(attendance: Attendance, session: KeptSession, request: Request) -> Outcome:

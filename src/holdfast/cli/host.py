@@ -21,7 +21,8 @@ from holdfast.host import DraftedWorkshop, HostOrder, run_host
 from holdfast.world import WriterThread
 
 if TYPE_CHECKING:
-    from holdfast.runners import Conversation
+    from holdfast.cli.session_runner import Engagement
+    from holdfast.runners import Conversation, Memory
 
 
 def host(request: Request, settings: Settings) -> Outcome:
@@ -54,14 +55,31 @@ class OnDemand:
 
     def __init__(self, session: KeptSession, settings: Settings) -> None:
         self._session, self._settings = session, settings
+        self._engagement: Engagement | None = None
+
+    @property
+    def name(self) -> str:
+        """The word that a person chooses it by."""
+        return self._session.runner
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """How it can be told to take a turn."""
+        if self._session.runner != "native":
+            return ()
+        from holdfast.agent import OPTIONS
+
+        return OPTIONS
 
     @asynccontextmanager
-    async def converse(self, session: str | None) -> AsyncGenerator[Conversation]:
+    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
         """Begin a conversation, or continue one; what keeps us from that is the turn's failure."""
-        from holdfast.cli.session_runner import engaged
+        from holdfast.cli.session_runner import Engagement
 
+        if self._engagement is None:
+            self._engagement = Engagement(self._session, self._settings)
         async with (
-            engaged(self._session, self._settings) as runner,
-            runner.converse(session) as conversation,
+            self._engagement.engaged() as runner,
+            runner.converse(session, memory) as conversation,
         ):
             yield conversation

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -41,17 +42,19 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.nouns import printable, prose
-from holdfast.runners.model import Asked, Said, Used
+from holdfast.runners.model import Asked, Remembered, Said, Used
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
+_ROOMS: Final = {"native": "agent", "codex": "codex"}  # that know what a runner fails with
 _ABORT_LONGEST: Final = 20.0  # that a turn which is to end is waited for
 
 
 class TurnOrder(NamedTuple):
-    """What is to be done, whether in place, and within how many seconds."""
+    """What is to be done, how, whether in place, and within how many seconds."""
 
     prompt: str
+    how: dict[str, str]
     is_in_place: bool = False
     limit: float | None = None
 
@@ -89,7 +92,8 @@ class Attendance:
         start = partial(start_host, self._session, self._settings)
         seen = sessions.last(self._session)
         async with seated(sessions.socket(self._session), start, after=seen) as seat:
-            await seat.command(Prompt(self._command, order.prompt, order.is_in_place))
+            prompt = Prompt(self._command, order.prompt, order.how, order.is_in_place)
+            await seat.command(prompt)
             self._seat = seat
             if self._look is not None and is_terminal(sys.stderr):
                 await self._note("Ctrl-C interrupts the turn.")
@@ -144,11 +148,20 @@ class Attendance:
             case TurnClosed(ending=ending, failure=failure, report=report):
                 result.status, result.report = ending.value, report or None
                 if failure is not None and self.failure is None:
+                    self._declare_failures()
                     self.failure = from_wire(failure)
             case _:
                 pass
 
+    def _declare_failures(self) -> None:
+        """Know what may have become of the turn; else it would be foreign, with no exit status."""
+        room = _ROOMS.get(self._session.runner)
+        if room is not None:
+            import_module(f"holdfast.{room}.failures")
+
     async def _show(self, seq: int, record: AnyRecord) -> None:
+        if isinstance(record, Happened) and isinstance(record.event, Remembered):
+            return  # that is between the runner and its memory
         if self._look is None:
             await self._terminal.say(json_line(record_of(seq, record)))
         elif isinstance(record, Happened) and isinstance(record.event, Said):

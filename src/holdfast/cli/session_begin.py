@@ -8,7 +8,8 @@ from typing import Final
 from holdfast.app.sessions import RUNNERS, KeptSession, Sessions
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
-from holdfast.cli.session_consent import agree
+from holdfast.cli.failures import UsageWrong
+from holdfast.cli.session_consent import agree, provider_of
 from holdfast.cli.workbench_project import at_work
 from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import open_draft
@@ -30,7 +31,8 @@ def taken_up(session: KeptSession, request: Request, settings: Settings) -> Kept
         request.command, given=(("--project", session.project),), is_json=request.is_json
     )
     with at_work(there, settings) as project:
-        agree(project.workbench, session.runner, request)
+        meant = {**session.options, **_options(request)}
+        agree(project.workbench, provider_of(session.runner, meant), request)
     return session
 
 
@@ -39,8 +41,12 @@ def begin_session(title: str, request: Request, settings: Settings) -> KeptSessi
     runner = request.value("--runner") or RUNNERS[0]
     if runner not in RUNNERS:
         raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
+    options = _options(request)
+    if runner == "native" and "scenario" not in options and "/" not in options.get("model", ""):
+        read_on = f"holdfast {request.command} --help"
+        raise UsageWrong(problem="say which --model, as PROVIDER/MODEL", read_on=read_on)
     with at_work(request, settings) as project:
-        agree(project.workbench, runner, request)
+        agree(project.workbench, provider_of(runner, options), request)
         draft = request.value("--draft")
         if draft is None:
             draft = open_draft(project.workbench).id
@@ -48,7 +54,6 @@ def begin_session(title: str, request: Request, settings: Settings) -> KeptSessi
             with project.workbench.held() as (held, _):
                 draft = held.drafts.find(draft).id
         where = str(project.workbench.project)
-    options = _options(request)
     return Sessions(settings).make(
         where, draft, runner, title=title.strip()[:_TITLE_MOST], options=options
     )

@@ -23,11 +23,17 @@ agent asks leave for is refused then, and that is said. With --in-place the proj
 has what the turn did as soon as it has completed, after a checkpoint; a turn that
 fails or is interrupted leaves it as it is.
 
-rehearsal is an agent that follows a script; it needs no key and no network. codex
-has to be installed and signed in, and sends what it reads of the project to its
-model: you are asked once for each project, or say so with --consent.""",
+rehearsal is an agent that follows a script; it needs no key and no network. native is
+our own agent: say which --model it asks, and have a key of its provider in the
+environment or in keys.toml. codex has to be installed and signed in. Both send what
+they read of the project to a model: you are asked once for each project and provider,
+or say so with --consent.""",
         examples=(
             ('holdfast ask "Mend the failing test"', "by the rehearsal agent, to see how it goes"),
+            (
+                'holdfast ask --runner native --model openai/gpt-5.1 "Mend the failing test"',
+                "by our own agent",
+            ),
             ('holdfast ask --runner codex "Mend the failing test"', "by Codex"),
             ('holdfast ask --session h1x7abcd "And now the docs"', "go on with a conversation"),
             ("holdfast ask - < task.md", "the prompt is in a file"),
@@ -35,17 +41,19 @@ model: you are asked once for each project, or say so with --consent.""",
         ),
         options=(
             Option(("--json",), "print one JSON object per line; the last one is the result"),
-            Option(("--runner",), "who carries it out: rehearsal or codex", form="NAME"),
+            Option(("--runner",), "who carries it out: rehearsal, native or codex", form="NAME"),
             Option(("--session",), "go on with this session", form="ID"),
             Option(("--in-place",), "publish what the turn did when it has completed"),
             Option(
                 ("--consent",), "agree that the agent's model may see this project, from now on"
             ),
             Option(("--draft",), "work in this draft (otherwise: a new one)", form="ID"),
-            Option(("--scenario",), "the script of the rehearsal", form="FILE"),
             Option(
-                ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
+                ("--scenario",),
+                "the script of the rehearsal, or of the model of native",
+                form="FILE",
             ),
+            Option(("--model",), "the model to ask, for native as PROVIDER/MODEL", form="NAME"),
             Option(("--timeout",), "end the turn after so many seconds", form="SECONDS"),
             PROJECT,
         ),

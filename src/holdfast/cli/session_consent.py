@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 from holdfast.cli.commands import Request
 from holdfast.cli.confirming import confirmed
-from holdfast.runners import Conversation, Runner
+from holdfast.runners import Conversation, Memory, Runner
 from holdfast.runners.model import Capabilities, Health
 from holdfast.workbench import Consent, Records, Scope, Sending, Workbench, require_consent
 from holdfast.workbench.failures import ConsentRequired
 from holdfast.world import SystemClock
 
-PROVIDERS: Final = {"codex": "codex"}  # to whom a runner sends; who is not named sends nothing
 _ASK: Final = "Do you agree? [y/n] "
 _PAGE: Final = """\
 {provider} sends to its model what it reads of this project:
@@ -24,20 +23,31 @@ asked again for this project.
 """
 
 
-def agree(workbench: Workbench, runner: str, request: Request) -> None:
+def provider_of(runner: str, options: Mapping[str, str]) -> str | None:
+    """To whom a runner sends what it reads of a project; None if nothing goes anywhere."""
+    match runner:
+        case "codex":
+            return "codex"
+        case "native" if "scenario" not in options:
+            return options.get("model", "").partition("/")[0]
+        case _:
+            return None
+
+
+def agree(workbench: Workbench, provider: str | None, request: Request) -> None:
     """Let pass what needs no consent or has it; else ask for it, or raise ConsentRequired."""
     try:
-        require(workbench, runner)
+        require(workbench, provider)
     except ConsentRequired:
-        page = _PAGE.format(provider=runner, project=workbench.project)
+        assert provider is not None, "who is nobody needs no consent"
+        page = _PAGE.format(provider=provider, project=workbench.project)
         if not request.has("--consent") and (request.is_json or not confirmed(page, _ASK)):
             raise
-        _give(workbench, runner)
+        _give(workbench, provider)
 
 
-def require(workbench: Workbench, runner: str) -> None:
-    """Raise ConsentRequired if a runner would send what nobody has agreed to."""
-    provider = PROVIDERS.get(runner)
+def require(workbench: Workbench, provider: str | None) -> None:
+    """Raise ConsentRequired if a provider would be sent what nobody has agreed to."""
     if provider is None:
         return
     with Records.open(workbench.directory / "meta") as records:
@@ -45,10 +55,10 @@ def require(workbench: Workbench, runner: str) -> None:
     require_consent(Sending(str(workbench.project), provider, session=""), said)
 
 
-def _give(workbench: Workbench, runner: str) -> None:
+def _give(workbench: Workbench, provider: str) -> None:
     given = Consent(
         project=str(workbench.project),
-        provider=PROVIDERS[runner],
+        provider=provider,
         scope=Scope(),
         is_given=True,
         at_ms=int(SystemClock().now() * 1000),
@@ -78,8 +88,8 @@ class Agreed:
         return await self._runner.health()
 
     @asynccontextmanager
-    async def converse(self, session: str | None) -> AsyncGenerator[Conversation]:
+    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
         """Begin or continue a conversation; ConsentRequired before anything is started."""
-        require(self._workbench, self.name)
-        async with self._runner.converse(session) as conversation:
+        require(self._workbench, provider_of(self.name, {}))
+        async with self._runner.converse(session, memory) as conversation:
             yield conversation

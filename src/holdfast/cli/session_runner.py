@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from holdfast import runners
 from holdfast.app.sessions import RUNNERS, KeptSession
@@ -19,34 +20,50 @@ from holdfast.runners import Runner, Stage
 from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import Workbench, entering
 
+if TYPE_CHECKING:
+    from holdfast.agent import Crashes
 
-@asynccontextmanager
-async def engaged(session: KeptSession, settings: Settings) -> AsyncGenerator[Runner]:
-    """The runner of a session, for the length of the block."""
-    bench = Workbench.at(Path(session.project), settings.state)
-    server = server_of(Request(), settings)
-    with entering(bench, session.draft) as entered:
-        place, root = entered.view.place, str(entered.directory)
-        if place is not None and place.holder is not None:
-            server = await guest_of(server, Path(place.holder.directory))
-    async with Client(server.dial_or_start) as client:
-        stage = Stage(client, root, environment(), _scratch(), session.id)
-        yield _chosen(session, stage, bench, settings)
+
+class Engagement:
+    """Whom a session is with; how often our own agent crashes is counted over all of it."""
+
+    def __init__(self, session: KeptSession, settings: Settings) -> None:
+        self._session, self._settings = session, settings
+        self._crashes: Crashes | None = None
+
+    @asynccontextmanager
+    async def engaged(self) -> AsyncGenerator[Runner]:
+        """The runner of the session, for the length of the block."""
+        session = self._session
+        bench = Workbench.at(Path(session.project), self._settings.state)
+        server = server_of(Request(), self._settings)
+        with entering(bench, session.draft) as entered:
+            place, root = entered.view.place, str(entered.directory)
+            if place is not None and place.holder is not None:
+                server = await guest_of(server, Path(place.holder.directory))
+        async with Client(server.dial_or_start) as client:
+            yield self._chosen(Stage(client, root, environment(), _scratch(), session.id), bench)
+
+    def _chosen(self, stage: Stage, bench: Workbench) -> Runner:
+        """Only the one that is chosen is loaded, and all that it needs."""
+        session, settings = self._session, self._settings
+        match session.runner:
+            case "rehearsal":
+                script = session.options.get("scenario", runners.DEMO)
+                return runners.Rehearsal(stage, Path(script))
+            case "codex":
+                model = session.options.get("model")
+                return Agreed(runners.CodexRunner(stage, settings.codex, model=model), bench)
+            case "native":
+                from holdfast.agent import Crashes
+                from holdfast.cli.session_native import native_runner
+
+                self._crashes = self._crashes or Crashes()
+                return native_runner(session, stage, bench, settings, self._crashes)
+            case other:
+                raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))
 
 
 def _scratch() -> str:
     """A directory for temporary files that is no parent of anybody's home."""
     return "/var/tmp" if os.path.isdir("/var/tmp") else "/tmp"
-
-
-def _chosen(session: KeptSession, stage: Stage, bench: Workbench, settings: Settings) -> Runner:
-    """Only the one that is chosen is loaded."""
-    match session.runner:
-        case "rehearsal":
-            script = session.options.get("scenario", runners.DEMO)
-            return runners.Rehearsal(stage, Path(script))
-        case "codex":
-            model = session.options.get("model")
-            return Agreed(runners.CodexRunner(stage, settings.codex, model=model), bench)
-        case other:
-            raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Network,
         Policy,
         Strength,
+        allowed_environment,
         is_within,
     )
     from holdfast.confine.creating import create
@@ -58,6 +59,7 @@ __all__ = [
     "Strength",
     "Threshold",
     "allow_list",
+    "allowed_environment",
     "clean",
     "clean_all",
     "command_of",
@@ -99,6 +101,7 @@ __getattr__ = face(
         "Strength": "core.policy",
         "Threshold": "threshold",
         "allow_list": "core.allowlist",
+        "allowed_environment": "core.policy",
         "clean": "sandbox",
         "clean_all": "unheld",
         "command_of": "threshold",

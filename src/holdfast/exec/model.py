@@ -57,7 +57,8 @@ class Page:
 class Command:
     """What to run on the server, and with what; `env` is all that it gets.
 
-    Its terminal has the size from the start where the server can do that, as ours does.
+    Its terminal has the size from the start where the server can do that, as ours does. `sandbox`
+    is what it may touch, as Codex says that; a server that cannot keep to it refuses to start it.
     """
 
     argv: tuple[str, ...]
@@ -67,6 +68,7 @@ class Command:
     has_stdin: bool = False
     rows: int = 24
     cols: int = 80
+    sandbox: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True, slots=True)

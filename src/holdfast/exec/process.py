@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TypeVar
 
-from holdfast.exec.core.answers import refused
+from holdfast.exec.core.answers import read_page, refused
 from holdfast.exec.failures import CapabilityMissing
 from holdfast.exec.feed import Feed
 from holdfast.exec.line import Line
-from holdfast.exec.model import Command, Event
+from holdfast.exec.model import Command, Event, Page
 from holdfast.exec.session import Session
 from holdfast.exec.stdin import Stdin
-from holdfast.exec.wire import ProcessParams, ResizeParams, SignalParams, TerminateResult, Wire
+from holdfast.exec.wire import (
+    ProcessParams,
+    ReadParams,
+    ResizeParams,
+    SignalParams,
+    TerminateResult,
+    Wire,
+)
 from holdfast.rpc.failures import ErrorResponse
 
 Result = TypeVar("Result")
@@ -63,6 +70,14 @@ class Process:
         while batch := await self._feed.receive():
             for event in batch:
                 yield event
+
+    async def recall(self, *, after: int, bytes_max: int) -> Page:
+        """Read again what it wrote after an event, as far as the server still keeps that."""
+        params = ReadParams(self.id, after_seq=after, max_bytes=bytes_max, wait_ms=0)
+        try:
+            return read_page(params, await self._feed.ask(params))
+        except ErrorResponse as error:
+            raise refused(error, subject=self.id) from error
 
     async def wait(self) -> int:
         """Wait until it has ended; return its status.

@@ -81,6 +81,7 @@ def _params(process: str, command: Command) -> StartParams:
         pipe_stdin=command.has_stdin,
         rows=command.rows,
         cols=command.cols,
+        sandbox=None if command.sandbox is None else dict(command.sandbox),
     )
 
 

@@ -18,7 +18,8 @@ import msgspec
 from holdfast.failures import Failure
 from holdfast.host.core.session import Session, fold
 from holdfast.host.core.tail import Line, Tail, pages
-from holdfast.host.model import AnyRecord
+from holdfast.host.model import AnyRecord, Happened
+from holdfast.runners.model import Remembered
 from holdfast.world import (
     Disk,
     GroupCommit,
@@ -34,6 +35,7 @@ from holdfast.world import (
 JOURNAL: Final = "journal.jsonl"  # in the directory of a session
 SCHEMA: Final[RecordSchema] = Schema("session", 1, ())
 
+_REMEMBERED: Final = b'{"type":"remembered"'
 _decoder: Final = msgspec.json.Decoder[AnyRecord](AnyRecord)
 
 
@@ -82,6 +84,16 @@ class Book:
     def writing_for(self) -> float:
         """For how many seconds the oldest record has been on its way to the disk."""
         return anyio.current_time() - self._writing[0].since if self._writing else 0.0
+
+    def remembered(self) -> Iterator[Remembered]:
+        """All that the runner has had kept for itself, in order, as far as it is on disk."""
+        for entry in self._journal.read():
+            if _REMEMBERED in entry.data:  # most of the others need not be read for that
+                match _read(entry):
+                    case Happened(event=Remembered() as remembered):
+                        yield remembered
+                    case _:
+                        pass
 
     async def write(self, *records: AnyRecord) -> int:
         """Write down what was decided, all or nothing; return the number of the last record.

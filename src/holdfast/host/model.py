@@ -44,6 +44,7 @@ class Prompted(Record, frozen=True, tag="prompted"):
     turn: int
     text: str
     at_ms: int
+    how: dict[str, str] = {}
     is_in_place: bool = False
 
 
@@ -160,11 +161,15 @@ AnyRecord = (
 """Everything that a journal of a session can hold."""
 
 
-class Prompt(msgspec.Struct, frozen=True):
-    """Do this; if a turn runs, after it. In place: the project gets what was done at the end."""
+class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Do this; if a turn runs, after it. In place: the project gets what was done at the end.
+
+    `how` is for the runner.
+    """
 
     id: str
     text: str
+    how: dict[str, str] = {}
     is_in_place: bool = False
 
 

@@ -176,6 +176,8 @@ class Visit:
 
     async def _commanded(self, command: Command) -> Done:
         self._check_leading()
+        if isinstance(command, Prompt):
+            self._turns.check(command.how)
         while True:
             records = decide(self._book.session, command, at_ms=self._now())
             if records:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 from typing import Final, Protocol
 
@@ -30,8 +30,8 @@ from holdfast.host.model import (
 )
 from holdfast.host.ports import Revisited, Workshop
 from holdfast.host.recalling import forgotten, recalled
-from holdfast.runners import Conversation
-from holdfast.runners.failures import RunnerEnded, SessionUnknown
+from holdfast.runners import Conversation, Memory
+from holdfast.runners.failures import OptionUnknown, RunnerEnded, SessionUnknown
 from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, SessionKnown, TurnEnded
 from holdfast.world import Clock, companions
 
@@ -45,7 +45,19 @@ _BEFORE: Final = (SessionKnown, TurnEnded)  # what an agent tells that has not b
 class Converser(Protocol):
     """Whoever carries turns out; all that this needs may be looked for when there is a turn."""
 
-    def converse(self, session: str | None) -> AbstractAsyncContextManager[Conversation]:
+    @property
+    def name(self) -> str:
+        """The word that a person chooses it by."""
+        ...
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """How it can be told to take a turn."""
+        ...
+
+    def converse(
+        self, session: str | None, memory: Memory
+    ) -> AbstractAsyncContextManager[Conversation]:
         """Begin a conversation, or continue one by the word of an earlier `SessionKnown`."""
         ...
 
@@ -92,7 +104,7 @@ class Turns:
 
     async def run(self) -> None:
         """End a turn that was left, then take every one that is wanted until the session closes."""
-        async with self._stack, companions() as self._tasks:
+        async with companions() as self._tasks, self._stack:  # what is begun last ends first
             if self._book.kept.is_running:
                 await self._end_left()
             while not self._book.kept.is_closed:
@@ -103,6 +115,13 @@ class Turns:
                 prompted = self._book.kept.waiting[0]
                 await self._keep(begun)
                 await self._take(prompted)
+
+    def check(self, how: Mapping[str, str]) -> None:
+        """Raise OptionUnknown if the runner could not be told how a turn is to be taken."""
+        for name in how:
+            options = self._runner.options
+            if name not in options:
+                raise OptionUnknown(option=name, runner=self._runner.name, known=options)
 
     async def steer(self, command: Steer) -> None:
         """Add to what the running turn was asked, once; what it does not take waits for its own.
@@ -212,7 +231,8 @@ class Turns:
         text, talk = await self._meet(prompted)
         if self._is_unwanted:
             return TurnEnded(Ending.INTERRUPTED)
-        async with companions() as tasks, aclosing(talk.take_turn(text)) as batches:
+        turn = talk.take_turn(text, prompted.how)
+        async with companions() as tasks, aclosing(turn) as batches:
             tasks.start_soon(self._end_if_unwanted, talk)
             async for batch in batches:
                 self._progressed = anyio.current_time()
@@ -226,12 +246,16 @@ class Turns:
         text, session = prompted.text, self._book.session.runner_session
         if self._talk is None:
             try:
-                self._talk = await self._stack.enter_async_context(self._runner.converse(session))
+                self._talk = await self._begin(session)
             except SessionUnknown as unknown:
-                self._talk = await self._stack.enter_async_context(self._runner.converse(None))
+                self._talk = await self._begin(None)
                 await self._keep(Happened(prompted.turn, forgotten(unknown)))
                 text = await recalled(self._book, prompted)
         return text, self._talk
+
+    async def _begin(self, session: str | None) -> Conversation:
+        conversation = self._runner.converse(session, self._book.remembered)
+        return await self._stack.enter_async_context(conversation)
 
     async def _heed(
         self, turn: int, batch: Sequence[AnyEvent], talk: Conversation, tasks: TaskGroup

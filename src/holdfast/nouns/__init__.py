@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast import face
 from holdfast.nouns.cursors import Cursor
+from holdfast.nouns.escapes import escaped, shown
 from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
 from holdfast.nouns.ids import ENTROPY_BYTES, Id, check_id, make_id
 from holdfast.nouns.leases import Lease
@@ -28,12 +29,14 @@ __all__ = [
     "RelativePath",
     "check_id",
     "cut",
+    "escaped",
     "html_failure",
     "html_page",
     "html_table",
     "make_id",
     "printable",
     "prose",
+    "shown",
 ]
 
 __getattr__ = face(__name__, {"html_failure": "pages", "html_page": "pages", "html_table": "pages"})

@@ -11,12 +11,23 @@ from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
-    from holdfast.runners.ports import Conversation, Runner
+    from holdfast.runners.native import NativeRunner
+    from holdfast.runners.ports import Conversation, Memory, Runner
     from holdfast.runners.rehearsal import DEMO, Rehearsal
     from holdfast.runners.sample import write_sample
     from holdfast.runners.stage import Stage
 
-__all__ = ["DEMO", "CodexRunner", "Conversation", "Rehearsal", "Runner", "Stage", "write_sample"]
+__all__ = [
+    "DEMO",
+    "CodexRunner",
+    "Conversation",
+    "Memory",
+    "NativeRunner",
+    "Rehearsal",
+    "Runner",
+    "Stage",
+    "write_sample",
+]
 
 __getattr__ = face(
     __name__,
@@ -24,6 +35,8 @@ __getattr__ = face(
         "CodexRunner": "codex",
         "Conversation": "ports",
         "DEMO": "rehearsal",
+        "Memory": "ports",
+        "NativeRunner": "native",
         "Rehearsal": "rehearsal",
         "Runner": "ports",
         "Stage": "stage",

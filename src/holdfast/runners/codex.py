@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 
 import anyio
@@ -37,10 +37,10 @@ from holdfast.runners.model import (
     SessionKnown,
     TurnEnded,
 )
-from holdfast.runners.questions import Questions
+from holdfast.runners.ports import AS_EVER, Memory
 from holdfast.runners.settling import settled
 from holdfast.runners.stage import Stage
-from holdfast.world import Inbox, companions
+from holdfast.world import Inbox, Questions, companions
 
 NAME = "codex"
 PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own
@@ -84,8 +84,11 @@ class CodexRunner:
         return Health(health.healthy, reason=health.reason)
 
     @asynccontextmanager
-    async def converse(self, session: str | None) -> AsyncGenerator[CodexConversation]:
+    async def converse(
+        self, session: str | None, memory: Memory
+    ) -> AsyncGenerator[CodexConversation]:
         """Start Codex, and begin a thread or resume the one that the word names."""
+        del memory  # it has one of its own
         questions = _Asking()
         self._stage.clear()
         async with self._connected(questions) as (server, transport), companions() as tasks:
@@ -137,8 +140,11 @@ class CodexConversation:
         self._questions = questions
         self._tasks = tasks
 
-    async def take_turn(self, prompt: str) -> AsyncGenerator[Sequence[AnyEvent]]:
+    async def take_turn(
+        self, prompt: str, how: Mapping[str, str] = AS_EVER
+    ) -> AsyncGenerator[Sequence[AnyEvent]]:
         """Have Codex take a turn; its approvals are asked among its events."""
+        del how
         inbox = self._questions.inbox
         await inbox.put((SessionKnown(self._thread.id),))
         self._tasks.start_soon(self._run, prompt)

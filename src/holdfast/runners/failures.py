@@ -66,6 +66,21 @@ class SessionUnknown(
     session: str
 
 
+class OptionUnknown(
+    Failure,
+    code="RUNNER_OPTION_UNKNOWN",
+    kind=Kind.INVALID,
+    title="The runner has no such option",
+    user_message="{runner} cannot be told the {option} of a turn. What it can be told: {known}.",
+    actions=(Action.SWITCH_RUNNER,),
+):
+    """Somebody wants a turn to be taken in a way that its runner does not know."""
+
+    option: str
+    runner: str
+    known: tuple[str, ...]
+
+
 class ScenarioInvalid(
     Failure,
     code="REHEARSAL_SCENARIO_INVALID",

@@ -144,6 +144,12 @@ class Noticed(Event, frozen=True, tag="noticed"):
     failure: dict[str, object] | None = None
 
 
+class Remembered(Event, frozen=True, tag="remembered"):
+    """What a runner keeps for itself, and reads back when it goes on; it is shown to nobody."""
+
+    memo: msgspec.Raw
+
+
 class Ending(StrEnum):
     """How a turn ended."""
 
@@ -172,6 +178,7 @@ AnyEvent = (
     | Asked
     | Used
     | Noticed
+    | Remembered
     | TurnEnded
 )
 """Everything that a runner can say."""
@@ -185,6 +192,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     asks: bool = False  # it asks before it does what needs leave
     confines: bool = False  # it shuts its own commands in
     is_offline: bool = False  # nothing leaves the machine
+    options: tuple[str, ...] = ()  # how a turn is to be taken, as far as it can be told
 
 
 class Health(msgspec.Struct, frozen=True):

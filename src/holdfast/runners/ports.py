@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from types import MappingProxyType
+from typing import Final, Protocol
 
-from holdfast.runners.model import AnyEvent, Capabilities, Health
+from holdfast.runners.model import AnyEvent, Capabilities, Health, Remembered
+
+Memory = Callable[[], Iterable[Remembered]]
+"""Reads back, in order, all that a runner has had kept of its conversation so far."""
+
+AS_EVER: Final[Mapping[str, str]] = MappingProxyType({})
+"""A turn is to be taken as the runner takes them if nothing is said."""
 
 
 class Conversation(Protocol):
     """A conversation with an agent in a place, one turn at a time."""
 
-    def take_turn(self, prompt: str) -> AsyncGenerator[Sequence[AnyEvent]]:
+    def take_turn(
+        self, prompt: str, how: Mapping[str, str] = AS_EVER
+    ) -> AsyncGenerator[Sequence[AnyEvent]]:
         """Carry a prompt out and yield what happens, as it comes, up to and with `TurnEnded`.
 
-        Whatever goes wrong is in that last event. Who stops reading before it interrupts the turn.
+        A batch is on disk when the next one is asked for. `how` has only those of the runner's
+        options that the person has a wish about. Whatever goes wrong is in the last event. Who
+        stops reading before it interrupts the turn.
         """
         ...
 
@@ -49,7 +60,9 @@ class Runner(Protocol):
         """Say whether it can be used here and now; never raises."""
         ...
 
-    def converse(self, session: str | None) -> AbstractAsyncContextManager[Conversation]:
+    def converse(
+        self, session: str | None, memory: Memory
+    ) -> AbstractAsyncContextManager[Conversation]:
         """Begin a conversation, or continue one by the word of an earlier `SessionKnown`.
 
         The agent's process ends with the block, and so does everything that it started.

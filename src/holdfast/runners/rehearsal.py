@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from holdfast.rpc.model import Notification
 from holdfast.runners.core.scenario import read_scenario
 from holdfast.runners.failures import RunnerEnded, ScenarioInvalid, SessionUnknown
 from holdfast.runners.model import AnyEvent, Capabilities, Ending, Health, TurnEnded
+from holdfast.runners.ports import AS_EVER, Memory
 from holdfast.runners.rehearsing import (
     ANSWER,
     EVENTS,
@@ -56,8 +57,11 @@ class Rehearsal:
         return Health(True)
 
     @asynccontextmanager
-    async def converse(self, session: str | None) -> AsyncGenerator[RehearsalConversation]:
+    async def converse(
+        self, session: str | None, memory: Memory
+    ) -> AsyncGenerator[RehearsalConversation]:
         """Start the scripted agent; it continues with the turn that the word names."""
+        del memory
         begun = _begun(session)
         _read(self._script)  # what makes no sense is said here, where somebody hears it
         self._stage.clear()
@@ -76,9 +80,11 @@ class RehearsalConversation:
         self._transport = transport
         self._begun = begun  # turns, so far
 
-    async def take_turn(self, prompt: str) -> AsyncGenerator[Sequence[AnyEvent]]:
+    async def take_turn(
+        self, prompt: str, how: Mapping[str, str] = AS_EVER
+    ) -> AsyncGenerator[Sequence[AnyEvent]]:
         """Play the next turn; whatever the prompt says, the script decides."""
-        del prompt
+        del prompt, how
         is_over = False
         with self._connection.subscribe() as news:
             try:

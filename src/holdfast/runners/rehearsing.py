@@ -39,8 +39,7 @@ from holdfast.runners.core.playing import (
 )
 from holdfast.runners.core.scenario import Delete, Edit, Run, Scenario, Write, read_scenario
 from holdfast.runners.model import AnyEvent, Delta, Ending, SessionKnown, Sort, TurnEnded
-from holdfast.runners.questions import Questions
-from holdfast.world import Opening, Root
+from holdfast.world import Opening, Questions, Root
 
 EVENTS = "events"  # to the host: a list of what happened
 TURN = "turn"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.exec import Client, Process
 from holdfast.exec.model import Command
-from holdfast.runners.sweeping import MARK, sweep
+from holdfast.world import MARK, sweep
 
 
 @dataclass(frozen=True, slots=True)

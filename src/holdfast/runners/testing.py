@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from holdfast.runners.model import (
     Asked,
     Delta,
     Ending,
+    Remembered,
     Said,
     SessionKnown,
     ToolEnded,
@@ -24,8 +26,10 @@ from holdfast.runners.model import (
     TurnStarted,
 )
 from holdfast.runners.ports import Conversation, Runner
+from holdfast.world import command_of, system_processes
 
 PATIENCE = 60.0
+NEVER_BEGUN = "00000000-0000-0000-0000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,21 @@ Prepare = Callable[[Turns], AbstractAsyncContextManager[Runner]]
 """Gives a runner whose agent does this, turn by turn, in the directory `root`."""
 
 
+class Notebook:
+    """Keeps what a runner wants kept, as a host does."""
+
+    def __init__(self) -> None:
+        self.kept: list[Remembered] = []
+
+    def __call__(self) -> Sequence[Remembered]:
+        """All of it, in order."""
+        return self.kept
+
+    def keep(self, batch: Sequence[AnyEvent]) -> None:
+        """Keep what is to be kept of a batch of events."""
+        self.kept += [each for each in batch if isinstance(each, Remembered)]
+
+
 class RunnerContract:
     """What every runner must do; a test class of each inherits this and provides the fixtures.
 
@@ -56,22 +75,30 @@ class RunnerContract:
     """
 
     pytestmark = pytest.mark.anyio
+    died = "RUNNER_ENDED"  # the code of the failure of a turn whose agent was killed
 
-    async def test_a_turn_begins_and_ends_once(self, prepare: Prepare) -> None:
+    @pytest.fixture
+    def memory(self) -> Notebook:
+        """What is kept for the runner."""
+        return Notebook()
+
+    async def test_a_turn_begins_and_ends_once(self, prepare: Prepare, memory: Notebook) -> None:
         """Whatever is in between, with what was said as a whole."""
-        async with prepare([[Says("Hello you.")]]) as runner, runner.converse(None) as talk:
-            events = await heard(talk)
+        async with prepare([[Says("Hello you.")]]) as runner, runner.converse(None, memory) as talk:
+            events = await heard(talk, memory)
 
         assert [each for each in events if isinstance(each, TurnStarted)] == [TurnStarted()]
         assert [each for each in events if isinstance(each, TurnEnded)] == [events[-1]]
         assert events[-1] == TurnEnded(Ending.COMPLETED)
         assert [each.text for each in events if isinstance(each, Said)] == ["Hello you."]
 
-    async def test_what_is_done_is_told(self, prepare: Prepare, root: Path) -> None:
+    async def test_what_is_done_is_told(
+        self, prepare: Prepare, memory: Notebook, root: Path
+    ) -> None:
         """A command is told before and after, and was run in the directory."""
         script: Turns = [[Runs("echo out; echo made >made"), Says("Done.")]]
-        async with prepare(script) as runner, runner.converse(None) as talk:
-            events = await heard(talk)
+        async with prepare(script) as runner, runner.converse(None, memory) as talk:
+            events = await heard(talk, memory)
 
         (started,) = (each for each in events if isinstance(each, ToolStarted))
         (ended,) = (each for each in events if isinstance(each, ToolEnded))
@@ -79,66 +106,79 @@ class RunnerContract:
         assert (ended.is_ok, ended.status, ended.output) == (True, 0, "out\n")
         assert (root / "made").read_text() == "made\n"
 
-    async def test_a_command_that_fails_is_no_failure_of_the_turn(self, prepare: Prepare) -> None:
+    async def test_a_command_that_fails_is_no_failure_of_the_turn(
+        self, prepare: Prepare, memory: Notebook
+    ) -> None:
         """The agent is told, and goes on."""
         script: Turns = [[Runs("echo bad; exit 3"), Says("It failed.")]]
-        async with prepare(script) as runner, runner.converse(None) as talk:
-            events = await heard(talk)
+        async with prepare(script) as runner, runner.converse(None, memory) as talk:
+            events = await heard(talk, memory)
 
         (ended,) = (each for each in events if isinstance(each, ToolEnded))
         assert (ended.is_ok, ended.status) == (False, 3)
         assert events[-1] == TurnEnded(Ending.COMPLETED)
 
-    async def test_another_process_continues(self, prepare: Prepare) -> None:
+    async def test_another_process_continues(self, prepare: Prepare, memory: Notebook) -> None:
         """By the word that was told, whatever became of the process that told it."""
         async with prepare([[Says("One.")], [Says("Two.")], [Says("Three.")]]) as runner:
-            async with runner.converse(None) as talk:
-                events = [*await heard(talk), *await heard(talk)]
+            async with runner.converse(None, memory) as talk:
+                events = [*await heard(talk, memory), *await heard(talk, memory)]
             session = [each.session for each in events if isinstance(each, SessionKnown)][-1]
-            async with runner.converse(session) as talk:
-                events += await heard(talk)
+            async with runner.converse(session, memory) as talk:
+                events += await heard(talk, memory)
 
         said = [each.text for each in events if isinstance(each, Said)]
         assert said == ["One.", "Two.", "Three."]
 
-    async def test_nobody_continues_what_was_never_begun(self, prepare: Prepare) -> None:
+    async def test_nobody_continues_what_was_never_begun(
+        self, prepare: Prepare, memory: Notebook
+    ) -> None:
         """It is said, not guessed."""
         async with prepare([[Says("One.")]]) as runner:
             with pytest.raises(SessionUnknown):
-                async with runner.converse("00000000-0000-0000-0000-000000000000"):
+                async with runner.converse(NEVER_BEGUN, memory):
                     pass
 
-    async def test_an_interrupt_ends_all(self, prepare: Prepare, root: Path) -> None:
+    async def test_an_interrupt_ends_all(
+        self, prepare: Prepare, memory: Notebook, root: Path
+    ) -> None:
         """Within seconds, with what the turn had started."""
-        script: Turns = [[Runs("echo $$ >pid; exec sleep 1000"), Says("Never.")]]
-        async with prepare(script) as runner, runner.converse(None) as talk:
-            events = await heard(talk, until=lambda: (root / "pid").exists(), then=talk.interrupt)
+        mark = f"1000.{secrets.randbelow(10**9)}"
+        script: Turns = [[Runs(f"touch begun; exec sleep {mark}"), Says("Never.")]]
+        async with prepare(script) as runner, runner.converse(None, memory) as talk:
+            events = await heard(
+                talk, memory, until=lambda: (root / "begun").exists(), then=talk.interrupt
+            )
 
         assert events[-1] == TurnEnded(Ending.INTERRUPTED)
-        await gone(root / "pid")
+        await gone(mark)
 
-    async def test_who_leaves_in_the_middle_interrupts(self, prepare: Prepare, root: Path) -> None:
+    async def test_who_leaves_in_the_middle_interrupts(
+        self, prepare: Prepare, memory: Notebook, root: Path
+    ) -> None:
         """Nothing goes on that nobody hears of."""
-        loop = "echo $$ >pid; while :; do echo again; sleep 0.1; done"
+        mark = f"mark-{secrets.token_hex(8)}"
+        loop = f": {mark}; touch begun; while :; do echo again; sleep 0.1; done"
         async with (
             prepare([[Runs(loop), Says("Never.")]]) as runner,
-            runner.converse(None) as talk,
+            runner.converse(None, memory) as talk,
         ):
             with anyio.fail_after(PATIENCE):
                 async with aclosing(talk.take_turn("go")) as turn:
-                    async for _ in turn:
-                        if (root / "pid").exists():
+                    async for batch in turn:
+                        memory.keep(batch)
+                        if (root / "begun").exists():
                             break
-            await gone(root / "pid")
+            await gone(mark)
 
     @pytest.mark.parametrize("is_allowed", [True, False])
     async def test_leave_is_asked_for(
-        self, prepare: Prepare, root: Path, *, is_allowed: bool
+        self, prepare: Prepare, memory: Notebook, root: Path, *, is_allowed: bool
     ) -> None:
         """What was refused is not done; the turn ends by itself either way."""
         script: Turns = [[Runs("echo made >made", needs_leave=True), Says("Done.")]]
         asked: list[Asked] = []
-        async with prepare(script) as runner, runner.converse(None) as talk:
+        async with prepare(script) as runner, runner.converse(None, memory) as talk:
 
             async def answer(question: Asked) -> None:
                 asked.append(question)
@@ -146,7 +186,7 @@ class RunnerContract:
                 word = allowed if is_allowed else question.refusal
                 assert await talk.answer(question.question, word)
 
-            events = await heard(talk, answer=answer)
+            events = await heard(talk, memory, answer=answer)
             assert not await talk.answer(asked[0].question, asked[0].refusal), "it was answered"
 
         assert events[-1] == TurnEnded(Ending.COMPLETED)
@@ -154,24 +194,26 @@ class RunnerContract:
         assert (root / "made").exists() == is_allowed
 
     async def test_an_agent_that_dies_fails_its_turn(
-        self, prepare: Prepare, root: Path, kill: Callable[[], None]
+        self, prepare: Prepare, memory: Notebook, root: Path, kill: Callable[[], None]
     ) -> None:
         """With the reason; and a new one continues."""
         script: Turns = [[Says("Once."), Runs("touch begun; exec sleep 1000")], [Says("Again.")]]
         async with prepare(script) as runner:
-            async with runner.converse(None) as talk:
+            async with runner.converse(None, memory) as talk:
 
                 async def die() -> None:
                     kill()
 
-                events = await heard(talk, until=lambda: (root / "begun").exists(), then=die)
+                events = await heard(
+                    talk, memory, until=lambda: (root / "begun").exists(), then=die
+                )
             ended = events[-1]
             assert isinstance(ended, TurnEnded)
             assert ended.failure is not None
-            assert (ended.ending, ended.failure["code"]) == (Ending.FAILED, "RUNNER_ENDED")
+            assert (ended.ending, ended.failure["code"]) == (Ending.FAILED, self.died)
             session = [each.session for each in events if isinstance(each, SessionKnown)][-1]
-            async with runner.converse(session) as talk:
-                again = await heard(talk)
+            async with runner.converse(session, memory) as talk:
+                again = await heard(talk, memory)
 
         assert [each.text for each in again if isinstance(each, Said)] == ["Again."]
 
@@ -185,6 +227,7 @@ class RunnerContract:
 
 async def heard(
     talk: Conversation,
+    memory: Notebook | None = None,
     *,
     until: Callable[[], bool] | None = None,
     then: Callable[[], Coroutine[object, object, None]] | None = None,
@@ -197,6 +240,8 @@ async def heard(
             if until is not None:
                 tasks.start_soon(_once, until, then)
             async for batch in talk.take_turn("go"):
+                if memory is not None:
+                    memory.keep(batch)
                 events += [each for each in batch if not isinstance(each, Delta)]
                 for each in batch:
                     if isinstance(each, Asked):
@@ -205,12 +250,15 @@ async def heard(
     return events
 
 
-async def gone(pid: Path) -> None:
-    """Wait until the process whose number is in a file has ended."""
-    process = anyio.Path("/proc", (await anyio.Path(pid).read_text()).strip())
+async def gone(mark: str) -> None:
+    """Wait until no process has this in its command line, wherever it believes to be."""
     with anyio.fail_after(PATIENCE):
-        while await process.exists():  # noqa: ASYNC110  # of which nobody is told
+        while _runs(mark):  # noqa: ASYNC110  # of which nobody is told
             await anyio.sleep(0.01)
+
+
+def _runs(mark: str) -> bool:
+    return any(mark in command_of(each.pid) for each in system_processes())
 
 
 async def _once(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -17,9 +17,11 @@ from holdfast.runners.model import (
     Capabilities,
     Ending,
     Health,
+    Remembered,
     SessionKnown,
     TurnEnded,
 )
+from holdfast.runners.ports import AS_EVER, Memory
 
 Script = Sequence[Sequence[AnyEvent | float | Failure]]
 """Of each turn its events; a number is a time of silence, a failure breaks the conversation."""
@@ -29,11 +31,16 @@ class Puppet:
     """A runner that tells what it was given; a question waits for its answer."""
 
     name = "puppet"
-    capabilities = Capabilities(continues=True, asks=True, is_offline=True)
+    capabilities = Capabilities(
+        continues=True, asks=True, is_offline=True, options=("model", "effort")
+    )
+    options = capabilities.options
 
     def __init__(self, script: Script) -> None:
         self.script = script
         self.heard: list[str] = []  # prompts, and what was steered
+        self.how: list[dict[str, str]] = []  # each turn was to be taken
+        self.remembered: list[Remembered] = []  # by the last conversation, when it began
         self.answers: dict[str, str] = {}
         self.begun = 0
         self.conversations = 0
@@ -46,17 +53,21 @@ class Puppet:
         return Health(True)
 
     @asynccontextmanager
-    async def converse(self, session: str | None) -> AsyncGenerator[Puppet]:
+    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Puppet]:
         """Go on with the turn after the last one, by the word for it."""
         if session is not None and self.forgets:
             raise SessionUnknown(runner=self.name, session=session)
+        self.remembered = list(memory())
         self.begun = 0 if session is None else int(session)
         self.conversations += 1
         yield self
 
-    async def take_turn(self, prompt: str) -> AsyncGenerator[Sequence[AnyEvent]]:
+    async def take_turn(
+        self, prompt: str, how: Mapping[str, str] = AS_EVER
+    ) -> AsyncGenerator[Sequence[AnyEvent]]:
         """Tell the events of the next turn, each by itself."""
         self.heard.append(prompt)
+        self.how.append(dict(how))
         turn = self.script[min(self.begun, len(self.script) - 1)]
         self.begun += 1
         self._is_interrupted = False

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Any, Final  # Any: what an editor may add to a request
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from typing import Any, Final, Protocol  # Any: what an editor may add to a request
 
 import acp
 from acp import schema
@@ -20,13 +20,37 @@ from holdfast.failures import Failure, boundary, from_wire, to_wire
 from holdfast.host import Kept, Reconnecting, Seat, Seen, Unresponsive
 from holdfast.host.model import Abort, Answer, Begun, Happened, Prompt, Prompted, TurnClosed
 from holdfast.runners.model import Asked, Ending
-from holdfast.terminal.ports import Stays
+from holdfast.terminal.model import Opened
 from holdfast.terminal.updates import Updates, options_of
 from holdfast.world import companions
 
 CRASHED: Final = "holdfast/agent_crashed"  # news: reason, attempt
 BACKEND: Final = "holdfast/backend"  # news: reconnecting, or unresponsive
 PING: Final = "holdfast/ping"
+
+
+class Stays(Protocol):
+    """Where sessions are kept, begun and reached."""
+
+    def begin(self, project: str) -> Opened:
+        """Begin a session about a project; raises what is in the way of that."""
+        ...
+
+    def find(self, session: str) -> Opened:
+        """The session of this id."""
+        ...
+
+    def all(self) -> Sequence[Opened]:
+        """Every session, the newest first."""
+        ...
+
+    def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
+        """Sit at a session, from the record that follows `after` on."""
+        ...
+
+    def last(self, session: str) -> int:
+        """The number of the last record that is written down of a session."""
+        ...
 
 
 class EditorAgent:

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Protocol
-
-from holdfast.terminal.model import Opened
-
-if TYPE_CHECKING:
-    from holdfast.host import Seat
+from typing import Protocol
 
 Fragments = list[tuple[str, str]]
 """Pieces of text, each with its style."""
@@ -56,28 +50,4 @@ class Commands(Protocol):
 
     def run(self, argv: Sequence[str]) -> int:
         """Run one in the terminal as it is, and return its exit status."""
-        ...
-
-
-class Stays(Protocol):
-    """Where sessions are kept, begun and reached."""
-
-    def begin(self, project: str) -> Opened:
-        """Begin a session about a project; raises what is in the way of that."""
-        ...
-
-    def find(self, session: str) -> Opened:
-        """The session of this id."""
-        ...
-
-    def all(self) -> Sequence[Opened]:
-        """Every session, the newest first."""
-        ...
-
-    def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
-        """Sit at a session, from the record that follows `after` on."""
-        ...
-
-    def last(self, session: str) -> int:
-        """The number of the last record that is written down of a session."""
         ...

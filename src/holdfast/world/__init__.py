@@ -38,12 +38,15 @@ if TYPE_CHECKING:
         system_process,
         system_processes,
     )
+    from holdfast.world.questions import Questions
     from holdfast.world.reading import Bookmark, JournalEntry, RecordSchema, read_journal
     from holdfast.world.replace import remove_leftovers, replace_file, replace_files, write_all
     from holdfast.world.schema import Schema
+    from holdfast.world.sweeping import MARK, sweep
     from holdfast.world.writer_loop import WriterThread
 
 __all__ = [
+    "MARK",
     "Bookmark",
     "Chance",
     "Clock",
@@ -60,6 +63,7 @@ __all__ = [
     "JournalEntry",
     "OpenFile",
     "Opening",
+    "Questions",
     "RecordSchema",
     "Repairs",
     "Root",
@@ -89,6 +93,7 @@ __all__ = [
     "replace_files",
     "retrying",
     "signal_exactly",
+    "sweep",
     "system_process",
     "system_processes",
     "write_all",
@@ -111,8 +116,10 @@ __getattr__ = face(
         "Inbox": "inbox",
         "Journal": "journal",
         "JournalEntry": "reading",
+        "MARK": "sweeping",
         "OpenFile": "ports",
         "Opening": "beneath",
+        "Questions": "questions",
         "RecordSchema": "reading",
         "Repairs": "core.opening",
         "Root": "beneath",
@@ -140,6 +147,7 @@ __getattr__ = face(
         "replace_file": "replace",
         "replace_files": "replace",
         "signal_exactly": "processes",
+        "sweep": "sweeping",
         "system_process": "processes",
         "system_processes": "processes",
         "write_all": "replace",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast.cli.core.turn_lines import (
@@ -31,6 +32,7 @@ from holdfast.runners.model import (
     Planned,
     PlanStep,
     Progress,
+    Remembered,
     Said,
     ToolEnded,
     ToolStarted,
@@ -99,6 +101,8 @@ def test_an_end_that_is_not_good_is_told(record: AnyRecord, told: str) -> None:
 
 
 def test_a_program_reads_records_as_they_are_written_down() -> None:
+    memo = Remembered(msgspec.Raw(b'{"n":1}'))
+    assert record_of(3, Happened(1, memo))["event"] == {"type": "remembered", "memo": {"n": 1}}
     assert record_of(4, Happened(1, Said("a", "Hi"))) == {
         "schema": 1,
         "seq": 4,

@@ -198,10 +198,10 @@ def test_who_had_nobody_to_ask_does_not_answer_for_the_person() -> None:
 
 
 def test_what_is_to_be_published_is_known_until_it_is() -> None:
-    session = stands(*OPENED, Prompted("c1", 1, "go", NOW, True), TurnBegun(1, NOW))
+    session = stands(*OPENED, Prompted("c1", 1, "go", NOW, is_in_place=True), TurnBegun(1, NOW))
     publishing = fold(session, [Publishing(1, "s1/1")])
 
-    assert decide(session, Prompt("c1", "go", True), at_ms=NOW) == ()
+    assert decide(session, Prompt("c1", "go", is_in_place=True), at_ms=NOW) == ()
     assert (session.publishing, publishing.publishing) == (None, "s1/1")
     published = fold(publishing, [Published(1, 1, "cp")])
     assert (published.publishing, published.is_done) == (None, True)

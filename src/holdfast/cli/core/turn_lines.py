@@ -110,8 +110,14 @@ def _event_note(event: AnyEvent, cells: int) -> str:
 
 def record_of(seq: int, record: AnyRecord) -> dict[str, object]:
     """A record for a program, with its number in the session."""
-    plain: dict[str, object] = msgspec.to_builtins(record)
+    plain: dict[str, object] = msgspec.to_builtins(record, enc_hook=_memo)
     return {"schema": SCHEMA, "seq": seq, **plain}
+
+
+def _memo(raw: object) -> object:
+    """What a runner keeps for itself, as far as it can be read."""
+    assert isinstance(raw, msgspec.Raw), f"{type(raw).__name__} is in no record"
+    return msgspec.json.decode(raw)
 
 
 @dataclass(slots=True)

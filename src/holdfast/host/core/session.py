@@ -129,8 +129,9 @@ def decide(session: Session, command: Command, *, at_ms: int) -> tuple[AnyRecord
                 raise TooManyPrompts(waiting=len(session.waiting))
             # One that found no room may have taken a number: those in use need not be dense.
             turn = max(session.turn, *(each.turn for each in session.waiting), 0) + 1
-            is_in_place = isinstance(command, Prompt) and command.is_in_place
-            return (Prompted(command.id, turn, command.text, at_ms, is_in_place),)
+            meant = _plain(command)
+            assert isinstance(meant, Prompt)
+            return (Prompted(meant.id, turn, meant.text, at_ms, meant.how, meant.is_in_place),)
         case Answer(id, question, answer, by):
             return (Answered(question, _checked(session, question, answer), by, id),)
         case Abort(id):
@@ -240,9 +241,9 @@ def _after_event(session: Session, event: object) -> Session:
 
 def _after_command(session: Session, record: AnyRecord) -> Session:
     match record:
-        case Prompted(id, _, text, _, is_in_place):
+        case Prompted(id, _, text, _, how, is_in_place):
             waiting = (*session.waiting, record)
-            return replace(_noted(session, Prompt(id, text, is_in_place)), waiting=waiting)
+            return replace(_noted(session, Prompt(id, text, how, is_in_place)), waiting=waiting)
         case Steered(id, _, text):
             return _noted(session, Steer(id, text))
         case Answered(question, answer, by, id):

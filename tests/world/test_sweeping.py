@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.runners.sweeping import MARK, sweep
+from holdfast.world.sweeping import MARK, sweep
 from tests.exec.server.talking import until
 from tests.journeys.stage import linux_only
 

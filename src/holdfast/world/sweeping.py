@@ -10,7 +10,12 @@ import signal
 from collections.abc import Iterator
 from typing import Final
 
-from holdfast.world import SystemProcess, environment_of, signal_exactly, system_processes
+from holdfast.world.processes import (
+    SystemProcess,
+    environment_of,
+    signal_exactly,
+    system_processes,
+)
 
 MARK: Final = "HOLDFAST_AGENT"  # in the environment of an agent: of which session, and which one
 _ROUNDS_MAX = 32

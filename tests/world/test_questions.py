@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from holdfast.runners.questions import Questions
+from holdfast.world.questions import Questions
 
 pytestmark = pytest.mark.anyio
 

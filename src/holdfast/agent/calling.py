@@ -1,0 +1,195 @@
+"""Use the tools that an answer calls for: supervised, limited, and never without a result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import anyio
+
+from holdfast.agent.core import guarding
+from holdfast.agent.core.fitting import arguments_of, misfit
+from holdfast.agent.core.receipts import kept
+from holdfast.agent.failures import GoingInCircles
+from holdfast.agent.kit import Kit
+from holdfast.agent.log import Log, legible
+from holdfast.agent.model import (
+    Asking,
+    Call,
+    Done,
+    Noting,
+    Showing,
+    Sort,
+    ToolBegun,
+    ToolMessage,
+    UsedUp,
+    Using,
+)
+from holdfast.agent.ports import Tool
+from holdfast.failures import Failure, boundary
+from holdfast.world import companions
+
+_SHOWN_MAX = 64 * 1024  # characters of one piece of output
+
+Inquire = Callable[[Asking], Awaitable[str]]
+"""Asks the person in the name of a turn; the question gets its name from the turn."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One call while its tool is used; it is the tool's desk."""
+
+    call_made: Call
+    tool: Tool
+    arguments: dict[str, object]
+    log: Log
+    inquire: Inquire
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    heard: float = field(default_factory=anyio.current_time)
+    is_reported: bool = False
+
+    @property
+    def call(self) -> str:
+        """The name of the call."""
+        return self.call_made.id
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for the person, so that its time stands still."""
+        return self.scope.deadline == math.inf
+
+    def show(self, output: str) -> None:
+        """Show the person a piece of output at once; it is not kept."""
+        self.heard = anyio.current_time()
+        self.log.outbox.show(Showing(self.call, Sort.OUTPUT, legible(output[-_SHOWN_MAX:])))
+
+    async def ask(
+        self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
+    ) -> str:
+        """Ask the person, and wait; the tool's time stands still meanwhile."""
+        left = self.scope.deadline - anyio.current_time()
+        self.scope.deadline = math.inf
+        try:
+            asking = Asking("", legible(title), legible(detail), choices, self.call, is_leave)
+            return await self.inquire(asking)
+        finally:
+            self.heard = anyio.current_time()
+            self.scope.deadline = self.heard + left
+
+
+class Calls:
+    """The calls of one turn; those that only read are used together, all others by themselves."""
+
+    def __init__(self, kit: Kit, log: Log, inquire: Inquire) -> None:
+        self._kit, self._log, self._inquire = kit, log, inquire
+        self._guard = guarding.Guard()
+        self._verdict: GoingInCircles | None = None
+
+    async def use(self, calls: Sequence[Call]) -> None:
+        """Use each, and enter what came of it; raise GoingInCircles after the last, if it must."""
+        self._verdict = None
+        for group in self._groups(calls):
+            await self._use(group)
+        if self._verdict is not None:
+            raise self._verdict
+
+    def _groups(self, calls: Sequence[Call]) -> Iterator[list[Call]]:
+        for only_reads, group in groupby(calls, self._only_reads):
+            if only_reads:
+                yield list(group)
+            else:
+                yield from ([each] for each in group)
+
+    def _only_reads(self, call: Call) -> bool:
+        tool = self._kit.tools.get(call.tool)
+        return tool is None or tool.only_reads
+
+    async def _use(self, calls: Sequence[Call]) -> None:
+        jobs: list[Job] = []
+        for call in calls:
+            job = self._job(call)
+            if isinstance(job, Job):
+                jobs.append(job)
+                using = Using(call.id, call.tool, _title(job), job.arguments)
+                self._log.put(ToolBegun(call.id), using)
+            else:
+                self._log.put(Using(call.id, call.tool, call.tool, {}))
+                self._finish(call, Done(f"Nothing was done: {job}.", is_error=True))
+        if not jobs:
+            return
+        await self._log.kept()  # that it was called for and begun, before it may do anything
+        async with companions() as watch:
+            watch.start_soon(self._report_silence, jobs)
+            if len(jobs) == 1:
+                await self._run(jobs[0])
+            else:
+                async with anyio.create_task_group() as tasks:
+                    for job in jobs:
+                        tasks.start_soon(self._run, job)
+
+    def _job(self, call: Call) -> Job | str:
+        """The call as it is carried out, or why it cannot be."""
+        tool = self._kit.tools.get(call.tool)
+        if tool is None:
+            return f"there is no tool {call.tool!r}; there are {', '.join(self._kit.tools)}"
+        arguments = arguments_of(call.arguments)
+        if isinstance(arguments, str):
+            return arguments
+        return misfit(arguments, tool.spec.parameters) or Job(
+            call, tool, arguments, self._log, self._inquire
+        )
+
+    async def _run(self, job: Job) -> None:
+        longest = self._kit.tool_longest
+        done: Done | None = None
+        with job.scope:
+            job.scope.deadline = anyio.current_time() + longest
+            done = await _attempt(job)
+        if done is None:
+            words = f"Stopped: it had not ended after {longest:.0f} seconds."
+            done = Done(f"{words} What it did until then may have had effects.", is_error=True)
+        self._finish(job.call_made, done)
+
+    def _finish(self, call: Call, done: Done) -> None:
+        text = legible(kept(done.text))
+        times = self._guard.note(call, text)
+        message = ToolMessage(call.id, text + guarding.word(call, times), done.is_error)
+        self._log.put(*done.spent)
+        self._log.enter(message, UsedUp(call.id, done))
+        self._verdict = self._verdict or guarding.verdict(call, times)
+
+    async def _report_silence(self, jobs: Sequence[Job]) -> None:
+        """Say it once of each tool that tells nothing for long."""
+        longest = self._kit.silence_longest
+        while True:
+            await anyio.sleep(longest / 4)
+            now = anyio.current_time()
+            for job in jobs:
+                is_silent = now - job.heard >= longest and not job.is_waiting
+                if is_silent and not job.is_reported and self._is_open(job):
+                    job.is_reported = True
+                    limit = f"it is stopped after {self._kit.tool_longest:.0f}"
+                    words = f"{job.call_made.tool} has told nothing for {longest:.0f} seconds"
+                    self._log.put(Noting(f"{words}; {limit}."))
+
+    def _is_open(self, job: Job) -> bool:
+        return job.call in self._log.tree.line.open
+
+
+async def _attempt(job: Job) -> Done:
+    """Use the tool; whatever it raises is its result."""
+    try:
+        with boundary("agent.tool"):
+            return await job.tool.use(job.arguments, job)
+    except Failure as failure:
+        return Done(failure.user_message, is_error=True)
+
+
+def _title(job: Job) -> str:
+    try:
+        with boundary("agent.title"):
+            return legible(job.tool.title(job.arguments))
+    except Failure:
+        return job.call_made.tool

@@ -1,0 +1,1 @@
+"""Decisions of the agent, without any effect."""

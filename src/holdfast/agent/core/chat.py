@@ -1,0 +1,269 @@
+"""The format of chat completions, as OpenAI defined it and many others speak it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from holdfast.agent.core.folding import answered, decoded, garbled
+from holdfast.agent.core.provider_failures import failed
+from holdfast.agent.core.sse import ServerEvent
+from holdfast.agent.core.transcript import Transcripts
+from holdfast.agent.core.wire_text import arguments, call_id, quoted, tool_name, words
+from holdfast.agent.model import (
+    AnyPiece,
+    Call,
+    CallPiece,
+    Choice,
+    ModelMessage,
+    Prompt,
+    Stop,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Tokens,
+    ToolMessage,
+    ToolSpec,
+    UserMessage,
+)
+
+PATH = "/chat/completions"
+_STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED}
+_THOUGHTS = ("reasoning_content", "reasoning")  # who lets see thoughts does so in one of these
+
+
+class ChatPen:
+    """Writes messages of the four roles."""
+
+    opening = closing = between = b""
+
+    def __init__(self, provider: str) -> None:
+        self._provider = provider
+
+    def spoken(self, message: ModelMessage) -> bytes:
+        """Text and calls, with thoughts where the provider itself has let us see them."""
+        parts = [b'{"role":"assistant","content":']
+        parts.append(words(message.text) if message.text.strip() else b"null")
+        own = message.thinking if message.provider == self._provider else ()
+        for name in _THOUGHTS:
+            thoughts = "".join(each.text for each in own if each.proof == name)
+            parts.append(b',"' + name.encode() + b'":' + quoted(thoughts) if thoughts else b"")
+        if message.calls:
+            calls = b",".join(_tool_call(call) for call in message.calls)
+            parts.append(b',"tool_calls":[' + calls + b"]")
+        return b"".join((*parts, b"}"))
+
+    def told(self, message: UserMessage) -> bytes:
+        """A message of the user."""
+        return b'{"role":"user","content":' + words(message.text) + b"}"
+
+    def returned(self, message: ToolMessage) -> bytes:
+        """A message of a tool."""
+        name, text = quoted(call_id(message.call)), words(message.text)
+        return b"".join((b'{"role":"tool","tool_call_id":', name, b',"content":', text, b"}"))
+
+
+class ChatWriter:
+    """Writes prompts as bodies of requests, and of each conversation only what is new."""
+
+    def __init__(self, provider: str) -> None:
+        self._transcripts = Transcripts(ChatPen(provider))
+        self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
+
+    def body(self, choice: Choice, prompt: Prompt) -> bytes:
+        """The whole body of a request."""
+        options: dict[str, object] = {
+            "model": choice.model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if choice.effort:
+            options["reasoning_effort"] = choice.effort
+        if prompt.output_max is not None:
+            options["max_tokens"] = prompt.output_max
+        with memoryview(self._transcripts.of(prompt.said).wire) as wire:
+            return b"".join(
+                (
+                    msgspec.json.encode(options)[:-1],
+                    self._written(prompt.tools),
+                    b',"messages":[{"role":"system","content":',
+                    words(prompt.system),
+                    b"}",
+                    wire,
+                    b"]}",
+                )
+            )
+
+    def _written(self, tools: tuple[ToolSpec, ...]) -> bytes:
+        """Servers refuse an empty list of tools."""
+        if tools != self._tools[0]:
+            functions = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.parameters,
+                    },
+                }
+                for tool in tools
+            ]
+            written = b',"tools":' + msgspec.json.encode(functions) if tools else b""
+            self._tools = tools, written
+        return self._tools[1]
+
+
+class _Function(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _ToolCall(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _Function | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Alternative(msgspec.Struct):
+    index: int | None = None
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Cached(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _Cached | None = None
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Alternative] | None = None
+    usage: _Usage | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+@dataclass
+class _Growing:
+    """A call of which more may come."""
+
+    id: str
+    tool: str = ""
+    arguments: list[str] = field(default_factory=lambda: [])
+
+
+class ChatReading:
+    """Reads the chunks of one answer; `fresh` is what unnamed calls are named with."""
+
+    def __init__(self, choice: Choice, fresh: str) -> None:
+        self._choice = choice
+        self._fresh = fresh
+        self._texts: list[str] = []
+        self._thoughts: dict[str, list[str]] = {name: [] for name in _THOUGHTS}
+        self._calls: list[_Growing] = []
+        self._places: dict[int, int] = {}  # of calls, by the index that their server gives them
+        self._usage = _Usage()
+        self._is_refused = False
+        self._finish: str | None = None
+
+    def take(self, event: ServerEvent) -> list[AnyPiece]:
+        """Pieces of text, thoughts and calls; at the mark of the end the answer."""
+        if event.data.strip() == b"[DONE]":
+            if self._finish is None:
+                raise garbled(self._choice, "it ends without a reason")
+            return self.end()
+        chunk = decoded(event.data, _Chunk, self._choice)
+        if bytes(chunk.error) != b"null":
+            raise failed(self._choice, event.data)
+        self._usage = chunk.usage or self._usage
+        pieces: list[AnyPiece] = []
+        for each in chunk.choices or []:
+            if not each.index:  # there is one answer; whoever sends more is not read
+                self._finish = each.finish_reason or self._finish
+                pieces += self._grown(each.delta or _Delta())
+        return pieces
+
+    def end(self) -> list[AnyPiece]:
+        """The answer, if it was finished: not everybody who speaks this format marks the end."""
+        if self._finish is None:
+            return []
+        stop = Stop.REFUSED if self._is_refused else _STOPS.get(self._finish, Stop.DONE)
+        cached = self._usage.prompt_tokens_details
+        thoughts = {name: "".join(parts) for name, parts in self._thoughts.items()}
+        return [
+            answered(
+                self._choice,
+                text="".join(self._texts),
+                thinking=[Thinking(text, proof=name) for name, text in thoughts.items() if text],
+                calls=[
+                    Call(call.id, call.tool, "".join(call.arguments).strip() or "{}")
+                    for call in self._calls
+                ],
+                stop=stop,
+                tokens=Tokens(
+                    input=self._usage.prompt_tokens or 0,
+                    cached=(cached.cached_tokens or 0) if cached else 0,
+                    output=self._usage.completion_tokens or 0,
+                ),
+            )
+        ]
+
+    def _grown(self, delta: _Delta) -> list[AnyPiece]:
+        pieces: list[AnyPiece] = []
+        for name, thought in zip(
+            _THOUGHTS, (delta.reasoning_content, delta.reasoning), strict=True
+        ):
+            if thought:
+                self._thoughts[name].append(thought)
+                pieces.append(ThinkingPiece(thought))
+        self._is_refused |= bool(delta.refusal)
+        if text := delta.content or delta.refusal:
+            self._texts.append(text)
+            pieces.append(TextPiece(text))
+        return pieces + [self._called(call) for call in delta.tool_calls or []]
+
+    def _called(self, more: _ToolCall) -> CallPiece:
+        function = more.function or _Function()
+        place = self._place(more, begins=bool(function.name))
+        call = self._calls[place]
+        is_named_now = bool(function.name) and not call.tool
+        if is_named_now:
+            call.tool = function.name or ""
+        call.arguments.append(function.arguments or "")
+        return CallPiece(place, call.tool if is_named_now else "", function.arguments or "")
+
+    def _place(self, more: _ToolCall, *, begins: bool) -> int:
+        """Which call it is; some servers give all of them one index, or none."""
+        index = len(self._calls) - (not begins) if more.index is None else more.index
+        place = self._places.get(index)
+        is_another = place is not None and begins and more.id and more.id != self._calls[place].id
+        if place is None or is_another:
+            place = len(self._calls)
+            taken = {call.id for call in self._calls}
+            own = f"call_{self._fresh}_{place}"
+            self._calls.append(_Growing(own if not more.id or more.id in taken else more.id))
+            self._places[index] = place
+        return place
+
+
+def _tool_call(call: Call) -> bytes:
+    given = arguments(call.arguments).decode()
+    return b"".join(
+        (
+            b'{"type":"function","id":' + quoted(call_id(call.id)),
+            b',"function":{"name":' + quoted(tool_name(call.tool)),
+            b',"arguments":' + quoted(given) + b"}}",
+        )
+    )

@@ -1,0 +1,214 @@
+"""Read patches in the form that models know best, and apply them exactly or not at all.
+
+    *** Begin Patch
+    *** Update File: path            also: *** Add File, *** Delete File
+    *** Move to: path
+    @@ a line that the change comes after
+     a line that stays
+    -a line that goes
+    +a line that comes
+    *** End of File
+    *** End Patch
+
+Every line that stays or goes must be there to the letter, and in one place only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.agent.core.documents import Document
+from holdfast.agent.failures import ToolRefused
+
+_BEGIN, _END = "*** Begin Patch", "*** End Patch"
+_ADD, _DELETE, _UPDATE = "*** Add File: ", "*** Delete File: ", "*** Update File: "
+_MOVE, _LAST = "*** Move to: ", "*** End of File"
+_NUMBERS: Final = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")  # of a unified diff: not needed
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that stay, go and come, as (sign, text), after the lines that `below` names."""
+
+    lines: tuple[tuple[str, str], ...]
+    below: tuple[str, ...] = ()
+    is_last: bool = False
+
+    @property
+    def before(self) -> list[str]:
+        """What must be there."""
+        return [text for sign, text in self.lines if sign != "+"]
+
+
+@dataclass(frozen=True, slots=True)
+class AddFile:
+    """A new file with these lines."""
+
+    path: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFile:
+    """No file any more."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateFile:
+    """Other lines in a file, which may get another name."""
+
+    path: str
+    hunks: tuple[Hunk, ...]
+    target: str | None = None
+
+
+FilePatch = AddFile | DeleteFile | UpdateFile
+
+
+def parsed_patch(text: str) -> list[FilePatch]:
+    """The files that a patch is about, in order; ToolRefused, with the line, if it is none."""
+    lines = [line.removesuffix("\r") for line in text.strip("\n").split("\n")]
+    if lines[0].strip() != _BEGIN or lines[-1].strip() != _END:
+        raise ToolRefused(reason=f"a patch begins with {_BEGIN!r} and ends with {_END!r}")
+    reader = _Reader(lines[1:-1])
+    found: list[FilePatch] = []
+    while not reader.is_over:
+        found.append(reader.file())
+    if not found:
+        raise ToolRefused(reason="the patch is empty")
+    paths = [each.path for each in found]
+    twice = next((path for path in paths if paths.count(path) > 1), None)
+    if twice is not None:
+        raise ToolRefused(reason=f"the patch is about {twice} twice")
+    return found
+
+
+def patched(path: str, document: Document, hunks: Sequence[Hunk]) -> Document:
+    """The document after all hunks, which follow one another; ToolRefused if one does not fit."""
+    texts, cursor = document.texts, 0
+    changes: list[tuple[int, int, list[str]]] = []
+    for number, hunk in enumerate(hunks, start=1):
+        first = _place(f"change {number} in {path}", texts, hunk, cursor)
+        changes += _changes(hunk, first)
+        cursor = first + len(hunk.before)
+    for first, beyond, lines in reversed(changes):
+        document = document.replaced(first, beyond, lines)
+    return document
+
+
+@dataclass
+class _Reader:
+    lines: list[str]
+    _at: int = field(default=0)
+
+    @property
+    def is_over(self) -> bool:
+        return self._at >= len(self.lines)
+
+    def file(self) -> FilePatch:
+        head = self._next()
+        if path := _after(head, _ADD):
+            return AddFile(path, tuple(self._added()))
+        if path := _after(head, _DELETE):
+            return DeleteFile(path)
+        if path := _after(head, _UPDATE):
+            target = None if self.is_over else _after(self.lines[self._at], _MOVE)
+            self._at += target is not None
+            return UpdateFile(path, tuple(self._hunks(has_other=target is not None)), target)
+        raise self._wrong(f"{head[:80]!r} begins no file")
+
+    def _added(self) -> list[str]:
+        found: list[str] = []
+        while not self.is_over and not self.lines[self._at].startswith("*** "):
+            line = self._next()
+            if not line.startswith("+"):
+                raise self._wrong("every line of a new file begins with +")
+            found.append(line[1:])
+        return found
+
+    def _hunks(self, *, has_other: bool) -> list[Hunk]:
+        found: list[Hunk] = []
+        while not self.is_over and not self.lines[self._at].startswith("*** "):
+            found.append(self._hunk())
+        if not found and not has_other:
+            raise self._wrong("nothing in it is to be changed")
+        return found
+
+    def _hunk(self) -> Hunk:
+        below: list[str] = []
+        while not self.is_over and self.lines[self._at].startswith("@@"):
+            word = self._next()[2:].strip()
+            if word and not _NUMBERS.fullmatch(word):
+                below.append(word)
+        lines: list[tuple[str, str]] = []
+        while not self.is_over and self.lines[self._at][:1] in ("", " ", "-", "+"):
+            line = self._next() or " "  # some leave out the blank of an empty line
+            lines.append((line[0], line[1:]))
+        if all(sign == " " for sign, _ in lines):
+            self._at += not lines
+            raise self._wrong("a change needs lines that begin with - or +")
+        is_last = not self.is_over and self.lines[self._at].strip() == _LAST
+        self._at += is_last
+        return Hunk(tuple(lines), tuple(below), is_last)
+
+    def _next(self) -> str:
+        self._at += 1
+        return self.lines[self._at - 1]
+
+    def _wrong(self, why: str) -> ToolRefused:
+        return ToolRefused(reason=f"line {self._at + 1} of the patch: {why}")
+
+
+def _after(line: str, head: str) -> str | None:
+    return line.removeprefix(head).strip() or None if line.startswith(head) else None
+
+
+def _place(name: str, texts: Sequence[str], hunk: Hunk, cursor: int) -> int:
+    """Where a hunk fits, from 0; it must be one place, and to the letter."""
+    for word in hunk.below:
+        found = [n for n in range(cursor, len(texts)) if texts[n].strip() == word]
+        if not found:
+            raise ToolRefused(reason=f"{name}: there is no line {word!r} from line {cursor + 1} on")
+        cursor = found[0] + 1
+    before = hunk.before
+    if not before:
+        return cursor if hunk.below and not hunk.is_last else len(texts)
+    last = len(texts) - len(before)
+    places = [last] if hunk.is_last else list(range(cursor, last + 1))
+    fits = [n for n in places if cursor <= n and list(texts[n : n + len(before)]) == before]
+    if not fits:
+        raise ToolRefused(
+            reason=f"{name}: {before[0]!r} and the {len(before) - 1} lines after it are not there "
+            f"to the letter from line {cursor + 1} on; read the file again"
+        )
+    if len(fits) > 1 and not hunk.below:
+        raise ToolRefused(
+            reason=f"{name}: it fits at lines {fits[0] + 1} and {fits[1] + 1}; give more lines "
+            "around it, or an @@ line before it"
+        )
+    return fits[0]
+
+
+def _changes(hunk: Hunk, first: int) -> list[tuple[int, int, list[str]]]:
+    """What is replaced, and by what; lines that stay are left as they are."""
+    found: list[tuple[int, int, list[str]]] = []
+    at, was_staying = first, True
+    for sign, text in hunk.lines:
+        if sign == " ":
+            at, was_staying = at + 1, True
+            continue
+        if was_staying:
+            found.append((at, at, []))
+        start, beyond, lines = found[-1]
+        if sign == "-":
+            at += 1
+            found[-1] = (start, beyond + 1, lines)
+        else:
+            lines.append(text)
+        was_staying = False
+    return found

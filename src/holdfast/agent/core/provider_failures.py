@@ -1,0 +1,252 @@
+"""Decide what an error of a provider means: by its status and its words, never by its prose.
+
+A word is a code that the provider's API defines: `error.type`, `error.code` or
+`error.details.error_code`. The most telling word wins; without any, the status decides.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.agent.failures import (
+    ContentRefused,
+    ContextTooLong,
+    KeyRefused,
+    ModelOverloaded,
+    ModelUnknown,
+    ProviderMoved,
+    QuotaExhausted,
+    RateLimited,
+    RequestRefused,
+)
+from holdfast.agent.model import Choice
+from holdfast.failures import Failure
+
+_Meaning = type[
+    KeyRefused | ModelUnknown | RateLimited | ModelOverloaded | ContentRefused | ContextTooLong
+    | QuotaExhausted
+]  # fmt: skip
+
+# In the order of how much they tell: the first that fits decides.
+WORDS: tuple[tuple[_Meaning, frozenset[str]], ...] = (
+    (
+        ContextTooLong,
+        frozenset(
+            {
+                "context_length_exceeded",
+                "context_window_exceeded",
+                "exceed_context_size_error",
+                "model_context_window_exceeded",
+                "prompt_too_long",
+                "request_too_large",
+                "string_above_max_length",
+            }
+        ),
+    ),
+    (
+        QuotaExhausted,
+        frozenset(
+            {
+                "insufficient_quota",
+                "insufficient_balance",
+                "billing_error",
+                "billing_hard_limit_reached",
+                "billing_not_active",
+                "credits_exhausted",
+                "enforced_spend_limit_reached",
+                "payment_required",
+                "quota_exceeded",
+            }
+        ),
+    ),
+    (
+        ContentRefused,
+        frozenset(
+            {
+                "bio_policy",
+                "content_filter",
+                "content_policy_violation",
+                "cyber_policy",
+                "invalid_prompt",
+                "misalignment_policy_violation",
+            }
+        ),
+    ),
+    (ModelUnknown, frozenset({"model_not_found", "model_not_available", "not_found_error"})),
+    (
+        KeyRefused,
+        frozenset(
+            {
+                "account_deactivated",
+                "authentication_error",
+                "invalid_api_key",
+                "invalid_authentication",
+                "invalid_organization",
+                "organization_on_hold",
+                "permission_denied",
+                "permission_error",
+                "unsupported_country_region_territory",
+            }
+        ),
+    ),
+    (
+        RateLimited,
+        frozenset(
+            {
+                "ramp_limit_exceeded",
+                "rate_limit_error",
+                "rate_limit_exceeded",
+                "requests",
+                "tokens",
+                "too_many_requests",
+            }
+        ),
+    ),
+    (
+        ModelOverloaded,
+        frozenset(
+            {
+                "api_error",
+                "engine_overloaded",
+                "internal_server_error",
+                "overloaded",
+                "overloaded_error",
+                "server_error",
+                "server_overloaded",
+                "service_unavailable",
+                "slow_down",
+                "timeout",
+                "timeout_error",
+            }
+        ),
+    ),
+)
+STATUSES: dict[int, _Meaning] = {
+    401: KeyRefused,
+    402: QuotaExhausted,
+    403: KeyRefused,
+    404: ModelUnknown,
+    408: ModelOverloaded,
+    409: ModelOverloaded,
+    413: ContextTooLong,
+    425: ModelOverloaded,
+    429: RateLimited,
+}
+_SAID_MAX = 300
+_WORD_MAX = 80
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_HIDDEN = "***"
+
+
+class _Details(msgspec.Struct):
+    error_code: object = None
+
+
+class _Error(msgspec.Struct):
+    type: object = None
+    code: object = None
+    message: object = None
+    details: msgspec.Raw = msgspec.Raw(b"{}")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What the provider's API calls it, the most telling word first."""
+        try:
+            detail = msgspec.json.decode(self.details, type=_Details).error_code
+        except _UNREADABLE:
+            detail = None
+        found = (detail, self.code, self.type)
+        return tuple(word for word in found if isinstance(word, str) and word)
+
+    @property
+    def status(self) -> int | None:
+        """The status that the answer itself should have had."""
+        return self.code if isinstance(self.code, int) else None
+
+
+class _Body(msgspec.Struct):
+    error: _Error
+
+
+def refused(
+    choice: Choice,
+    status: int,
+    body: bytes,
+    *,
+    is_probably_full: bool = False,
+    secret: str = "",
+) -> Failure:
+    """What it means that a provider answers with this status and this body.
+
+    Some providers have no word for a conversation that is too long. So who knows that it probably
+    is says so, and a request that is refused without a telling word was too long. What the
+    provider says is quoted only where nothing else helps, never with `secret` in it.
+    """
+    error = _read(body)
+    if 300 <= status < 400:
+        return ProviderMoved(provider=choice.provider, model=choice.model, status=status)
+    meaning = _by_word(error) or _by_status(status, error)
+    word = _hidden(_told(error), secret)
+    if meaning is None and is_probably_full and status in {400, 422}:
+        meaning = ContextTooLong
+    if meaning is not None:
+        return meaning(
+            provider=choice.provider, model=choice.model, status=status, word=word or str(status)
+        )
+    said = _hidden(error.message if isinstance(error.message, str) else "", secret)
+    return RequestRefused(
+        provider=choice.provider,
+        model=choice.model,
+        status=status,
+        word=word or str(status),
+        said=said[:_SAID_MAX],
+    )
+
+
+def failed(choice: Choice, error: bytes | msgspec.Raw) -> Failure:
+    """What it means that a stream which began well ends with this error."""
+    found = _read(bytes(error))
+    meaning = _by_word(found) or STATUSES.get(found.status or 0, ModelOverloaded)
+    word = _told(found) or str(found.status or "error")
+    return meaning(provider=choice.provider, model=choice.model, status=200, word=word)
+
+
+def is_error(body: bytes) -> bool:
+    """Whether a body tells of an error, whatever the status says."""
+    try:
+        msgspec.json.decode(body, type=_Body)
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _read(body: bytes) -> _Error:
+    """The error in a body, or the one that it is; one without any words if it is neither."""
+    try:
+        return msgspec.json.decode(body, type=_Body).error
+    except _UNREADABLE:
+        pass
+    try:
+        return msgspec.json.decode(body, type=_Error)
+    except _UNREADABLE:
+        return _Error()
+
+
+def _by_word(error: _Error) -> _Meaning | None:
+    words = {word.lower() for word in error.words}
+    return next((meaning for meaning, known in WORDS if words & known), None)
+
+
+def _by_status(status: int, error: _Error) -> _Meaning | None:
+    """A body may carry the status that the answer itself should have had."""
+    if status < 400 and error.status is not None:
+        status = error.status
+    return STATUSES.get(status, ModelOverloaded if status >= 500 else None)
+
+
+def _told(error: _Error) -> str:
+    return next(iter(error.words), "")[:_WORD_MAX]
+
+
+def _hidden(text: str, secret: str) -> str:
+    return text.replace(secret, _HIDDEN) if secret else text

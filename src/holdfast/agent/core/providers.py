@@ -1,0 +1,118 @@
+"""Who answers for models, where they are and which format they speak.
+
+A person adds providers, or says something else about the known ones, in a file of their own:
+
+    [local]
+    format = "chat"
+    url = "http://127.0.0.1:8080/v1"
+
+    [openai]
+    url = "https://gateway.example/v1"
+
+No file of a project is ever read for this: whoever can say where a provider is gets the key.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from enum import StrEnum
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.agent.failures import SettingsUnreadable
+
+_SECRET = re.compile(r"[A-Z0-9_]*(KEY|TOKEN|SECRET)")  # such are kept from all processes
+
+
+class Format(StrEnum):
+    """How a provider wants to be asked."""
+
+    RESPONSES = "responses"
+    CHAT = "chat"
+    MESSAGES = "messages"
+
+
+class Provider(msgspec.Struct, frozen=True):
+    """Whoever answers for models; without a variable it wants no key."""
+
+    name: str
+    format: Format
+    url: str
+    variable: str = ""
+
+
+class _Told(msgspec.Struct, forbid_unknown_fields=True):
+    format: Format | None = None
+    url: str | None = None
+    variable: str | None = None
+
+
+KNOWN: dict[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        Provider("openai", Format.RESPONSES, "https://api.openai.com/v1", "OPENAI_API_KEY"),
+        Provider("anthropic", Format.MESSAGES, "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+        Provider("deepseek", Format.CHAT, "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+        Provider(
+            "google",
+            Format.CHAT,
+            "https://generativelanguage.googleapis.com/v1beta/openai",
+            "GEMINI_API_KEY",
+        ),
+        Provider("groq", Format.CHAT, "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+        Provider("mistral", Format.CHAT, "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+        Provider("ollama", Format.CHAT, "http://127.0.0.1:11434/v1"),
+        Provider("openrouter", Format.CHAT, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        Provider("xai", Format.CHAT, "https://api.x.ai/v1", "XAI_API_KEY"),
+    )
+}
+
+
+def read_providers(file: str, text: str) -> dict[str, Provider]:
+    """The known providers and those of a person's file, by name."""
+    try:
+        told = msgspec.convert(tomllib.loads(text), dict[str, _Told])
+    except (msgspec.MsgspecError, tomllib.TOMLDecodeError) as error:
+        raise SettingsUnreadable(file=file, problem=str(error)) from error
+    return KNOWN | {name: _provider(file, name, each) for name, each in told.items()}
+
+
+def _provider(file: str, name: str, told: _Told) -> Provider:
+    known = KNOWN.get(name)
+    url = told.url or (known.url if known else "")
+    form = told.format or (known.format if known else None)
+    variable = told.variable if told.variable is not None else known.variable if known else ""
+    if form is None or not url:
+        raise SettingsUnreadable(file=file, problem=f"{name} needs a format and a url")
+    if variable and not _SECRET.fullmatch(variable):
+        problem = f"the variable of {name} must end in KEY, TOKEN or SECRET"
+        raise SettingsUnreadable(file=file, problem=problem)
+    if problem := _problem(url):
+        raise SettingsUnreadable(file=file, problem=f"the url of {name} {problem}")
+    return Provider(name, form, url.rstrip("/"), variable)
+
+
+def _problem(url: str) -> str:
+    """What is wrong with an address to which a key is sent."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return "is none"
+    if parts.username is not None or parts.password is not None:
+        return "must not hold a password"
+    if not host or parts.query or parts.fragment:
+        return "must be a plain one"
+    if parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)):
+        return ""
+    return "must begin with https://, or lead to this very machine"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

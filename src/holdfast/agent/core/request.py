@@ -1,0 +1,75 @@
+"""What is sent to a provider, and where, in each of the formats."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from holdfast import __version__
+from holdfast.agent.core import chat, messages, responses
+from holdfast.agent.core.chat import ChatReading, ChatWriter
+from holdfast.agent.core.folding import Reading
+from holdfast.agent.core.messages import MessagesWriter
+from holdfast.agent.core.messages_reading import MessagesReading
+from holdfast.agent.core.providers import Format, Provider
+from holdfast.agent.core.responses import ResponsesReading, ResponsesWriter
+from holdfast.agent.model import Choice, Prompt
+
+_PATHS = {
+    Format.RESPONSES: responses.PATH,
+    Format.CHAT: chat.PATH,
+    Format.MESSAGES: messages.PATH,
+}
+_TOKEN_BYTES = 3  # fewer bytes than that are rarely a token
+
+
+class Writer(Protocol):
+    """Writes prompts as bodies of requests."""
+
+    def body(self, choice: Choice, prompt: Prompt) -> bytes:
+        """The whole body of a request."""
+        ...
+
+
+def writer(provider: Provider) -> Writer:
+    """Who writes for a provider; it remembers what it has written."""
+    match provider.format:
+        case Format.RESPONSES:
+            return ResponsesWriter(provider.name)
+        case Format.CHAT:
+            return ChatWriter(provider.name)
+        case Format.MESSAGES:
+            return MessagesWriter(provider.name)
+
+
+def reading(provider: Provider, choice: Choice, fresh: str) -> Reading:
+    """Who reads one answer of a provider; `fresh` is what unnamed calls are named with."""
+    match provider.format:
+        case Format.RESPONSES:
+            return ResponsesReading(choice)
+        case Format.CHAT:
+            return ChatReading(choice, fresh)
+        case Format.MESSAGES:
+            return MessagesReading(choice)
+
+
+def address(provider: Provider) -> str:
+    """Where requests go."""
+    return provider.url + _PATHS[provider.format]
+
+
+def headers(provider: Provider, key: str | None) -> dict[str, str]:
+    """The headers of a request; without a key, none that shows one."""
+    named = {
+        "accept": "text/event-stream",
+        "content-type": "application/json",
+        "user-agent": f"holdfast/{__version__}",
+    }
+    if provider.format is Format.MESSAGES:
+        named["anthropic-version"] = messages.VERSION
+        return named if key is None else {**named, "x-api-key": key}
+    return named if key is None else {**named, "authorization": f"Bearer {key}"}
+
+
+def is_probably_full(body: bytes, window: int | None) -> bool:
+    """Whether a request may well be more than fits into a model of this size."""
+    return window is not None and len(body) // _TOKEN_BYTES >= window

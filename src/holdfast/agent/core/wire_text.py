@@ -1,0 +1,56 @@
+"""Write what was said so that any provider accepts it, whoever said it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import msgspec
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_LONGEST = 64
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_encode = msgspec.json.Encoder().encode
+
+NOTHING = "(nothing)"  # providers refuse messages without any words
+
+
+def quoted(text: str) -> bytes:
+    """A text as JSON; what UTF-8 has no room for is replaced."""
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:
+        return _encode(_SURROGATES.sub("\ufffd", text))
+
+
+def words(text: str) -> bytes:
+    """A text as JSON that has something in it, even if nobody said anything."""
+    return quoted(text if text and not text.isspace() else NOTHING)
+
+
+def call_id(name: str) -> str:
+    """The name of a call in the letters and the length that every provider takes."""
+    if _ID.fullmatch(name):
+        return name
+    return "call_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def tool_name(name: str) -> str:
+    """The name of a tool as providers take it, also if a model has made it up."""
+    return _NOT_IN_NAMES.sub("_", name)[:_NAME_LONGEST] or "unnamed"
+
+
+def arguments(text: str) -> bytes:
+    """The arguments of a call as a JSON object; what is none is put into one."""
+    if is_object(text):
+        return text.encode()
+    return b'{"malformed_arguments":' + quoted(text) + b"}"
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is one whole JSON object."""
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return False

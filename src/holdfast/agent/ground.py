@@ -1,0 +1,74 @@
+"""Where the agent's processes start: in the project's place, shut in, with nothing secret."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from holdfast.agent.core.confinement import sandbox_for
+from holdfast.confine import allowed_environment
+from holdfast.exec import Client
+from holdfast.exec.model import Command
+from holdfast.world import MARK
+
+_QUIET: Final = {
+    "TERM": "dumb",
+    "NO_COLOR": "1",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_SHELLS: Final = ("/bin/bash", "/bin/sh")
+# What it complains of comes in between what it says, as a person at a terminal would see it. A
+# sandbox has a directory for temporary files of its own, and ours outlives a command.
+_ALL_TOGETHER: Final = 'export TMPDIR="$2"; exec "$0" -c "$1" 2>&1'
+
+
+class Freedom(StrEnum):
+    """How far a process reaches."""
+
+    SANDBOX = "sandbox"  # the project, and nobody else
+    NETWORK = "network"  # the project, and everybody who can be reached
+    OPEN = "open"  # whatever the person could do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What a process of the agent gets: the project at `root`, an environment, room in `scratch`.
+
+    `session` marks everything that is not shut in, so that it can be found and ended. `readable`
+    are further paths that commands may see.
+    """
+
+    processes: Client
+    root: str
+    environment: Mapping[str, str]
+    scratch: str
+    session: str = ""
+    readable: tuple[str, ...] = ()
+
+    def new_mark(self) -> str:
+        """A mark for one process and all that it starts."""
+        return f"{self.session}/tool-{secrets.token_hex(8)}"
+
+    def shell(self, line: str, freedom: Freedom, *, mark: str, has_stdin: bool) -> Command:
+        """A command line for the shell of this machine."""
+        shell = next((each for each in _SHELLS if os.path.exists(each)), _SHELLS[-1])
+        argv = (_SHELLS[-1], "-c", _ALL_TOGETHER, shell, line, self.scratch)
+        return self.command(argv, freedom, mark=mark, has_stdin=has_stdin)
+
+    def command(
+        self, argv: tuple[str, ...], freedom: Freedom, *, mark: str, has_stdin: bool = False
+    ) -> Command:
+        """A command in the project, that reaches so far and knows no secret."""
+        offered = {**self.environment, **_QUIET, "TMPDIR": self.scratch, MARK: mark}
+        env = {**allowed_environment(offered, ("*",)), MARK: mark}
+        sandbox: dict[str, object] | None = None
+        if freedom is not Freedom.OPEN:
+            has_network = freedom is Freedom.NETWORK
+            sandbox = sandbox_for(self.root, self.scratch, self.readable, has_network=has_network)
+        return Command(argv, self.root, env, has_stdin=has_stdin, sandbox=sandbox)

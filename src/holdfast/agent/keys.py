@@ -1,0 +1,138 @@
+"""Where the keys of providers come from, and that nobody sees them by accident."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import msgspec
+
+from holdfast.agent.core.providers import Provider
+from holdfast.agent.failures import KeyFileOpen, KeyMissing, SettingsUnreadable
+from holdfast.failures import Failure, boundary
+from holdfast.world import disk_failure
+
+_BYTES_MAX = 64 * 1024
+_SERVICE = "holdfast"
+
+
+class Key:
+    """A key that can be used, but not shown, copied or written down by accident."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The key itself, for who sends it to its provider."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Key(***)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a key is not written down")
+
+
+class KeySource(Protocol):
+    """Somewhere that keys may be."""
+
+    def find(self, provider: Provider) -> str | None:
+        """The key of a provider, if it is here."""
+        ...
+
+
+class EnvironmentKeys:
+    """Keys in the variables of an environment."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def find(self, provider: Provider) -> str | None:
+        """The value of the provider's variable."""
+        return self._environment.get(provider.variable) if provider.variable else None
+
+
+class FileKeys:
+    """Keys in a file of ours that nobody else can read: `openai = "sk-…"`, a line for each."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def find(self, provider: Provider) -> str | None:
+        """The provider's line; a file that others may read is refused."""
+        return self._read().get(provider.name)
+
+    def _read(self) -> dict[str, str]:
+        try:
+            with open(self._path, "rb", opener=_open_to_read) as file:
+                status = os.fstat(file.fileno())
+                text = file.read(_BYTES_MAX)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise disk_failure(error, path=str(self._path)) from error
+        if status.st_mode & 0o077 or not stat.S_ISREG(status.st_mode):
+            mode = oct(stat.S_IMODE(status.st_mode))
+            raise KeyFileOpen(file=str(self._path), mode=mode)
+        return self._parse(text)
+
+    def _parse(self, text: bytes) -> dict[str, str]:
+        """The complaint names no place in the file: what stands there may be a key."""
+        try:
+            return msgspec.convert(tomllib.loads(text.decode()), dict[str, str])
+        except (ValueError, msgspec.MsgspecError):
+            pass
+        raise SettingsUnreadable(file=str(self._path), problem="it is no list of keys")
+
+
+class KeyringKeys:
+    """Keys in the keyring of the desktop, under our name; `look_up` is that of `keyring`."""
+
+    def __init__(self, look_up: Callable[[str, str], str | None]) -> None:
+        self._look_up = look_up
+
+    def find(self, provider: Provider) -> str | None:
+        """The provider's entry; a keyring that is locked or broken has none."""
+        try:
+            with boundary("keyring"):
+                return self._look_up(_SERVICE, provider.name)
+        except Failure:
+            return None
+
+
+class Keys:
+    """The keys of all providers, from the first source that has them."""
+
+    def __init__(self, sources: Iterable[KeySource], *, file: Path) -> None:
+        self._sources = tuple(sources)
+        self._file = file  # where a person may put one
+
+    def find(self, provider: Provider) -> Key | None:
+        """The key to send; None where a provider wants none."""
+        found = (source.find(provider) for source in self._sources)
+        value = next((key.strip() for key in found if key and key.strip()), None)
+        if value is None and provider.variable:
+            raise KeyMissing(
+                provider=provider.name, variable=provider.variable, file=str(self._file)
+            )
+        if value is not None and not (value.isascii() and value.isprintable()):
+            raise SettingsUnreadable(
+                file=provider.variable or str(self._file),
+                problem=f"the key of {provider.name} has letters that no key has",
+            )
+        return None if value is None else Key(value)
+
+    def known(self, providers: Iterable[Provider]) -> tuple[str, ...]:
+        """All keys that there are, for who takes them out of logs, reports and events."""
+        found = (source.find(each) for each in providers for source in self._sources)
+        return tuple(sorted({key.strip() for key in found if key and key.strip()}))
+
+
+def _open_to_read(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,0 +1,41 @@
+"""A conversation, and what is told of it: what is put counts at once, and is acted on once kept."""
+
+from __future__ import annotations
+
+import secrets
+
+from holdfast.agent.core.tree import Tree
+from holdfast.agent.model import AnyMessage, AnyNews, Entered, Memo
+from holdfast.agent.outbox import Outbox, Told
+
+
+class Log:
+    """One conversation during one turn; it has one writer at a time, who does not wait between."""
+
+    def __init__(self, tree: Tree, outbox: Outbox) -> None:
+        self.tree, self.outbox = tree, outbox
+
+    def put(self, *told: Told) -> None:
+        """Take up what is to be kept, and tell it with what is shown."""
+        for each in told:
+            if isinstance(each, Memo):
+                self.tree.take(each)
+        self.outbox.put(*told)
+
+    def enter(self, message: AnyMessage, *news: AnyNews, id: str | None = None) -> None:
+        """Let a message follow the head, and be it."""
+        self.put(Entered(id or new_id(), self.tree.head, message), *news)
+
+    async def kept(self) -> None:
+        """Wait until all that was put so far is kept."""
+        await self.outbox.kept()
+
+
+def new_id() -> str:
+    """A name that nothing in any conversation has."""
+    return secrets.token_hex(8)
+
+
+def legible(text: str) -> str:
+    """A text that can be written down, whatever half characters were in it."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

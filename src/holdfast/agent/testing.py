@@ -1,0 +1,210 @@
+"""For tests: what everyone who answers for models must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+import anyio
+import pytest
+
+from holdfast.agent.core.script import Line, ScriptedCall
+from holdfast.agent.model import (
+    Answered,
+    AnyPiece,
+    CallPiece,
+    Choice,
+    Discarded,
+    Prompt,
+    Said,
+    Stop,
+    TextPiece,
+    ThinkingPiece,
+    Tokens,
+    UserMessage,
+    Waiting,
+)
+from holdfast.agent.ports import Models
+from holdfast.failures import Failure
+
+Prepare = Callable[[Sequence[Line]], AbstractAsyncContextManager[Models]]
+"""Makes models that answer with these lines, and wait no longer than told between tries."""
+
+CHOICE = Choice("there", "some-model")
+PROMPT = Prompt("Be brief.", (Said("m1", UserMessage("Hello")),))
+READ = ScriptedCall("read", {"path": "a.py", "lines": [1, 2]}, "call_a")
+RUN = ScriptedCall("run", {"command": "ls"}, "call_b")
+WHOLE = Line(think="Let me think.", say="I will look at it.\nNow.", calls=(READ, RUN))
+SHORTEST = Line(say="Ok.")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was told of one answer, the void parts apart."""
+
+    pieces: list[AnyPiece]
+    void: list[AnyPiece]
+
+    @property
+    def last(self) -> Answered:
+        """The answer."""
+        assert isinstance(self.pieces[-1], Answered), self.pieces
+        return self.pieces[-1]
+
+    @property
+    def text(self) -> str:
+        """The text as it was told in pieces."""
+        return "".join(each.text for each in self.pieces if isinstance(each, TextPiece))
+
+    @property
+    def thinking(self) -> str:
+        """The thoughts as they were told in pieces."""
+        return "".join(each.text for each in self.pieces if isinstance(each, ThinkingPiece))
+
+    @property
+    def calls(self) -> list[tuple[str, str]]:
+        """The calls as they were told in pieces: of each its tool and its arguments."""
+        told = [each for each in self.pieces if isinstance(each, CallPiece)]
+        return [
+            (
+                "".join(each.tool for each in told if each.index == index),
+                "".join(each.text for each in told if each.index == index),
+            )
+            for index in sorted({each.index for each in told})
+        ]
+
+
+async def heard(models: Models, choice: Choice = CHOICE, prompt: Prompt = PROMPT) -> Heard:
+    """Ask, and hear all of it."""
+    found = Heard([], [])
+    async with models.answering(choice, prompt) as batches:
+        async for batch in batches:
+            for piece in batch:
+                if isinstance(piece, Discarded):
+                    found.void.extend(found.pieces)
+                    found.pieces.clear()
+                found.pieces.append(piece)
+    return found
+
+
+class ModelsContract:
+    """What everyone who answers for models promises; `prepare` makes one."""
+
+    async def test_an_answer_comes_in_pieces_and_then_whole(self, prepare: Prepare) -> None:
+        """The pieces together are the message."""
+        async with prepare([WHOLE]) as models:
+            found = await heard(models)
+
+        message = found.last.message
+        assert (found.last.stop, found.last.tokens) == (Stop.CALLS, WHOLE.tokens)
+        assert (message.provider, message.model) == (CHOICE.provider, CHOICE.model)
+        assert (found.text, found.thinking) == (WHOLE.say, WHOLE.think)
+        assert (message.text, message.thinking[0].text) == (WHOLE.say, WHOLE.think)
+        assert found.calls == [(call.tool, call.arguments) for call in message.calls]
+        assert [(call.id, call.tool, call.arguments) for call in message.calls] == [
+            (call.id, call.tool, call.written) for call in WHOLE.calls
+        ]
+
+    async def test_answers_come_one_after_the_other(self, prepare: Prepare) -> None:
+        """Who asks again gets the next one."""
+        async with prepare([SHORTEST, WHOLE]) as models:
+            texts = [(await heard(models)).text for _ in range(2)]
+
+        assert texts == [SHORTEST.say, WHOLE.say]
+
+    @pytest.mark.parametrize("stop", [Stop.LENGTH, Stop.REFUSED])
+    async def test_why_it_stopped_is_told(self, prepare: Prepare, stop: Stop) -> None:
+        """Not everything is an end."""
+        line = Line(say="So far", stop=stop, tokens=Tokens(input=50, cached=20, output=7))
+        async with prepare([line]) as models:
+            found = await heard(models)
+
+        assert (found.last.stop, found.last.tokens) == (stop, line.tokens)
+
+    async def test_what_may_pass_is_tried_again(self, prepare: Prepare) -> None:
+        """And it is told that it is."""
+        async with prepare([Line(fail="MODEL_OVERLOADED"), WHOLE]) as models:
+            found = await heard(models)
+
+        waiting = found.pieces[0]
+        assert isinstance(waiting, Waiting)
+        assert (waiting.attempt, waiting.failure["code"]) == (2, "MODEL_OVERLOADED")
+        assert (found.text, found.void) == (WHOLE.say, [])
+
+    @pytest.mark.parametrize("code", ["MODEL_OVERLOADED", "MODEL_ANSWER_CUT"])
+    async def test_part_of_an_answer_is_void(self, prepare: Prepare, code: str) -> None:
+        """What breaks off in the middle is discarded, visibly, and made anew."""
+        async with prepare([Line(think="Hm.", say="I will lo", fail=code), WHOLE]) as models:
+            found = await heard(models)
+
+        gone = found.pieces[0]
+        assert isinstance(gone, Discarded)
+        assert gone.failure["code"] == code
+        assert "".join(each.text for each in found.void if isinstance(each, TextPiece))
+        assert (found.text, found.last.message.text) == (WHOLE.say, WHOLE.say)
+
+    async def test_who_says_when_to_come_back_is_obeyed(self, prepare: Prepare) -> None:
+        """No sooner, and it is told."""
+        async with prepare([Line(fail="MODEL_RATE_LIMITED", retry_after=0.0), SHORTEST]) as models:
+            found = await heard(models)
+
+        assert isinstance(found.pieces[0], Waiting)
+        assert found.pieces[0].seconds == 0.0
+
+    async def test_who_wants_too_much_patience_is_not_waited_for(self, prepare: Prepare) -> None:
+        """It is the person who decides whether to wait for an hour."""
+        async with prepare([Line(fail="MODEL_RATE_LIMITED", retry_after=3600.0)]) as models:
+            with pytest.raises(Failure) as raised:
+                await heard(models)
+
+        assert (raised.value.code, raised.value.retry_after) == ("MODEL_RATE_LIMITED", 3600.0)
+
+    async def test_it_is_not_tried_for_ever(self, prepare: Prepare) -> None:
+        """Three times more, then the failure is raised."""
+        async with prepare([Line(fail="MODEL_OVERLOADED")] * 4) as models:
+            with pytest.raises(Failure) as raised:
+                await heard(models)
+
+        assert raised.value.code == "MODEL_OVERLOADED"
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            "CONTEXT_TOO_LONG",
+            "MODEL_CONTENT_REFUSED",
+            "MODEL_KEY_REFUSED",
+            "MODEL_QUOTA_EXHAUSTED",
+            "MODEL_REQUEST_REFUSED",
+            "MODEL_UNKNOWN",
+        ],
+    )
+    async def test_what_does_not_pass_is_raised_at_once(self, prepare: Prepare, code: str) -> None:
+        """Under its own name."""
+        async with prepare([Line(fail=code)]) as models:
+            with pytest.raises(Failure) as raised:
+                await heard(models)
+
+        assert raised.value.code == code
+
+    async def test_who_leaves_the_block_has_ended_it(self, prepare: Prepare) -> None:
+        """In the middle of an answer as well, and the next one is not disturbed."""
+        async with prepare([WHOLE, SHORTEST]) as models:
+            async with models.answering(CHOICE, PROMPT) as batches:
+                await anext(batches)
+            found = await heard(models)
+
+        assert found.text == SHORTEST.say
+
+    async def test_several_can_be_asked_at_once(self, prepare: Prepare) -> None:
+        """A sub-agent does not wait for another."""
+        texts: list[str] = []
+
+        async def ask() -> None:
+            texts.append((await heard(models)).text)
+
+        async with prepare([SHORTEST] * 5) as models, anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(ask)
+
+        assert texts == [SHORTEST.say] * 5

@@ -1,0 +1,274 @@
+"""Take one turn: drive the loop, do what it wants done, and leave a valid history behind."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+import msgspec
+
+from holdfast.agent.calling import Calls
+from holdfast.agent.core.budget import Purse
+from holdfast.agent.core.loop import Effect, Event, Phase, step
+from holdfast.agent.core.repairing import ABORTED, repairs, told
+from holdfast.agent.failures import ContextTooLong
+from holdfast.agent.kit import Kit, chosen
+from holdfast.agent.log import Log, legible, new_id
+from holdfast.agent.model import (
+    Answered,
+    Asking,
+    Call,
+    Choice,
+    Costing,
+    Dequeued,
+    Ending,
+    Entered,
+    ModelMessage,
+    Noting,
+    Origin,
+    Over,
+    Prompt,
+    Queued,
+    Spent,
+    Stop,
+    Telling,
+    Tokens,
+    UserMessage,
+)
+from holdfast.agent.outbox import Told
+from holdfast.agent.requesting import Reply
+from holdfast.agent.summarizing import Summarizer
+from holdfast.failures import Failure, Kind, to_wire
+from holdfast.world import Questions
+
+RETRY: Final = "Retry"
+SWITCH: Final = "Switch model"
+CANCEL: Final = "Cancel"
+
+_CUT: Final = {
+    Stop.LENGTH: "The model's answer was cut: it was as long as an answer may be.",
+    Stop.REFUSED: "The model refused to answer.",
+}
+
+
+class Turn:
+    """One turn of a conversation, from its prompt to its end."""
+
+    def __init__(self, kit: Kit, log: Log, choice: Choice) -> None:
+        self.phase = Phase.IDLE
+        self.choice = choice
+        self._kit, self._log = kit, log
+        self._questions, self._asked, self._waiting = Questions(), 0, 0
+        self._calls = Calls(kit, log, self._inquire)
+        self._summarizer = Summarizer(kit, log)
+        self._purse = Purse(anyio.current_time())
+        self._specs = kit.specs
+        self._besides = len(kit.system) + len(msgspec.json.encode(self._specs))
+        self._prompt: str | None = None
+        self._compacts = False
+        self._reply: Reply | None = None  # while it is made
+        self._called: tuple[Call, ...] = ()
+        self._is_answered = self._is_stopped = self._is_over = False
+        self._failure: Failure | None = None
+        self._scope = anyio.CancelScope()
+        self._effects: dict[Effect, Callable[[], Awaitable[Event]]] = {
+            Effect.PREPARE: self._prepare,
+            Effect.REQUEST: self._request,
+            Effect.EXECUTE: self._execute,
+            Effect.COMPACT: self._compact,
+            Effect.ASK: self._pause,
+        }
+
+    async def run(self, prompt: str, *, compacts: bool = False) -> None:
+        """Take the turn, and tell its end; only what nobody foresaw is raised."""
+        self._prompt, self._compacts = prompt, compacts
+        event = Event.PROMPTED
+        while True:
+            self.phase, effect = step(self.phase, event)
+            assert effect is not None, "whatever drives the loop leads on"
+            if effect is Effect.END:
+                break
+            event = await (self._settle() if effect is Effect.SETTLE else self._do(effect))
+        ending = Ending.ABORTED if self._is_stopped else Ending.COMPLETED
+        if self._failure is not None and not self._is_stopped:
+            ending = Ending.FAILED
+        self._is_over = True
+        wire = None if ending is not Ending.FAILED else to_wire(self._failed())
+        self._log.put(Over(ending, wire))
+
+    def stop(self) -> None:
+        """End the turn, with all that it started."""
+        self._is_stopped = True
+        self._scope.cancel()
+
+    async def steer(self, text: str) -> bool:
+        """Add to what was asked, from the next request on; say whether it was still taken."""
+        if self._is_over or self._is_stopped:
+            return False
+        self._log.put(Queued(new_id(), text))
+        await self._log.kept()
+        return True
+
+    def answer(self, question: str, answer: str) -> bool:
+        """Take an answer; say whether anybody waits for it."""
+        return self._questions.answer(question, answer)
+
+    async def _do(self, effect: Effect) -> Event:
+        """Do what the loop wants, unless the turn is stopped before or meanwhile."""
+        event = Event.ABORTED
+        with anyio.CancelScope() as self._scope:
+            if self._is_stopped:
+                return Event.ABORTED
+            try:
+                event = await self._effects[effect]()
+            except Failure as failure:
+                self._failure = failure
+                event = Event.FAILED
+        return Event.ABORTED if self._is_stopped else event
+
+    async def _prepare(self) -> Event:
+        """Make the history valid, take up what was added, and see whether to go on."""
+        tree = self._log.tree
+        if mended := repairs(tree):
+            self._log.put(*mended, Noting(told(len(mended))))
+        for id, text in tuple(tree.queued.items()):
+            self._log.put(Dequeued(id), self._entered(UserMessage(text, Origin.STEERING)))
+            self._is_answered = False
+        if self._prompt is not None:
+            if self._prompt.strip() or not self._compacts:
+                self._log.enter(UserMessage(legible(self._prompt)))
+            else:
+                self._is_answered = True
+            self._prompt = None
+        if self._compacts:
+            self._compacts = False
+            return Event.TOO_LONG
+        if self._is_answered:
+            return Event.DONE
+        spent = self._purse.empty(self._kit.budget, now=anyio.current_time())
+        if spent is not None:
+            raise spent
+        if self._summarizer.is_needed(self.choice, besides=self._besides):
+            return Event.TOO_LONG
+        await self._log.kept()  # what the model is told from here on
+        return Event.READY
+
+    async def _request(self) -> Event:
+        """Have the model answer, and keep the answer as a whole."""
+        self._kit.agreed(self.choice.provider)
+        self._purse.steps += 1
+        said = tuple(self._log.tree.line.said)
+        prompt = Prompt(self._kit.system, said, self._specs)
+        self._reply = Reply(self._log)
+        try:
+            answered = await self._reply.receive(self._kit.models, self.choice, prompt)
+        except ContextTooLong:
+            self._reply = None
+            return Event.TOO_LONG
+        except Failure as failure:
+            self._reply = None
+            if not _may_pass(failure):
+                raise
+            self._failure = failure
+            return Event.TROUBLED
+        self._take(self._reply, answered)
+        self._reply = None
+        return Event.CALLED if self._called else Event.SAID
+
+    def _take(self, reply: Reply, answered: Answered) -> None:
+        message, tokens = answered.message, answered.tokens
+        self._summarizer.relax()
+        spent = self._kit.paid(self.choice, tokens)
+        self._purse.pay(tokens, spent.cost_usd)
+        entered: list[Told] = [Entered(reply.id, self._log.tree.head, message), spent]
+        thought = "\n".join(each.text for each in message.thinking if each.text)
+        if thought:
+            entered.append(Telling(f"{reply.id}/thinking", thought, is_thinking=True))
+        if message.text:
+            entered.append(Telling(reply.id, message.text))
+        if answered.stop in _CUT:
+            entered.append(Noting(_CUT[answered.stop]))
+        self._log.put(*entered)
+        self._log.put(self._costing(tokens))
+        self._called = message.calls
+        self._is_answered = not message.calls
+
+    async def _execute(self) -> Event:
+        """Use the tools; each result is entered as soon as there is one."""
+        await self._calls.use(self._called)
+        return Event.EXECUTED
+
+    async def _compact(self) -> Event:
+        """Have the beginning summarized; the next look says whether that was enough."""
+        self._kit.agreed(self.choice.provider)
+        spent = await self._summarizer.compact(self.choice, besides=self._besides)
+        if isinstance(spent, Spent):
+            self._purse.pay(spent.tokens, spent.cost_usd)
+        return Event.RESUMED
+
+    async def _pause(self) -> Event:
+        """Ask the person what to do about a provider in trouble; nobody cancels."""
+        failure = self._failed()
+        asking = Asking("", failure.title, failure.user_message, (RETRY, SWITCH, CANCEL))
+        answer = await self._ask(asking)
+        if answer == SWITCH:
+            known = f"{self.choice.provider}/{self.choice.model}"
+            word = await self._ask(Asking("", "Which model?", f"provider/model; now {known}"))
+            if not word.strip():
+                raise failure
+            self.choice = chosen(word.strip(), self.choice)
+        elif answer != RETRY:
+            raise failure
+        self._failure = None
+        return Event.RESUMED
+
+    async def _settle(self) -> Event:
+        """Keep what there is of an answer, and see to it that nothing runs and no call is open."""
+        await self._kit.clear()
+        if self._is_stopped and self._reply is not None and self._reply.text.strip():
+            text = f"{self._reply.text}\n\n{ABORTED}"
+            self._log.enter(ModelMessage(text), Telling(self._reply.id, text), id=self._reply.id)
+        if mended := repairs(self._log.tree, is_aborted=self._is_stopped):
+            self._log.put(*mended, Noting(told(len(mended))))
+        return Event.SETTLED
+
+    async def _inquire(self, asking: Asking) -> str:
+        """Ask for a tool: the turn waits for the person as long as any of its tools does."""
+        self._waiting += 1
+        self.phase, _ = step(self.phase, Event.ASKED)
+        try:
+            return await self._ask(asking)
+        finally:
+            self._waiting -= 1
+            if not self._waiting and self.phase is Phase.WAITING:
+                self.phase, _ = step(self.phase, Event.ANSWERED)
+
+    async def _ask(self, asking: Asking) -> str:
+        self._asked += 1
+        question = f"{asking.item or 'turn'}/{new_id()}/{self._asked}"
+        with self._questions.open(question) as answer:
+            self._log.put(msgspec.structs.replace(asking, question=question))
+            return await answer.wait()
+
+    def _entered(self, message: UserMessage) -> Entered:
+        return Entered(new_id(), self._log.tree.head, message)
+
+    def _costing(self, tokens: Tokens) -> Costing:
+        tree = self._log.tree
+        return Costing(
+            self.choice,
+            Tokens(tree.input, tree.cached, tree.output),
+            tokens.input + tokens.output,
+            self._kit.models.window(self.choice),
+            tree.cost_usd,
+        )
+
+    def _failed(self) -> Failure:
+        assert self._failure is not None, "something failed"
+        return self._failure
+
+
+def _may_pass(failure: Failure) -> bool:
+    """Whether the same request may succeed later, so that the person is asked."""
+    return failure.retryable or failure.kind.passes or failure.kind is Kind.LATE

@@ -1,0 +1,149 @@
+"""A workspace and a desk that are only in memory, and do what the real ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from holdfast.agent.model import Drop, FileChange, FileSort, Put, Sight
+from holdfast.agent.ports import Tree
+from holdfast.nouns import RelativePath
+from holdfast.workbench.failures import BatchRefused
+from holdfast.world.failures import DiskMissing, PathUnfit
+
+Result = TypeVar("Result")
+
+
+class MemoryWorkspace:
+    """Files in memory; there are no links, and directories are what files are in."""
+
+    def __init__(self, files: Mapping[str, bytes] | None = None, *, root: str = "/project") -> None:
+        self._root = root
+        self._files = {RelativePath.of(path): data for path, data in (files or {}).items()}
+        self._modes: dict[RelativePath, int] = {}
+        self._done: set[str] = set()
+
+    @property
+    def root(self) -> str:
+        """Where the project is for the processes of the agent."""
+        return self._root
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """All files by their paths."""
+        return {str(path): data for path, data in sorted(self._files.items())}
+
+    async def within(self, work: Callable[[Tree], Result]) -> Result:
+        """What comes of looking at the files as they are now."""
+        return work(_MemoryTree(self._files, self._modes))
+
+    async def write(self, changes: Sequence[FileChange], key: str) -> None:
+        """Make all of the changes or none; said again with the same key, it is done once."""
+        if key in self._done:
+            return
+        files, modes = dict(self._files), dict(self._modes)
+        reasons = [
+            f"change {number} ({change.path}): {reason}"
+            for number, change in enumerate(changes, start=1)
+            if (reason := _made(change, files, modes)) is not None
+        ]
+        if reasons or not changes:
+            raise BatchRefused(reasons=tuple(reasons) or ("it is empty",))
+        self._files, self._modes = files, modes
+        self._done.add(key)
+
+
+class MemoryDesk:
+    """A desk at which somebody has answered everything beforehand."""
+
+    def __init__(self, call: str = "call", answers: Sequence[str] = ()) -> None:
+        self._call, self._answers = call, list(answers)
+        self.shown: list[str] = []
+        self.asked: list[tuple[str, str, tuple[str, ...], bool]] = []
+
+    @property
+    def call(self) -> str:
+        """The name of the call."""
+        return self._call
+
+    def show(self, output: str) -> None:
+        """Remember a piece of output."""
+        self.shown.append(output)
+
+    async def ask(
+        self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
+    ) -> str:
+        """Give the next answer; without one, the refusal."""
+        self.asked.append((title, detail, choices, is_leave))
+        if self._answers:
+            return self._answers.pop(0)
+        return choices[-1] if choices else ""
+
+
+class _MemoryTree:
+    def __init__(
+        self, files: Mapping[RelativePath, bytes], modes: Mapping[RelativePath, int]
+    ) -> None:
+        self._files, self._modes = files, modes
+
+    def look(self, path: RelativePath) -> Sight | None:
+        if path in self._files:
+            return Sight(FileSort.FILE, len(self._files[path]), self._modes.get(path, 0o644))
+        if any(each.within(path) for each in self._files):
+            return Sight(FileSort.DIRECTORY, 0, 0o755)
+        return None
+
+    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileSort], ...]:
+        if path is not None:
+            found = self.look(path)
+            if found is None:
+                raise DiskMissing(path=str(path))
+            if found.sort is not FileSort.DIRECTORY:
+                raise PathUnfit(path=str(path), reason="it is no directory")
+        depth = 0 if path is None else len(path.parts)
+        below = [each for each in self._files if path is None or each.within(path)]
+        return tuple(
+            sorted(
+                {
+                    (
+                        each.parts[depth],
+                        FileSort.FILE if len(each.parts) == depth + 1 else FileSort.DIRECTORY,
+                    )
+                    for each in below
+                }
+            )
+        )
+
+    def read(self, path: RelativePath, bytes_max: int) -> bytes:
+        found = self.look(path)
+        if found is None:
+            raise DiskMissing(path=str(path))
+        if found.sort is not FileSort.FILE:
+            raise PathUnfit(path=str(path), reason="it is not a file")
+        return self._files[path][:bytes_max]
+
+
+def _made(
+    change: FileChange, files: dict[RelativePath, bytes], modes: dict[RelativePath, int]
+) -> str | None:
+    """Make a change; say why it does not fit, if it does not."""
+    is_there = change.path in files
+    match change:
+        case Put(path, data, before, mode):
+            if before is None and (is_there or any(each.within(path) for each in files)):
+                return "something is there already"
+            if before is not None and files.get(path) != before:
+                return "it is not as expected"
+            if before is None:
+                modes[path] = mode
+            files[path] = data
+        case Drop(path):
+            if not is_there:
+                return "nothing is there"
+            del files[path]
+        case _:
+            if not is_there or change.target in files:
+                return "nothing is there, or something is where it should go"
+            files[change.target] = files.pop(change.path)
+            modes[change.target] = modes.pop(change.path, 0o644)
+    return None

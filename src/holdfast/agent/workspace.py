@@ -1,0 +1,118 @@
+"""The files of a draft: seen as they are now, and changed only as batches of the workbench.
+
+Whoever runs in the draft changes it, too, and so does the person in the project. So it is opened
+anew for every look, in a thread of its own: that takes time, and the event loop has none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from holdfast.agent.model import Drop, FileChange, FileSort, Put, Sight
+from holdfast.agent.ports import Tree
+from holdfast.nouns import RelativePath
+from holdfast.workbench import (
+    Delete,
+    FileStep,
+    NewContent,
+    NewFile,
+    Rename,
+    Workbench,
+    apply,
+    entering,
+)
+from holdfast.world import Opening, Root, WriterThread
+from holdfast.world.failures import DiskMissing, PathUnfit
+
+Result = TypeVar("Result")
+
+
+class DraftWorkspace:
+    """A draft of a project as the place of an agent's work."""
+
+    def __init__(self, workbench: Workbench, draft: str, root: str, thread: WriterThread) -> None:
+        """Work on this draft, which processes see at `root`; what blocks is done by the thread."""
+        self._workbench, self._draft = workbench, draft
+        self._root, self._thread = root, thread
+
+    @property
+    def root(self) -> str:
+        """Where the project is for the processes of the agent."""
+        return self._root
+
+    async def within(self, work: Callable[[Tree], Result]) -> Result:
+        """What comes of looking at the files as they are now, whoever has changed them."""
+
+        def looked() -> Result:
+            with entering(self._workbench, self._draft) as entered:
+                return work(RootTree(Root(entered.view.root, name=self._root)))
+
+        return await self._apart(looked)
+
+    async def write(self, changes: Sequence[FileChange], key: str) -> None:
+        """Make all of the changes or none; said again with the same key, it is done once."""
+        steps = [_step(change) for change in changes]
+        await self._apart(lambda: apply(self._workbench, self._draft, steps, key))
+
+    async def _apart(self, work: Callable[[], Result]) -> Result:
+        results: list[Result] = []
+
+        def done() -> int:
+            results.append(work())
+            return 0
+
+        await self._thread.run(done)
+        return results[0]
+
+
+class RootTree:
+    """What is below a directory that nothing leads out of."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+
+    def look(self, path: RelativePath) -> Sight | None:
+        """What stands at a path, of a link the link itself; None if nothing does."""
+        try:
+            found = self._root.stat(path)
+        except (DiskMissing, PathUnfit):  # on the way to it there may be a file
+            return None
+        return Sight(_sort(found), found.st_size, stat.S_IMODE(found.st_mode))
+
+    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileSort], ...]:
+        """The names in a directory and what they are, sorted; None is the project itself."""
+        return tuple(
+            (entry.name, FileSort(entry.sort.value))
+            for entry in self._root.list(path, follow=path is not None)
+        )
+
+    def read(self, path: RelativePath, bytes_max: int) -> bytes:
+        """The first bytes of a file; a link to one inside the project is followed."""
+        data = bytearray()
+        with self._root.open(path, Opening.READ, follow=True) as file:
+            while len(data) < bytes_max and (piece := file.read(bytes_max - len(data))):
+                data += piece
+        return bytes(data)
+
+
+def _step(change: FileChange) -> FileStep:
+    match change:
+        case Put(path, data, None, mode):
+            return NewFile(path, data, mode)
+        case Put(path, data, before, _):
+            return NewContent(path, data, expected=before)
+        case Drop(path):
+            return Delete(path)
+        case _:
+            return Rename(change.path, change.target)
+
+
+def _sort(found: os.stat_result) -> FileSort:
+    if stat.S_ISREG(found.st_mode):
+        return FileSort.FILE
+    if stat.S_ISDIR(found.st_mode):
+        return FileSort.DIRECTORY
+    return FileSort.LINK if stat.S_ISLNK(found.st_mode) else FileSort.OTHER

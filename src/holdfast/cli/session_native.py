@@ -1,0 +1,146 @@
+"""Put our own agent together for a session: its models, its tools, and where they work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from holdfast.agent import (
+    Crashes,
+    DraftWorkspace,
+    EnvironmentKeys,
+    FileKeys,
+    Ground,
+    HttpModels,
+    Keys,
+    Kit,
+    SubAgent,
+    Surroundings,
+    ToolSettings,
+    chosen,
+    load_prices,
+    load_script,
+    own_servers,
+    read_providers,
+    system_prompt,
+    toolbox,
+)
+from holdfast.agent.model import Choice
+from holdfast.agent.ports import Models
+from holdfast.app.sessions import KeptSession
+from holdfast.app.settings import Settings, environment, home_of_person
+from holdfast.cli.session_consent import require
+from holdfast.runners import NativeRunner, Stage
+from holdfast.workbench import Workbench
+from holdfast.world import SystemChance, SystemClock, WriterThread, disk_failure
+
+SCRIPTED: Final = "scripted"  # the provider that sends nothing
+_UNSAID: Final = Choice(SCRIPTED, "script")
+
+
+def native_runner(
+    session: KeptSession, stage: Stage, bench: Workbench, settings: Settings, crashes: Crashes
+) -> NativeRunner:
+    """Our own agent, for one session."""
+    return NativeRunner(partial(_kit, session, stage, bench, settings), crashes)
+
+
+@asynccontextmanager
+async def _kit(
+    session: KeptSession, stage: Stage, bench: Workbench, settings: Settings
+) -> AsyncGenerator[Kit]:
+    stage.clear()  # what an earlier agent of this session has left
+    async with AsyncExitStack() as stack:
+        models, choice = await _models(session, settings, stack)
+        thread = stack.enter_context(WriterThread())
+        workspace = DraftWorkspace(bench, session.draft, stage.root, thread)
+        ground, settled = _ground(session, stage), _tool_settings(settings)
+        box = await stack.enter_async_context(toolbox(ground, workspace, settled))
+        surroundings = Surroundings(
+            root=stage.root,
+            system=_system(),
+            day=_day(),
+            notes=box.known.notes,
+            skills=box.known.skills,
+        )
+        kit = Kit(
+            models=models,
+            choice=choice,
+            tools=box.tools,
+            system=system_prompt(surroundings),
+            agreed=partial(_agreed, bench),
+            clear=box.clear,
+            complaints=box.known.complaints,
+        )
+        below = replace(
+            kit,
+            tools=box.without_person,
+            system=system_prompt(replace(surroundings, can_ask=False)),
+        )
+        yield replace(kit, tools={**kit.tools, SubAgent.spec.name: SubAgent(below)})
+
+
+def _tool_settings(settings: Settings) -> ToolSettings:
+    """What the person has settled about tools, in files of their own and nowhere else."""
+    home, servers = home_of_person(), settings.config / "mcp.json"
+    return ToolSettings(
+        leaves=settings.config / "leaves.json",
+        skills=(settings.config / "skills", home / ".agents/skills", home / ".claude/skills"),
+        servers=own_servers(str(servers), _text(servers), environment()),
+    )
+
+
+def _ground(session: KeptSession, stage: Stage) -> Ground:
+    return Ground(
+        processes=stage.processes,
+        root=stage.root,
+        environment=stage.environment,
+        scratch=stage.scratch,
+        session=session.id,
+    )
+
+
+async def _models(
+    session: KeptSession, settings: Settings, stack: AsyncExitStack
+) -> tuple[Models, Choice]:
+    script = session.options.get("scenario")
+    if script is not None:
+        return load_script(Path(script)), _UNSAID
+    file, keys = settings.config / "providers.toml", settings.config / "keys.toml"
+    models = HttpModels(
+        read_providers(str(file), _text(file)),
+        keys=Keys((EnvironmentKeys(environment()), FileKeys(keys)), file=keys),
+        prices=load_prices(),
+        clock=SystemClock(),
+        chance=SystemChance(),
+    )
+    await stack.enter_async_context(models)
+    return models, chosen(session.options.get("model", ""), _UNSAID)
+
+
+def _agreed(bench: Workbench, provider: str) -> None:
+    require(bench, None if provider == SCRIPTED else provider)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise disk_failure(error, path=str(path)) from error
+
+
+def _system() -> str:
+    machine = os.uname()
+    return f"{machine.sysname} {machine.release} ({machine.machine})"
+
+
+def _day() -> str:
+    return datetime.fromtimestamp(SystemClock().now(), UTC).date().isoformat()

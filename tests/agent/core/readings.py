@@ -1,0 +1,29 @@
+"""For tests of the formats: read the events of one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holdfast.agent.core.providers import Format, Provider
+from holdfast.agent.core.request import reading
+from holdfast.agent.core.sse import EventReader
+from holdfast.agent.model import Answered, AnyPiece, Choice
+
+CHOICE = Choice("there", "some-model")
+
+
+def read(form: Format, events: Iterable[bytes]) -> list[AnyPiece]:
+    """All pieces of these events, and of their end."""
+    reader, answer = EventReader(), reading(Provider("there", form, ""), CHOICE, "fresh")
+    pieces = [
+        piece for each in events for event in reader.feed(each) for piece in answer.take(event)
+    ]
+    is_whole = bool(pieces) and isinstance(pieces[-1], Answered)
+    return pieces if is_whole else pieces + answer.end()
+
+
+def last(form: Format, events: Iterable[bytes]) -> Answered:
+    """The answer of these events."""
+    found = read(form, events)[-1]
+    assert isinstance(found, Answered)
+    return found

@@ -1,0 +1,150 @@
+"""What is too long is summarized, and cut only where that does no harm."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.core.compacting import (
+    cut,
+    finished,
+    is_full,
+    size,
+    stopgap,
+    summary_prompt,
+)
+from holdfast.agent.core.tree import Tree
+from holdfast.agent.model import (
+    AnyMessage,
+    Call,
+    Compacted,
+    Entered,
+    ModelMessage,
+    Origin,
+    Spent,
+    Tokens,
+    ToolMessage,
+    UserMessage,
+)
+
+pytestmark = pytest.mark.promise("A10")
+
+
+def tree_of(*messages: AnyMessage) -> Tree:
+    tree = Tree()
+    for at, message in enumerate(messages):
+        tree.take(Entered(f"e{at}", tree.head, message))
+    return tree
+
+
+def uses(call: str, tool: str = "look", arguments: str = "{}") -> ModelMessage:
+    return ModelMessage(calls=(Call(call, tool, arguments),))
+
+
+def test_it_is_full_at_four_fifths_of_the_window() -> None:
+    tree = tree_of(UserMessage("x" * 3_100))
+
+    assert not is_full(tree, besides=0, window=1_000)
+    assert is_full(tree, besides=100, window=1_000)
+    assert not is_full(tree, besides=100, window=None)
+    assert size(tree, besides=100) == 800
+
+
+def test_what_was_billed_counts_more_than_what_is_guessed() -> None:
+    tree = tree_of(UserMessage("x" * 4_000), ModelMessage("One"))
+    tree.take(Spent("p", "m", Tokens(50, 0, 5)))
+
+    assert size(tree, besides=4_000) == 55
+
+
+def test_the_cut_is_before_what_the_person_said() -> None:
+    long = "x" * 1_000
+    tree = tree_of(
+        UserMessage(long),
+        ModelMessage(long),
+        UserMessage(long),
+        uses("c1"),
+        ToolMessage("c1", long),
+        UserMessage("notice", Origin.NOTICE),
+        UserMessage("2", Origin.STEERING),
+        ModelMessage("x"),
+    )
+
+    found = cut(tree, window=1_200, strikes=0)
+
+    assert found is not None
+    assert (found.keeps, len(found.old), found.kept_chars) == ("e6", 6, 2)
+
+
+def test_in_a_long_turn_the_cut_is_before_an_answer() -> None:
+    messages: list[AnyMessage] = [UserMessage("go")]
+    for at in range(10):
+        messages += [uses(f"c{at}"), ToolMessage(f"c{at}", "x" * 1_000)]
+    tree = tree_of(*messages)
+
+    found = cut(tree, window=2_500, strikes=0)
+
+    assert found is not None
+    assert (found.keeps, len(found.old)) == ("e17", 17)
+    again = cut(tree, window=2_500, strikes=1)
+    assert again is not None
+    assert len(again.old) > len(found.old)
+
+
+def test_there_is_nothing_to_be_won_from_a_summary_alone() -> None:
+    tree = tree_of(UserMessage("go"))
+    tree.take(Compacted("s", "e0", "x" * 10_000, "", 1, 1))
+
+    assert cut(tree, window=1_000, strikes=0) is None
+    assert cut(Tree(), window=1_000, strikes=0) is None
+
+
+def test_a_summary_has_the_files_and_a_stopgap_what_was_asked() -> None:
+    tree = tree_of(
+        UserMessage("Build a boat."),
+        uses("c1", "read", '{"path":"a"}'),
+        ToolMessage("c1", "x" * 5_000),
+        uses("c2", "edit", '{"path":"b"}'),
+        ToolMessage("c2", "done"),
+        uses("c3", "read", '{"path":"b"}'),
+        ToolMessage("c3", "done"),
+        ModelMessage("Built."),
+    )
+    found = cut(tree, window=1_000, strikes=0)
+    assert found is not None
+
+    assert finished(" A boat. ", found) == (
+        "A boat.\n\n<read-files>\na\n</read-files>\n\n<modified-files>\nb\n</modified-files>"
+    )
+    assert "- Build a boat." in stopgap(found, "the model is away")
+    prompt = summary_prompt(found, window=None)
+    assert (len(prompt.said), prompt.tools) == (1, ())
+    text = prompt.said[0].message.text
+    assert "[uses read]" in text
+    assert "[… 3000 characters …]" in text
+    assert len(summary_prompt(found, window=100).said[0].message.text) < 600
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=12),
+    st.integers(100, 3_000),
+    st.integers(0, 2),
+)
+def test_no_cut_parts_a_call_from_its_result(steps: list[int], window: int, strikes: int) -> None:
+    messages: list[AnyMessage] = [UserMessage("go")]
+    for at, step in enumerate(steps):
+        if step == 0:
+            messages += [ModelMessage("One"), UserMessage("on")]
+        else:
+            calls = tuple(Call(f"c{at}-{each}", "look", "{}") for each in range(step))
+            messages.append(ModelMessage(calls=calls))
+            messages += [ToolMessage(each.id, "x" * 500) for each in calls]
+    tree = tree_of(*messages)
+    found = cut(tree, window=window, strikes=strikes)
+    if found is None:
+        return
+    tree.take(Compacted("s", tree.head, "S", found.keeps, 1, 1))
+
+    assert (tree.line.strays, tree.line.gaps, list(tree.line.open)) == (0, [], [])
+    assert len(tree.line.said) == len(messages) - len(found.old) + 1

@@ -1,0 +1,158 @@
+"""Every error of a provider has one meaning, by its status and its words."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.core.provider_failures import STATUSES, WORDS, failed, is_error, refused
+from holdfast.agent.failures import (
+    ContentRefused,
+    ContextTooLong,
+    KeyRefused,
+    ModelOverloaded,
+    ModelUnknown,
+    ProviderMoved,
+    QuotaExhausted,
+    RateLimited,
+    RequestRefused,
+)
+from holdfast.agent.model import Choice
+from holdfast.failures import Failure
+
+CHOICE = Choice("there", "some-model")
+
+
+def body(**error: object) -> bytes:
+    return json.dumps({"error": {"message": "prose", **error}}).encode()
+
+
+@pytest.mark.promise("A9")
+@pytest.mark.parametrize(
+    ("status", "said", "meaning"),
+    [
+        (401, body(type="invalid_request_error", code="invalid_api_key"), KeyRefused),
+        (401, body(type="authentication_error"), KeyRefused),
+        (401, b"<html>", KeyRefused),
+        (403, body(type="permission_error"), KeyRefused),
+        (403, body(code="unsupported_country_region_territory"), KeyRefused),
+        (402, body(code=402), QuotaExhausted),
+        (429, body(type="insufficient_quota", code="insufficient_quota"), QuotaExhausted),
+        (400, body(type="billing_error"), QuotaExhausted),
+        (403, body(type="permission_error", details={"error_code": "enforced_spend_limit_reached"}),
+         QuotaExhausted),
+        (429, body(type="tokens", code="rate_limit_exceeded"), RateLimited),
+        (429, body(type="rate_limit_error"), RateLimited),
+        (429, b"", RateLimited),
+        (404, body(type="invalid_request_error", code="model_not_found"), ModelUnknown),
+        (404, body(type="not_found_error"), ModelUnknown),
+        (404, b"not here", ModelUnknown),
+        (400, body(type="invalid_request_error", code="context_length_exceeded"), ContextTooLong),
+        (400, body(type="exceed_context_size_error", code=400), ContextTooLong),
+        (413, body(type="request_too_large"), ContextTooLong),
+        (400, body(type="invalid_request_error", code="invalid_prompt"), ContentRefused),
+        (400, body(code="content_filter", innererror={}), ContentRefused),
+        (529, body(type="overloaded_error"), ModelOverloaded),
+        (500, body(type="api_error"), ModelOverloaded),
+        (503, b"upstream", ModelOverloaded),
+        (408, b"", ModelOverloaded),
+        (409, b"", ModelOverloaded),
+        (599, b"", ModelOverloaded),
+        (200, body(code=429), RateLimited),
+        (200, body(code=502), ModelOverloaded),
+        (400, body(type="invalid_request_error"), RequestRefused),
+        (422, body(code=None), RequestRefused),
+        (400, b'{"error": "a text"}', RequestRefused),
+        (301, b"", ProviderMoved),
+        (308, body(type="overloaded_error"), ProviderMoved),
+    ],
+)  # fmt: skip
+def test_an_error_has_a_meaning(status: int, said: bytes, meaning: type[Failure]) -> None:
+    failure = refused(CHOICE, status, said)
+
+    assert type(failure) is meaning
+    assert failure.facts["provider"] == "there"
+
+
+@pytest.mark.promise("T3")
+@pytest.mark.parametrize(
+    "prose", ["rate limit", "prompt is too long: 5 > 4", "invalid_api_key", "overloaded_error"]
+)
+def test_prose_means_nothing(prose: str) -> None:
+    failure = refused(CHOICE, 400, body(type="invalid_request_error", message=prose))
+
+    assert failure == RequestRefused(
+        provider="there", model="some-model", status=400, word="invalid_request_error", said=prose
+    )
+
+
+def test_who_has_no_word_for_it_is_understood_all_the_same() -> None:
+    said = body(type="invalid_request_error")
+
+    assert type(refused(CHOICE, 400, said, is_probably_full=True)) is ContextTooLong
+    assert type(refused(CHOICE, 401, said, is_probably_full=True)) is KeyRefused
+    told = body(code="invalid_prompt")
+    assert type(refused(CHOICE, 400, told, is_probably_full=True)) is ContentRefused
+
+
+@pytest.mark.promise("T6")
+def test_no_key_is_quoted() -> None:
+    said = body(message="the key sk-secret is not sk-other")
+    failure = refused(CHOICE, 400, said, secret="sk-secret")
+
+    assert failure.facts["said"] == "the key *** is not sk-other"
+
+
+@pytest.mark.parametrize("word", sorted(word for _, known in WORDS for word in known))
+def test_every_word_has_one_meaning(word: str) -> None:
+    assert sum(word in known for _, known in WORDS) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "meaning"),
+    [
+        (b'{"type":"error","error":{"type":"overloaded_error"}}', ModelOverloaded),
+        (b'{"code":"rate_limit_exceeded"}', RateLimited),
+        (b'{"code":402}', QuotaExhausted),
+        (b'{"code":"something_new"}', ModelOverloaded),
+        (b"null", ModelOverloaded),
+        (b"", ModelOverloaded),
+        (msgspec.Raw(b'{"code":"context_length_exceeded"}'), ContextTooLong),
+    ],
+)
+def test_a_stream_may_fail_too(error: bytes | msgspec.Raw, meaning: type[Failure]) -> None:
+    assert type(failed(CHOICE, error)) is meaning
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [(body(), True), (b'{"error": "a text"}', False), (b"{}", False), (b"<html>", False)],
+)
+def test_what_tells_of_an_error(said: bytes, expected: bool) -> None:
+    assert is_error(said) is expected
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.just("overloaded_error"),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["error", "type", "code", "details", "message"]), inner)
+    ),
+)
+
+
+@given(
+    status=st.integers(100, 999),
+    said=JSON.map(lambda value: json.dumps(value).encode()) | st.binary(),
+    is_full=st.booleans(),
+)
+def test_whatever_is_said_means_something(status: int, said: bytes, is_full: bool) -> None:
+    failure = refused(CHOICE, status, said, is_probably_full=is_full, secret="key")
+
+    assert failure.user_message
+    assert failed(CHOICE, said).user_message
+    assert status not in STATUSES or status >= 400

@@ -1,0 +1,53 @@
+"""Let a command say a lot, and tell how much memory it took to hear it.
+
+python -m tests.agent.flooding DIRECTORY BYTES
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+
+import anyio
+
+from holdfast.agent.approving import Approvals
+from holdfast.agent.core.leave import Answer
+from holdfast.agent.ground import Ground
+from holdfast.agent.running import shells_in
+from holdfast.agent.shelling import Shell
+from holdfast.agent.twins import MemoryDesk
+from holdfast.exec import Client
+from holdfast.rpc import connect_websocket
+from tests.exec.server.talking import PATH, served
+
+
+async def main(directory: Path, size: int) -> None:
+    """Run it, with the server in a process of its own."""
+    async with (
+        served(directory / "state") as server,
+        Client(lambda: connect_websocket(server.url)) as client,
+    ):
+        ground = Ground(
+            processes=client, root=str(directory), environment=PATH, scratch=str(directory)
+        )
+        async with shells_in(ground) as shells:
+            line = f"head -c {size} /dev/zero | tr '\\0' x; echo; echo the end"
+            asked: dict[str, object] = {"command": line, "seconds": 300, "reach": "open"}
+            desk = MemoryDesk(answers=[Answer.ONCE])
+            done = await Shell(shells, Approvals()).use(asked, desk)
+            told = {
+                "said": shells.find("sh1").total,
+                "held": len(done.text),
+                "shown": sum(map(len, desk.shown)),
+                "end": done.text[-8:],
+                "status": done.status,
+                "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+                "cpu_s": resource.getrusage(resource.RUSAGE_SELF).ru_utime,
+            }
+    sys.stdout.write(json.dumps(told) + "\n")
+
+
+if __name__ == "__main__":
+    anyio.run(main, Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,60 @@
+"""A command of the agent gets what it needs and no secret, and is shut in unless it may roam."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from holdfast.agent.core.confinement import sandbox_for
+from holdfast.agent.ground import Freedom, Ground
+from holdfast.exec import Client
+from holdfast.world import MARK
+
+SECRETS = (
+    *("OPENAI_API_KEY", "GITHUB_TOKEN", "MY_SECRET", "PGPASSWORD", "DB_PASS", "api_key"),
+    *("AWS_CREDENTIALS", "SSH_AUTH_SOCK", "SESSION_COOKIE"),
+)
+GROUND = Ground(
+    processes=cast("Client", None),  # nothing is started here
+    root="/project",
+    environment={"PATH": "/bin", "LANG": "C", **dict.fromkeys(SECRETS, "canary")},
+    scratch="/scratch",
+    session="s1",
+)
+
+
+@pytest.mark.promise("C22")
+@pytest.mark.promise("C6")
+@pytest.mark.parametrize("freedom", Freedom)
+def test_no_secret_is_given_to_anybody(freedom: Freedom) -> None:
+    command = GROUND.shell("true", freedom, mark="s1/m", has_stdin=False)
+
+    assert "canary" not in repr(command)
+    assert {"PATH": "/bin", "LANG": "C", "TMPDIR": "/scratch", MARK: "s1/m"}.items() <= dict(
+        command.env
+    ).items()
+
+
+@pytest.mark.parametrize(
+    ("freedom", "sandbox"),
+    [
+        (Freedom.SANDBOX, sandbox_for("/project", "/scratch", ("/opt",))),
+        (Freedom.NETWORK, sandbox_for("/project", "/scratch", ("/opt",), has_network=True)),
+        (Freedom.OPEN, None),
+    ],
+)
+def test_how_far_it_reaches(freedom: Freedom, sandbox: object) -> None:
+    ground = replace(GROUND, readable=("/opt",))
+
+    command = ground.command(("x", "$(y)"), freedom, mark="m")
+
+    assert (command.sandbox, command.argv, command.cwd) == (sandbox, ("x", "$(y)"), "/project")
+
+
+def test_every_mark_is_of_the_session_and_new() -> None:
+    marks = {GROUND.new_mark() for _ in range(100)}
+
+    assert len(marks) == 100
+    assert all(mark.startswith("s1/tool-") for mark in marks)

@@ -1,0 +1,89 @@
+"""Reading shows lines that can be named, in bounds, and says what cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.agent.core.hashlines import tagged
+from holdfast.agent.failures import ToolRefused
+from holdfast.agent.model import Done
+from holdfast.agent.reading import FILE_BYTES_MAX, Read
+from holdfast.agent.twins import MemoryDesk, MemoryWorkspace
+
+pytestmark = pytest.mark.anyio
+
+FILES = {
+    "a": b"one\n  two\nthree",
+    "dos": b"\xef\xbb\xbfone\r\ntwo\r\n",
+    "long": b"".join(b"%d\n" % number for number in range(1, 5001)),
+    "wide": b"x" * 60_000 + b"\ny\n",
+    "latin": b"caf\xe9\n",
+    "empty": b"",
+    "binary": b"\0\1\2",
+    "image.PNG": b"text all the same",
+    "huge": b"x" * (FILE_BYTES_MAX + 1),
+    "d/x": b"",
+}
+
+
+async def read(**arguments: object) -> str:
+    done = await Read(MemoryWorkspace(FILES)).use(dict(arguments), MemoryDesk())
+    assert done == Done(done.text)
+    return done.text
+
+
+@pytest.mark.parametrize(
+    ("path", "lines"),
+    [
+        ("a", tagged(["one", "  two", "three"])),
+        ("/project/a", tagged(["one", "  two", "three"])),
+        ("dos", tagged(["one", "two"])),
+        ("empty", ["(the file is empty)"]),
+    ],
+)
+async def test_lines_are_shown(path: str, lines: list[str]) -> None:
+    assert (await read(path=path)).split("\n") == lines
+
+
+async def test_what_is_no_text_in_a_text_is_marked() -> None:
+    assert (await read(path="latin")).endswith("|caf�")
+
+
+async def test_a_part_is_shown_with_how_to_go_on() -> None:
+    lines = (await read(path="long", offset=10, limit=2)).split("\n")
+
+    expected = [*tagged(["10", "11"], 10), "(4989 more lines of 5000; go on with offset=12)"]
+    assert lines == expected
+
+
+async def test_much_is_bounded() -> None:
+    long, wide = (await read(path="long")), (await read(path="wide"))
+
+    assert long.count("\n") == 2000
+    assert long.endswith("(3000 more lines of 5000; go on with offset=2001)")
+    assert len(wide) < 3000 and wide.endswith("|y")
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("x", "there is no x"),
+        ("d", "is a directory"),
+        ("binary", "is binary"),
+        ("image.PNG", "is an image"),
+        ("huge", "use search"),
+        ("../a", "outside of the project"),
+        ("a", "there is no line 9"),
+    ],
+)
+async def test_what_cannot_be_read_is_said(path: str, reason: str) -> None:
+    with pytest.raises(ToolRefused, match=reason):
+        await read(path=path, offset=9 if path == "a" else 1)
+
+
+def test_it_is_told_to_the_person() -> None:
+    tool = Read(MemoryWorkspace())
+
+    assert tool.spec.name == "read"
+    assert tool.title({"path": "a"}) == "Read a"
+    assert tool.title({"path": "a\n\x1b", "offset": 2}) == "Read a <U+001B> from line 2"

@@ -1,0 +1,471 @@
+"""A conversation goes on, whatever happens to a turn of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
+from dataclasses import replace
+
+import anyio
+import msgspec
+import pytest
+
+from holdfast.agent.core.budget import Budget
+from holdfast.agent.core.compacting import COMPRESSED
+from holdfast.agent.core.line import INTERRUPTED
+from holdfast.agent.core.repairing import ABORTED, repairs
+from holdfast.agent.core.script import Line, ScriptedCall
+from holdfast.agent.core.tree import SUMMARY
+from holdfast.agent.failures import (
+    AgentCrashed,
+    AgentUnstable,
+    ContextExhausted,
+    ContextTooLong,
+    CostSpent,
+    GoingInCircles,
+    HeadUnknown,
+    StepsSpent,
+    TimeSpent,
+    TokensSpent,
+)
+from holdfast.agent.model import (
+    AnyPiece,
+    Asking,
+    Choice,
+    Costing,
+    Done,
+    Ending,
+    Entered,
+    Noting,
+    Over,
+    Prompt,
+    Showing,
+    Telling,
+    Tokens,
+    UsedUp,
+    Using,
+)
+from holdfast.agent.outbox import Told
+from holdfast.agent.ports import Desk
+from holdfast.agent.scripted import ScriptedModels
+from holdfast.failures import RetryPolicy
+from holdfast.failures.base import type_of
+from tests.agent.conversing import Small, Stand, calls, end, only, says
+from tests.simulation.clock import VirtualTimeLoop
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, object]]:
+    return "asyncio", {"loop_factory": lambda: VirtualTimeLoop(seed=1)}
+
+
+async def test_a_turn_is_told_from_its_prompt_to_its_end() -> None:
+    stand = Stand([calls("look", say="I look."), says("All well.")])
+
+    told = await stand.whole("Look at it.")
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert [each.text for each in only(told, Telling)] == ["I look.", "All well."]
+    assert [each.title for each in only(told, Using)] == ["look t0"]
+    assert [each.done.text for each in only(told, UsedUp)] == ["t0"]
+    assert "".join(each.text for each in only(told, Showing)) == "I look.…All well."
+    assert [each.context for each in only(told, Costing)] == [110, 110]
+    assert stand.history == [
+        "user: Look at it.",
+        "model: I look. [look]",
+        "tool: t0",
+        "model: All well.",
+    ]
+
+
+@pytest.mark.promise("A3")
+async def test_another_process_knows_all_that_was_said() -> None:
+    stand = Stand([says("One."), says("Two."), says("Three.")])
+    async with stand.talk() as talk:
+        await stand.turn(talk, "1")
+        first = stand.tree.head
+        await stand.turn(talk, "2")
+
+    async with stand.talk() as talk:
+        await stand.turn(talk, "3", {"head": first})
+
+    asked = [[each.message.text for each in prompt.said] for _, prompt in stand.scripted.asked]
+    assert asked == [["1"], ["1", "One.", "2"], ["1", "One.", "3"]]
+    assert stand.history == ["user: 1", "model: One.", "user: 3", "model: Three."]
+
+
+async def test_nobody_goes_on_from_what_never_was() -> None:
+    stand = Stand([says("One.")])
+    async with stand.talk() as talk:
+        told = await stand.turn(talk, "1", {"head": "nowhere"})
+        assert [each.failure["code"] for each in only(told, Over) if each.failure] == [
+            HeadUnknown.code
+        ]
+        assert end(await stand.turn(talk, "1")) == Over(Ending.COMPLETED)
+
+
+async def test_the_model_and_the_effort_are_chosen_for_a_turn() -> None:
+    stand = Stand([says("One."), says("Two.")])
+    async with stand.talk() as talk:
+        await stand.turn(talk, "1", {"model": "other/large", "effort": "high"})
+        await stand.turn(talk, "2")
+
+    assert [choice for choice, _ in stand.scripted.asked] == [
+        Choice("other", "large", "high"),
+        Choice("scripted", "script"),
+    ]
+
+
+async def test_what_is_added_is_told_before_the_next_request() -> None:
+    stand = Stand([calls("inquire"), says("Done.")])
+    async with stand.talk() as talk, anyio.create_task_group() as tasks:
+
+        async def add(asking: Asking) -> None:
+            assert await talk.steer("And mind this.")
+            assert talk.answer(asking.question, "yes")
+
+        def heed(each: Told) -> None:
+            if isinstance(each, Asking):
+                tasks.start_soon(add, each)
+
+        await stand.turn(talk, heed=heed)
+        assert not await talk.steer("Too late.")
+
+    assert stand.history == [
+        "user: go",
+        "model:  [inquire]",
+        "tool: yes",
+        "user: And mind this.",
+        "model: Done.",
+    ]
+
+
+@pytest.mark.promise("A8", "A11")
+async def test_an_abort_ends_a_tool_at_once_and_says_so() -> None:
+    stand = Stand([calls("mark", "hang", "mark"), says("Never.")])
+    async with stand.talk() as talk:
+
+        def heed(each: Told) -> None:
+            if isinstance(each, Using) and each.tool == "hang":
+                talk.interrupt()
+
+        began = anyio.current_time()
+        told = await stand.turn(talk, heed=heed)
+        assert anyio.current_time() - began < 0.1
+
+    assert end(told) == Over(Ending.ABORTED)
+    assert stand.history[2:] == [
+        "tool: t0",
+        f"tool: {ABORTED} It had begun; it may or may not have completed.",
+        f"tool: {ABORTED}",
+    ]
+    assert Noting("2 tool calls had no result; the model is told that and why.") in told
+
+
+@pytest.mark.promise("A11")
+async def test_what_was_said_until_an_abort_is_kept_and_marked() -> None:
+    stand = Stand([Line(say="One two three four."), says("Again.")])
+    async with stand.talk() as talk:
+
+        def heed(each: Told) -> None:
+            if isinstance(each, Showing) and each.text == " two":
+                talk.interrupt()
+
+        told = await stand.turn(talk, heed=heed)
+        assert end(told) == Over(Ending.ABORTED)
+        await stand.turn(talk, "Go on.")
+
+    partial = only(told, Telling)[0].text
+    assert partial.startswith("One two")
+    assert partial.endswith(ABORTED)
+    assert stand.history == ["user: go", f"model: {partial}", "user: Go on.", "model: Again."]
+
+
+@pytest.mark.promise("A1")
+async def test_a_tool_that_crashes_or_is_none_gets_an_error_and_the_turn_goes_on() -> None:
+    broken = Line(calls=(ScriptedCall("look", "{"), ScriptedCall("look", {"text": 1})))
+    stand = Stand([calls("crash", "nothing"), broken, says("Well.")])
+
+    told = await stand.whole()
+
+    assert end(told) == Over(Ending.COMPLETED)
+    results = [each.done for each in only(told, UsedUp)]
+    assert [each.is_error for each in results] == [True] * 4
+    assert "ZeroDivisionError" in results[0].text
+    assert results[1].text.startswith("Nothing was done: there is no tool 'nothing'; there are")
+    assert "no JSON" in results[2].text
+    assert results[3].text == "Nothing was done: text must be string."
+
+
+@pytest.mark.promise("A1")
+async def test_a_tool_that_hangs_is_reported_and_stopped() -> None:
+    stand = Stand([calls("hang"), says("Well.")])
+    began = anyio.current_time()
+
+    told = await stand.whole()
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert 600 <= anyio.current_time() - began < 610
+    notes = [each.text for each in only(told, Noting)]
+    assert notes == ["hang has told nothing for 120 seconds; it is stopped after 600."]
+    assert only(told, UsedUp)[0].done.text.startswith("Stopped: it had not ended after 600")
+
+
+async def test_a_person_may_take_their_time() -> None:
+    stand = Stand([calls("inquire"), says("Well.")])
+    async with stand.talk() as talk, anyio.create_task_group() as tasks:
+
+        async def answer(asking: Asking) -> None:
+            await anyio.sleep(5_000)
+            assert talk.answer(asking.question, "yes")
+
+        def heed(each: Told) -> None:
+            if isinstance(each, Asking):
+                tasks.start_soon(answer, each)
+
+        told = await stand.turn(talk, heed=heed)
+
+    assert [each.done.text for each in only(told, UsedUp)] == ["yes"]
+
+
+async def test_what_only_reads_is_used_together() -> None:
+    together: list[int] = []
+    running = 0
+
+    async def slow(arguments: dict[str, object], desk: Desk) -> Done:
+        nonlocal running
+        running += 1
+        together.append(running)
+        await anyio.sleep(1)
+        running -= 1
+        return Done("x")
+
+    tools = (Small("look", slow, only_reads=True), Small("mark", slow))
+    stand = Stand([calls("look", "look", "mark", "mark", "look"), says("Well.")], tools=tools)
+
+    await stand.whole()
+
+    assert together == [1, 2, 1, 1, 1]
+
+
+@pytest.mark.promise("A9")
+@pytest.mark.parametrize("answer", ["Retry", "Cancel"])
+async def test_a_provider_in_trouble_pauses_the_turn(answer: str) -> None:
+    stand = Stand([Line(say="Half", fail="MODEL_OVERLOADED"), says("Well.")])
+
+    told = await stand.whole(answer=answer)
+
+    (asking,) = only(told, Asking)
+    assert asking.choices == ("Retry", "Switch model", "Cancel")
+    if answer == "Retry":
+        assert end(told) == Over(Ending.COMPLETED)
+        assert stand.history == ["user: go", "model: Well."]
+    else:
+        failure = end(told).failure
+        assert failure is not None
+        assert (failure["code"], stand.history) == ("MODEL_OVERLOADED", ["user: go"])
+
+
+@pytest.mark.promise("A9", "W12")
+async def test_switching_the_model_asks_for_consent_again() -> None:
+    stand = Stand([Line(fail="MODEL_OVERLOADED"), says("Well.")])
+    agreed: list[str] = []
+    stand.kit = replace(stand.kit, agreed=agreed.append)
+    async with stand.talk() as talk:
+
+        def heed(each: Told) -> None:
+            if isinstance(each, Asking):
+                talk.answer(each.question, "Switch model" if each.choices else "other/small")
+
+        told = await stand.turn(talk, heed=heed)
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert agreed == ["scripted", "other"]
+    assert [choice.model for choice, _ in stand.scripted.asked] == ["script", "small"]
+
+
+@pytest.mark.promise("A9")
+async def test_a_refused_key_fails_at_once() -> None:
+    stand = Stand([Line(fail="MODEL_KEY_REFUSED")])
+
+    told = await stand.whole()
+
+    failure = end(told).failure
+    assert failure is not None
+    assert (failure["code"], only(told, Asking)) == ("MODEL_KEY_REFUSED", [])
+
+
+@pytest.mark.promise("A9")
+async def test_what_is_tried_again_is_told_and_void() -> None:
+    stand = Stand([Line(say="Half", fail="MODEL_OVERLOADED"), says("Well.")], policy=RetryPolicy())
+
+    told = await stand.whole()
+
+    assert end(told) == Over(Ending.COMPLETED)
+    notes = [each.text for each in only(told, Noting)]
+    assert any("void" in note for note in notes)
+    assert any("Trying again in" in note for note in notes)
+    assert stand.history == ["user: go", "model: Well."]
+
+
+@pytest.mark.parametrize(
+    ("budget", "code"),
+    [
+        (Budget(steps=2), StepsSpent.code),
+        (Budget(tokens=200), TokensSpent.code),
+        (Budget(cost_usd=0.0), CostSpent.code),
+        (Budget(seconds=0.0), TimeSpent.code),
+    ],
+)
+async def test_a_turn_ends_with_its_budget_and_keeps_what_it_did(budget: Budget, code: str) -> None:
+    stand = Stand([calls("look", text=f"{at}/") for at in range(9)], budget=budget)
+
+    told = await stand.whole()
+
+    failure = end(told).failure
+    assert failure is not None
+    assert (failure["code"], type_of[code].kind.exit_status) == (code, 5)
+    assert not repairs(stand.tree)
+    assert stand.history[0] == "user: go"
+
+
+async def test_who_goes_in_circles_is_told_and_then_stopped() -> None:
+    stand = Stand([calls("look")] * 20)
+
+    told = await stand.whole()
+
+    failure = end(told).failure
+    assert failure is not None
+    assert failure["code"] == GoingInCircles.code
+    results = [each for each in stand.history if each.startswith("tool")]
+    assert results[:2] == ["tool: t0"] * 2
+    assert "3 times by now" in results[2]
+    assert len(results) == 6
+
+
+@pytest.mark.promise("A10")
+async def test_a_long_conversation_is_summarized_and_nothing_is_deleted() -> None:
+    long = "x" * 3_000
+    lines = [says(long), says(long), Line(say="Goal: much."), says("Well.")]
+    stand = Stand(
+        [*(msgspec.structs.replace(each, tokens=Tokens()) for each in lines)], window=2_000
+    )
+    async with stand.talk() as talk:
+        await stand.turn(talk, "1")
+        await stand.turn(talk, "2")
+        told = await stand.turn(talk, "3")
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert Noting(COMPRESSED) in told
+    assert stand.history[0].startswith("user: [What follows is a summary")
+    assert stand.history[0].endswith("Goal: much.")
+    assert stand.history[1:] == ["user: 3", "model: Well."]
+    entered = [each for each in stand.tree.way() if isinstance(each, Entered)]
+    assert len(entered) == 6
+    assert [len(prompt.said) for _, prompt in stand.scripted.asked] == [1, 3, 1, 2]
+
+
+@pytest.mark.promise("A10")
+async def test_what_is_too_long_even_summarized_is_exhausted() -> None:
+    too_long = Line(fail=ContextTooLong.code)
+    stand = Stand([says("1"), says("2"), too_long, says("S"), too_long, says("S"), too_long])
+    async with stand.talk() as talk:
+        await stand.turn(talk, "1")
+        await stand.turn(talk, "2")
+        told = await stand.turn(talk, "3")
+
+    failure = end(told).failure
+    assert failure is not None
+    assert failure["code"] == ContextExhausted.code
+    assert "narrower change" in str(failure["userMessage"])
+
+
+@pytest.mark.promise("A10")
+async def test_where_no_summary_can_be_made_the_conversation_goes_on_without() -> None:
+    too_long = Line(fail=ContextTooLong.code)
+    stand = Stand([says("1"), too_long, Line(fail="MODEL_OVERLOADED"), says("Well.")])
+    async with stand.talk() as talk:
+        await stand.turn(talk, "Build a boat.")
+        told = await stand.turn(talk, "And a sail.")
+
+    assert end(told) == Over(Ending.COMPLETED)
+    (note,) = (each for each in only(told, Noting) if each.text == COMPRESSED)
+    assert note.failure is not None
+    assert "could not be summarized" in stand.history[0]
+    assert "Build a boat." in stand.history[0]
+
+
+async def test_a_person_can_have_it_summarized() -> None:
+    stand = Stand([says("1"), says("S")])
+    async with stand.talk() as talk:
+        await stand.turn(talk, "1")
+        told = await stand.turn(talk, "", {"compact": "yes"})
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert stand.history == [f"user: {SUMMARY}S"]
+
+
+async def test_a_long_result_is_a_receipt_and_can_be_recalled() -> None:
+    async def flood(arguments: dict[str, object], desk: Desk) -> Done:
+        return Done("a" * 20_000 + "MIDDLE" + "b" * 20_000)
+
+    first = calls("flood")
+    stand = Stand([first, says("Well.")], tools=(Small("flood", flood),))
+    await stand.whole()
+    (call,) = stand.tree.calls
+    recall = Line(calls=(ScriptedCall("recall", {"call": call, "offset": 19_990}),))
+    stand.kit = replace(stand.kit, models=ScriptedModels([recall, says("Well.")]))
+    await stand.whole("again")
+
+    receipt, page = (each for each in stand.history if each.startswith("tool"))
+    assert len(receipt) < 20_000
+    assert "MIDDLE" not in receipt
+    assert f'"{call}" and offset 8000' in receipt
+    assert "MIDDLE" in page
+
+
+@pytest.mark.promise("A8")
+async def test_who_stops_listening_stops_the_turn_and_what_nobody_kept_never_was() -> None:
+    stand = Stand([calls("mark", "hang"), says("Well.")])
+    async with stand.talk() as talk:
+        async with aclosing(talk.take_turn("go", {})) as batches:
+            async for batch in batches:
+                stand.keep(batch)
+                if any(isinstance(each, Using) and each.tool == "hang" for each in batch):
+                    break
+        told = await stand.turn(talk, "Again.")
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert stand.history[2:] == ["tool: t0", f"tool: {INTERRUPTED}", "user: Again.", "model: Well."]
+
+
+@pytest.mark.promise("A2")
+async def test_an_agent_that_crashes_says_so_and_three_times_is_enough() -> None:
+    stand = Stand([], models=Broken())
+    for _ in range(3):
+        failure = end(await stand.whole()).failure
+        assert failure is not None
+        assert failure["userMessage"] == AgentCrashed.user_template
+
+    with pytest.raises(AgentUnstable):
+        await stand.whole()
+    await anyio.sleep(61)
+    stand.kit = replace(stand.kit, models=ScriptedModels([says("Well.")]))
+    assert end(await stand.whole()) == Over(Ending.COMPLETED)
+
+
+class Broken:
+    """Models with a bug."""
+
+    def answering(
+        self, choice: Choice, prompt: Prompt
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyPiece]]]:
+        raise ZeroDivisionError
+
+    def window(self, choice: Choice) -> int | None:
+        return None
+
+    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
+        return None

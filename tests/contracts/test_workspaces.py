@@ -1,0 +1,136 @@
+"""All workspaces do what every workspace must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from holdfast.agent.model import Drop, FileChange, FileSort, Put, Shift, Sight
+from holdfast.agent.ports import Tree, Workspace
+from holdfast.agent.twins import MemoryWorkspace
+from holdfast.agent.workspace import DraftWorkspace
+from holdfast.nouns import RelativePath
+from holdfast.workbench.failures import BatchRefused
+from holdfast.workbench.model import Mode
+from holdfast.world import WriterThread
+from holdfast.world.failures import DiskMissing, PathUnfit
+from tests.workbench.benches import Bench, bench_at
+
+pytestmark = pytest.mark.anyio
+
+FILES = {"a": b"1\n2\n", "d/b": b"b\n", "d/e/c": b""}
+"""What is in the workspace when a test begins."""
+
+
+def at(spelling: str) -> RelativePath:
+    """A path below the project."""
+    return RelativePath.of(spelling)
+
+
+@contextmanager
+def filled(base: Path, mode: Mode) -> Generator[Bench]:
+    """A workbench over a project that has the files of the contract."""
+    with bench_at(base / "bench", mode) as made:
+        for path, data in FILES.items():
+            (made.project / path).parent.mkdir(parents=True, exist_ok=True)
+            (made.project / path).write_bytes(data)
+        yield made
+
+
+class WorkspaceContract:
+    """Files are seen as they are, and changed all at once or not at all."""
+
+    @pytest.fixture
+    def workspace(self) -> Workspace:
+        """A workspace with `FILES` in it."""
+        raise NotImplementedError
+
+    async def test_files_are_seen(self, workspace: Workspace) -> None:
+        seen = await workspace.within(
+            lambda tree: (
+                tree.read(at("a"), 100),
+                tree.read(at("a"), 3),
+                tree.list(at("d")),
+                tree.look(at("a")),
+                tree.look(at("x")),
+                tree.look(at("a/x")),
+            )
+        )
+
+        entries = ((b"b", FileSort.FILE), (b"e", FileSort.DIRECTORY))
+        file = Sight(FileSort.FILE, 4, 0o644)
+        assert seen == (b"1\n2\n", b"1\n2", entries, file, None, None)
+        top = await workspace.within(lambda tree: tree.list(None))
+        assert {(b"a", FileSort.FILE), (b"d", FileSort.DIRECTORY)} <= set(top)
+
+    async def test_what_is_not_there_is_missed(self, workspace: Workspace) -> None:
+        with pytest.raises(DiskMissing):
+            await workspace.within(lambda tree: tree.read(at("x"), 1))
+        with pytest.raises(DiskMissing):
+            await workspace.within(lambda tree: tree.list(at("x")))
+
+    async def test_what_is_something_else_is_refused(self, workspace: Workspace) -> None:
+        with pytest.raises(PathUnfit):
+            await workspace.within(lambda tree: tree.read(at("d"), 1))
+        with pytest.raises(PathUnfit):
+            await workspace.within(lambda tree: tree.list(at("a")))
+
+    async def test_changes_are_made_together(self, workspace: Workspace) -> None:
+        changes: list[FileChange] = [
+            Put(at("a"), b"new\n", b"1\n2\n"),
+            Put(at("n/f"), b"f", None, 0o755),
+            Shift(at("d/b"), at("n/b")),
+            Drop(at("d/e/c")),
+        ]
+        await workspace.write(changes, "one")
+
+        def seen(path: str) -> Callable[[Tree], Sight | None]:
+            return lambda tree: tree.look(at(path))
+
+        assert await workspace.within(lambda tree: tree.read(at("a"), 9)) == b"new\n"
+        assert await workspace.within(lambda tree: tree.read(at("n/b"), 9)) == b"b\n"
+        assert await workspace.within(seen("n/f")) == Sight(FileSort.FILE, 1, 0o755)
+        assert [await workspace.within(seen(path)) for path in ("d/b", "d/e/c")] == [None, None]
+
+    @pytest.mark.promise("W2")
+    async def test_one_that_does_not_fit_stops_all(self, workspace: Workspace) -> None:
+        wrong: list[FileChange] = [
+            Put(at("a"), b"x", b"other"),
+            Put(at("a"), b"x", None),
+            Drop(at("x")),
+            Shift(at("x"), at("y")),
+            Shift(at("d/b"), at("a")),
+        ]
+        for each in wrong:
+            with pytest.raises(BatchRefused):
+                await workspace.write([Put(at("n"), b"n", None), each], repr(each))
+
+        assert await workspace.within(lambda tree: tree.look(at("n"))) is None
+
+    @pytest.mark.promise("W2")
+    async def test_it_is_done_once(self, workspace: Workspace) -> None:
+        await workspace.write([Put(at("n"), b"1", None)], "one")
+        await workspace.write([Put(at("n"), b"2", b"1")], "two")
+        await workspace.write([Put(at("n"), b"1", None)], "one")
+
+        assert await workspace.within(lambda tree: tree.read(at("n"), 9)) == b"2"
+
+
+class TestDraft(WorkspaceContract):
+    """The draft of a project."""
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Iterator[DraftWorkspace]:
+        with filled(tmp_path, Mode.OVERLAY) as bench, WriterThread() as thread:
+            yield DraftWorkspace(bench.workbench, bench.draft(), str(bench.project), thread)
+
+
+class TestMemory(WorkspaceContract):
+    """Files that are only in memory."""
+
+    @pytest.fixture
+    def workspace(self) -> MemoryWorkspace:
+        return MemoryWorkspace(FILES)
