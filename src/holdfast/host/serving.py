@@ -15,7 +15,7 @@ from holdfast.failures import Failure, to_wire, ungrouped
 from holdfast.host.book import Book
 from holdfast.host.core.session import decide, lead
 from holdfast.host.core.tail import Line
-from holdfast.host.failures import NotLeading
+from holdfast.host.failures import LeaseOutdated, NotLeading
 from holdfast.host.model import Abort, Answer, Close, Command, Prompt, Steer
 from holdfast.host.protocol import (
     ABORT,
@@ -119,6 +119,7 @@ class Visit:
     def __init__(self, reception: Reception, turns: Turns) -> None:
         self._reception, self._book, self._turns = reception, reception.book, turns
         self._role: Role | None = None
+        self._generation = 0  # of the lease that we lead with
         self._connection: Connection
         self._tasks: TaskGroup
         self._watching = anyio.CancelScope()
@@ -159,6 +160,7 @@ class Visit:
             records = lead(self._book.session, generation)
             if records:
                 await self._book.write(*records)
+            self._generation = generation
         self._role = params.role
         return self._standing()
 
@@ -215,6 +217,9 @@ class Visit:
     def _check_leading(self) -> None:
         if self._role is not Role.LEAD:
             raise NotLeading()
+        newest = self._book.session.generation
+        if self._generation < newest:  # whoever had it may not know yet that it is over
+            raise LeaseOutdated(given=self._generation, newest=newest)
 
     def _standing(self) -> Standing:
         session = self._book.session
