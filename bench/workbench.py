@@ -6,6 +6,8 @@ Figures are milliseconds of processor time on one core, in a directory of a real
 default below `.cache`). Whoever is compared is measured in turn, and the least of each counts,
 because others use the machine, too. Trees have twenty files in a directory, of 6 KB on average.
 Git is measured with its processes, as it is used; the store is open, as in a program that stays.
+So is the workbench in one row of restoring, in the other it is opened for that: no row counts the
+start of an interpreter.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ MIDDLE, MANY, IN_ONE_DIRECTORY, MEAN_BYTES = 6_500, 100_000, 20, 6000
 LARGE_BYTES, EDIT_BYTES, GROWTH_MOST = 2**30, 4096, 2 * 2**20
 PUBLISHED, PUBLISHED_BYTES = 100, 16 * 2**10
 ROUNDS = 4
+RESTORED = 20  # so often, because it takes so little
 RACY = 0.05  # seconds after which a file that was written counts as resting
 
 
@@ -102,7 +105,7 @@ def middle_rows(base: Path) -> Iterator[Row]:
     if not Restic.is_here():
         yield {"what": "restic: not installed here, so not measured"}
     if shutil.which("jj") is None:
-        yield {"what": "jj: no registry of ours has it, so not measured"}
+        yield {"what": "jj: neither PyPI nor npm nor Debian has it, so not measured"}
 
 
 def many_rows(base: Path) -> Iterator[Row]:
@@ -185,10 +188,10 @@ def publish_rows(base: Path) -> Iterator[Row]:
         whole.parent.mkdir(exist_ok=True)
         whole.write_bytes(chance.randbytes(PUBLISHED_BYTES))
     workbench = Workbench.at(project, base / "state")
-    ours, bare, restored = list[float](), list[float](), list[float]()
+    ours, bare = list[float](), list[float]()
     for turn in range(ROUNDS):
         data = [chance.randbytes(PUBLISHED_BYTES) for _ in paths]
-        made = checkpoint(workbench)
+        checkpoint(workbench)
         steps = [NewContent(path, each) for path, each in zip(paths, data, strict=True)]
         draft = apply(workbench, None, steps).draft
         order = PublishOrder(draft=draft.id)
@@ -196,12 +199,15 @@ def publish_rows(base: Path) -> Iterator[Row]:
         discard(workbench, draft.id)
         to = base / f"bare{turn}"
         bare.append(processor_seconds(partial(_write_and_sync, to, data)))
-        back = RestoreOrder(checkpoint=made.id, only=(paths[turn],))
-        restored.append(processor_seconds(partial(restore, workbench, back)))
     row = _row(f"publish {PUBLISHED} files", {"ours": min(ours), "write + fsync": min(bare)})
     ratio = min(ours) / min(bare)
     yield row | {"ours / write + fsync": ratio, "aim": "<= 3", "met": ratio <= 3}
-    yield _row(f"restore one of {PUBLISHED} files", {"ours": min(restored)}, most_ms=5)
+    with workbench.at_hand() as at_hand:
+        restored = min(_restore_times(at_hand, paths[0]))
+    what = f"restore one changed of {PUBLISHED} files"
+    yield _row(f"{what}, workbench at hand", {"ours": restored}, most_ms=5)
+    restored = min(_restore_times(workbench, paths[0]))
+    yield _row(f"{what}, workbench opened for it", {"ours": restored})
 
 
 def fill(project: Path, count: int) -> None:
@@ -253,6 +259,16 @@ def _draft_times(workbench: Workbench) -> float:
         times.append(perf_counter() - began)
         discard(workbench, draft.id)
     return min(times)
+
+
+def _restore_times(workbench: Workbench, path: RelativePath) -> Iterator[float]:
+    """What it takes to bring back a file that was changed, from a first look to its report."""
+    made = checkpoint(workbench)
+    for _ in range(RESTORED):
+        (workbench.project / str(path)).write_bytes(os.urandom(PUBLISHED_BYTES))
+        time.sleep(RACY)
+        order = RestoreOrder(checkpoint=made.id, only=(path,))
+        yield processor_seconds(partial(restore, workbench, order))
 
 
 def _write_and_sync(directory: Path, data: list[bytes]) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,38 @@ def test_a_bare_fork_is_a_child_of_ours() -> None:
     if pid == 0:
         os._exit(7 if os.getppid() == ours else 8)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+FORKING = """
+import os, threading
+from holdfast.confine import kernel
+
+def spin():
+    while True:
+        os.getpid()
+
+for _ in range(3):
+    threading.Thread(target=spin, daemon=True).start()
+for _ in range(30):
+    pid = kernel.fork_bare()
+    if pid == 0:
+        kernel.default_signals()
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+print("done", flush=True)
+os._exit(0)
+"""
+
+
+def test_a_bare_fork_beside_other_threads_does_not_wait_for_their_lock() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING],
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.communicate(timeout=100)[0] == b"done\n"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

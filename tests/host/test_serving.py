@@ -52,6 +52,7 @@ async def test_who_has_not_introduced_itself_is_not_served() -> None:
     assert HandshakeMissing.code in str(caught.value)
 
 
+@pytest.mark.promise("R8")
 async def test_a_newer_lease_takes_over() -> None:
     async with hosted([[Said("1", "One")]]) as host:
         async with host.call(generation=2):
@@ -59,8 +60,11 @@ async def test_a_newer_lease_takes_over() -> None:
         with pytest.raises(LeaseOutdated):
             async with host.call(generation=1):
                 pass
-        async with host.call() as anybody, host.call(generation=3):
+        async with host.call() as anybody, host.call(generation=3) as newest:
             assert anybody.standing.attempt == 1
+            with pytest.raises(LeaseOutdated):  # though it came in with a good one
+                await anybody.command(Prompt("c1", "go"))
+            await newest.command(Prompt("c1", "go"))
 
     assert host.book.session.generation == 3
 

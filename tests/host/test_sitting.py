@@ -8,12 +8,13 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
+from holdfast.exec.failures import KeeperLost
 from holdfast.host import sitting
 from holdfast.host.core import heartbeat
 from holdfast.host.dialling import Kept
-from holdfast.host.failures import HostGone
+from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.hosting import HostOrder, run_host
-from holdfast.host.model import Begun, Happened, Prompt, TurnClosed
+from holdfast.host.model import Begun, Close, Closed, Happened, Prompt, TurnClosed
 from holdfast.host.sitting import (
     Reach,
     Reconnected,
@@ -106,6 +107,52 @@ async def test_a_host_that_keeps_dying_is_given_up(tmp_path: Path) -> None:
         tasks.cancel_scope.cancel()
 
     assert house.starts == 4
+
+
+async def test_what_a_host_runs_on_may_be_away_for_a_moment(tmp_path: Path) -> None:
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, SCRIPT, tasks)
+    failures = [KeeperLost(reason="killed"), KeeperLost(reason="killed")]
+
+    async def start() -> None:
+        if failures:
+            raise failures.pop()
+        await house.start()
+
+    async with tasks:
+        async with seated(house.socket, start) as seat:
+            assert await seat.command(Prompt("c1", "one")) > 0
+        tasks.cancel_scope.cancel()
+
+    assert house.starts == 1
+
+
+async def test_whoever_sits_at_a_session_that_is_ended_does_not_take_it_up_again(
+    tmp_path: Path,
+) -> None:
+    seen: list[Seen] = []
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, [[Said("1", "One")]], tasks)
+    async with tasks:
+        async with seated(house.socket, house.start) as ann:
+            await ann.command(Prompt("c1", "one"))
+            async with seated(house.socket, house.start) as bob:
+                seen += await bob.receive()
+                await ann.command(Close("c2"))
+                with pytest.raises(SessionClosed):
+                    while True:
+                        seen += await bob.receive()
+                with pytest.raises(SessionClosed):
+                    await bob.command(Prompt("c3", "two"))
+                assert await bob.command(Close("c4")) == len(kept_of(seen))
+        tasks.cancel_scope.cancel()
+
+    assert any(isinstance(each.record, Closed) for each in kept_of(seen))
+    assert house.starts == 1
+
+
+def kept_of(seen: list[Seen]) -> list[Kept]:
+    return [each for each in seen if isinstance(each, Kept)]
 
 
 def _is_tool(kept: Kept) -> bool:

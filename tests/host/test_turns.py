@@ -10,7 +10,7 @@ import anyio
 import msgspec
 import pytest
 
-from holdfast.failures import to_wire
+from holdfast.failures import Ids, to_wire
 from holdfast.host.core.session import Phase
 from holdfast.host.dialling import Call, Kept, Shown
 from holdfast.host.failures import CommandReused, HostCrashed
@@ -59,6 +59,7 @@ from tests.simulation.clock import VirtualTimeLoop
 pytestmark = pytest.mark.anyio
 AT = 1_700_000_000_000
 ASKED = Asked("q1", "May I?", choices=(Choice("yes"), Choice("no", is_refusal=True)))
+OURS = Ids(session_id="s1", runner_type="puppet")
 ENDED = RunnerEnded(runner="puppet", reason="killed")
 
 
@@ -268,6 +269,7 @@ async def test_the_next_host_goes_on_where_the_last_one_died() -> None:
     crashed = records[records.index(Begun(2, 1_000, "killed")) :]
     assert crashed[1] == Repaired(1, ("t1",))
     lost = HostCrashed(session="s1", turn=1, reason="killed")
+    lost.during("host.turn").about(OURS).stamped(AT / 1000)
     assert crashed[2] == TurnClosed(1, Ending.FAILED, AT, to_wire(lost), "/reports/1")
     assert lost.user_message == (
         "The agent crashed and lost its current turn. Your conversation history is saved. "
@@ -300,7 +302,7 @@ async def test_what_cannot_be_published_is_said_with_the_end_of_the_turn() -> No
         await call.command(Prompt("c1", "go", is_in_place=True))
         closed = plain(await until(call, is_closed))[-1]
 
-    refused = to_wire(copy(ENDED).during("host.publish"))
+    refused = to_wire(copy(ENDED).during("host.publish").about(OURS).stamped(AT / 1000))
     assert closed == TurnClosed(1, Ending.COMPLETED, AT, refused, "/reports/1")
 
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.failures import Failure
 from holdfast.host.core.session import Phase, Session, fold
 from holdfast.host.dialling import Kept
-from holdfast.host.failures import HostGone
+from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.model import (
     Abort,
     Aborted,
@@ -69,7 +69,7 @@ class Person:
             while True:
                 try:
                     news = await seat.receive()
-                except HostGone:
+                except (HostGone, SessionClosed):
                     if self._chance.random() < 0.5:
                         break
                     await seat.restart()
@@ -97,10 +97,10 @@ class Person:
                 tasks.start_soon(self._say, seat, command)
 
     async def _say(self, seat: Seat, command: Command) -> None:
-        with suppress(HostGone):
+        with suppress(HostGone, SessionClosed):  # whether it was done, the records say
             try:
                 self.done[command.id] = await seat.command(command)
-            except HostGone:
+            except (HostGone, SessionClosed):
                 raise
             except Failure as failure:
                 self.refused[command.id] = failure.code

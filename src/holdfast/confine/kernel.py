@@ -21,6 +21,7 @@ _ACTION_NUMBERS: Final = {"x86_64": 13, "aarch64": 134}
 _ACTION_SIZE, _SIGNALS_OF_LIBC = 32, (32, 33)
 _CLOSE_RANGE: Final = 436  # the same on every architecture
 _SIGCHLD: Final = 17
+_LINKS_OF_ONE_THREAD: Final = 3  # those of its directory, and of two more
 _SIGNALS_MAX, _SIGNAL_SET_SIZE, _SIG_SETMASK = 64, 128, 2
 _PR_SET_PDEATHSIG, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 24, 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 47, 2
@@ -54,8 +55,11 @@ def fork_bare() -> int:
     """Fork a child; in it, return 0.
 
     Python is not told, which saves it a tenth of the work: in the child nothing may be done but to
-    prepare for another program.
+    prepare for another program. Where there are other threads it must be: one of them may have its
+    lock just now, and in the child nobody would ever give it back.
     """
+    if os.stat("/proc/self/task").st_nlink > _LINKS_OF_ONE_THREAD:
+        return os.fork()
     return call(_CLONE_NUMBERS[os.uname().machine], _SIGCHLD, 0, 0, 0, 0)
 
 

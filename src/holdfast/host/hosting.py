@@ -89,6 +89,7 @@ async def hosted(
         await turns.keep(lambda: _first_words(order, book, int(clock.now() * 1000)))
         tasks.start_soon(_leave_if_idle, book, reception, tasks.cancel_scope)
         await turns.run()
+        await reception.farewell()
 
 
 def _first_words(order: HostOrder, book: Book, at_ms: int) -> tuple[AnyRecord, ...]:

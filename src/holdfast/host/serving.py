@@ -15,7 +15,7 @@ from holdfast.failures import Failure, to_wire, ungrouped
 from holdfast.host.book import Book
 from holdfast.host.core.session import decide, lead
 from holdfast.host.core.tail import Line
-from holdfast.host.failures import NotLeading
+from holdfast.host.failures import LeaseOutdated, NotLeading
 from holdfast.host.model import Abort, Answer, Close, Command, Prompt, Steer
 from holdfast.host.protocol import (
     ABORT,
@@ -54,6 +54,7 @@ from holdfast.runners.model import Delta
 from holdfast.world import Clock, companions
 
 _SHOWN_MAX = 1_000
+_FAREWELL_LONGEST = 1.0  # seconds
 
 
 class Server(Protocol):
@@ -72,6 +73,7 @@ class Reception:
         self.clock = clock
         self.trouble: Failure | None = None
         self._watching: set[Visit] = set()
+        self._told = anyio.Event()
         self._visits = 0
 
     @property
@@ -93,6 +95,17 @@ class Reception:
         finally:
             self._visits -= 1
 
+    async def farewell(self) -> None:
+        """Wait until everyone who watches has been told everything, or does not listen."""
+        with anyio.move_on_after(_FAREWELL_LONGEST):
+            while any(visit.told < self.book.seq for visit in self._watching):
+                self._told = anyio.Event()
+                await self._told.wait()
+
+    def tell(self) -> None:
+        """Somebody has been told something that is kept, or hears nothing any more."""
+        self._told.set()
+
     def show(self, deltas: Sequence[Delta]) -> None:
         """Show everyone who watches what is not kept, if they are not behind."""
         for visit in self._watching:
@@ -111,6 +124,7 @@ class Reception:
     def leave(self, visit: Visit) -> None:
         """Show this one nothing more."""
         self._watching.discard(visit)
+        self.tell()
 
 
 class Visit:
@@ -118,7 +132,9 @@ class Visit:
 
     def __init__(self, reception: Reception, turns: Turns) -> None:
         self._reception, self._book, self._turns = reception, reception.book, turns
+        self.told = 0  # up to which record
         self._role: Role | None = None
+        self._generation = 0  # of the lease that we lead with
         self._connection: Connection
         self._tasks: TaskGroup
         self._watching = anyio.CancelScope()
@@ -159,6 +175,7 @@ class Visit:
             records = lead(self._book.session, generation)
             if records:
                 await self._book.write(*records)
+            self._generation = generation
         self._role = params.role
         return self._standing()
 
@@ -204,6 +221,8 @@ class Visit:
         async with aclosing(self._book.follow(params.after)) as pages:
             async for page in pages:
                 await self._connection.notify(RECORDS, _told(params.number, page))
+                self.told = page[-1].seq
+                self._reception.tell()
 
     async def _tell_shown(self) -> None:
         while True:
@@ -217,6 +236,9 @@ class Visit:
     def _check_leading(self) -> None:
         if self._role is not Role.LEAD:
             raise NotLeading()
+        newest = self._book.session.generation
+        if self._generation < newest:  # whoever had it may not know yet that it is over
+            raise LeaseOutdated(given=self._generation, newest=newest)
 
     def _standing(self) -> Standing:
         session = self._book.session

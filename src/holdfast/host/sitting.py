@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import anyio
 
+from holdfast.failures import Failure
 from holdfast.host.core.heartbeat import Watched, answered, missed
 from holdfast.host.core.respawning import delay_before
 from holdfast.host.dialling import Call, Kept, News, called
@@ -27,6 +28,7 @@ Start = Callable[[], Awaitable[None]]
 
 START_LONGEST: Final = 60.0  # a machine can be busy
 PING_PAUSE: Final = 5.0  # between two pings
+_START_AGAIN: Final = 0.1
 _DIAL_AGAIN: Final = 0.02
 _LOST = (ConnectionLost, ConnectionClosed)
 
@@ -206,10 +208,21 @@ class Seat:
             except (SocketRefused, *_LOST):
                 if self._is_begun:
                     self._starts.append(anyio.current_time())
-                await self._start()
+                await self._started()
                 call = await self._listening(stack)
             self._is_begun = True
             yield call
+
+    async def _started(self) -> None:
+        """Start it, also if what it runs on has just died and is not there again."""
+        deadline = anyio.current_time() + START_LONGEST
+        while True:
+            try:
+                return await self._start()
+            except Failure as failure:
+                if not failure.kind.passes or anyio.current_time() >= deadline:
+                    raise
+            await anyio.sleep(_START_AGAIN)
 
     async def _listening(self, stack: AsyncExitStack) -> Call:
         deadline = anyio.current_time() + START_LONGEST

@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
-from holdfast.failures import Failure, boundary, to_wire
+from holdfast.failures import Failure, Ids, boundary, to_wire
 from holdfast.host.book import Book
 from holdfast.host.core.session import decide, next_turn
 from holdfast.host.failures import HostCrashed
@@ -179,7 +179,7 @@ class Turns:
                 if made is not None:
                     await self._keep(Revised(turn, made.revision, made.checkpoint))
         except Failure as failure:
-            ended = TurnEnded(Ending.FAILED, to_wire(failure))
+            ended = TurnEnded(Ending.FAILED, self._told_of(failure))
         if ended.failure is not None:
             await self._hang_up()  # the next turn begins with an agent in its right mind
         elif prompted.is_in_place and ended.ending is Ending.COMPLETED:
@@ -192,7 +192,7 @@ class Turns:
         ended = TurnEnded(Ending.COMPLETED)
         if not left.is_done:
             crashed = HostCrashed(session=left.id, turn=left.turn, reason=left.reason)
-            ended = TurnEnded(Ending.FAILED, to_wire(crashed))
+            ended = TurnEnded(Ending.FAILED, self._told_of(crashed.during("host.turn")))
         await self._close(left.turn, ended, None)
 
     async def _close(self, turn: int, ended: TurnEnded, made: Revisited | None) -> None:
@@ -212,7 +212,7 @@ class Turns:
             with boundary("host.publish"):
                 done = await self._workshop.publish(key)
         except Failure as failure:
-            return replace(ended, failure=to_wire(failure))
+            return replace(ended, failure=self._told_of(failure))
         await self._keep(Published(turn, done.paths, done.checkpoint))
         return ended
 
@@ -299,6 +299,11 @@ class Turns:
 
     async def _keep(self, *records: AnyRecord) -> None:
         await self.keep(lambda: records)
+
+    def _told_of(self, failure: Failure) -> dict[str, object]:
+        """A failure as it is written down: where, when and of which session."""
+        ids = Ids(session_id=self._book.kept.id, runner_type=self._book.kept.runner)
+        return to_wire(failure.about(ids).stamped(self._clock.now()))
 
     async def _hang_up(self) -> None:
         self._talk = None

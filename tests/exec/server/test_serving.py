@@ -263,7 +263,7 @@ async def test_a_server_that_nobody_needs_rests_until_somebody_knocks(
             await Keeping.open(server.state)
 
         with pytest.raises(TokenRefused):
-            await connect_websocket(server.url, token="wrong")
+            await connect_websocket(server.url, token="wrong", connect_longest=PATIENCE)
         async with talking(server.url, token=token.read_text().strip()) as talk:
             await talk.introduce()
             status, said = await talk.run("p", "env", envPolicy=EVERYTHING)

@@ -163,8 +163,9 @@ def report_page(report: TurnReport) -> str:
 def _parts(report: TurnReport) -> Iterator[str]:
     closed = report.closed
     assert closed is not None, "only what is over is reported"
-    tone = "good" if closed.ending is Ending.COMPLETED else "bad"
-    yield f'<p class="{tone}"><strong>{escape(closed.ending.value.capitalize())}.</strong></p>'
+    if closed.failure is None or closed.ending is Ending.COMPLETED:
+        tone = "good" if closed.ending is Ending.COMPLETED else "bad"
+        yield f'<p class="{tone}"><strong>{closed.ending.value.capitalize()}.</strong></p>'
     if closed.failure is not None:
         yield html_failure(closed.failure)
     yield html_table(_facts(report, closed))
@@ -172,12 +173,12 @@ def _parts(report: TurnReport) -> Iterator[str]:
     if report.text:
         yield f"<h2>Said last</h2>\n<pre>{escape(report.text)}</pre>"
     if report.steps:
-        yield f"<h2>{len(report.steps)} steps</h2>"
+        yield f"<h2>{_counted(len(report.steps), 'step')}</h2>"
         steps = list(report.steps.values())[:LISTED_MAX]
         rows = ((f"<code>{escape(each.title)}</code>", _came_to(each)) for each in steps)
         yield html_table(rows, head=("what", "came to"))
     if report.touched:
-        yield f"<h2>{len(report.touched)} files</h2>"
+        yield f"<h2>{_counted(len(report.touched), 'file')}</h2>"
         files = report.touched[:LISTED_MAX]
         rows = ((escape(deed), f"<code>{escape(path)}</code>") for path, deed in files)
         yield html_table(rows, head=("what", "path"))
@@ -211,6 +212,10 @@ def _came_to(step: ReportStep) -> str:
 
 def _time(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat()
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def _read_time(at_ms: int) -> str:
