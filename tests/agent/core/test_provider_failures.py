@@ -99,7 +99,7 @@ def test_who_has_no_word_for_it_is_understood_all_the_same() -> None:
     assert type(refused(CHOICE, 400, told, is_probably_full=True)) is ContentRefused
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 def test_no_key_is_quoted() -> None:
     said = body(message="the key sk-secret is not sk-other")
     failure = refused(CHOICE, 400, said, secret="sk-secret")
