@@ -120,8 +120,9 @@ def test_any_interleaving_leaves_what_every_provider_takes(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.promise("A8")
-@settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANSWERS, max_size=12), FAULTS, st.integers(0, 9))
 def test_very_many_interleavings_do(
     lines: list[Line], faults: list[tuple[str, int]], seed: int
