@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -147,3 +148,19 @@ async def test_a_real_server_over_the_plane(tmp_path: Path) -> None:
 
     assert {"echo", "get-sum"} <= names
     assert said == ("Echo: hello", False)
+
+
+def test_only_who_starts_a_server_needs_the_sdk() -> None:
+    program = (
+        "import sys; sys.modules['mcp'] = None\n"
+        "import anyio\n"
+        "from holdfast.agent.catalogue import toolbox\n"
+        "from holdfast.agent.mcp_server import McpServer, Server\n"
+        "from holdfast.failures import Failure\n"
+        "try: anyio.run(McpServer(Server('x', True, 'true'), None, None).offered, None)\n"
+        "except Failure as failure: print(failure.code)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": "src"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
+
+    assert (done.stdout, done.stderr) == ("EXEC_EXTRA_MISSING\n", "")
