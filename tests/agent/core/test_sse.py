@@ -44,6 +44,7 @@ def read(text: bytes, *cuts: int) -> list[ServerEvent]:
 def test_events_are_read(text: bytes, expected: list[ServerEvent]) -> None:
     assert read(text) == expected
     assert read(text, *range(len(text) + 1)) == expected
+    assert read(text, *(2 * list(range(len(text) + 1)))) == expected
 
 
 LINE = st.one_of(
