@@ -11,10 +11,12 @@ from typing import Any
 
 import anyio
 
+from holdfast.app.sessions import KeptSession
 from holdfast.app.settings import Settings, environment, load
 from holdfast.cli.commands import Request
 from holdfast.cli.draft_guest import guest_of
 from holdfast.cli.exec_dial import server_of
+from holdfast.cli.session_native import native_runner
 from holdfast.exec import Client
 from holdfast.host import DraftedWorkshop, HostOrder, run_host
 from holdfast.runners import CodexRunner, Rehearsal, Runner, Stage
@@ -42,7 +44,13 @@ async def runner(
     env = environment() | given.get("env", {})
     async with Client(server.dial_or_start) as client:
         stage = Stage(client, root, env, given["scratch"], order.session)
-        if order.runner == "rehearsal":
+        if order.runner == "native":
+            options = {"model": "there/model"}
+            session = KeptSession(
+                order.session, order.project, order.draft, "native", 0, options=options
+            )
+            yield native_runner(session, stage, bench, settings)
+        elif order.runner == "rehearsal":
             yield Rehearsal(stage, Path(given["script"]))
         else:
             yield CodexRunner(stage, given["program"], approval_policy=given["policy"])

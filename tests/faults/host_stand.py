@@ -22,6 +22,7 @@ from holdfast.cli.belongings import belongings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.stop_page import Sort
 from holdfast.cli.exec_dial import server_of
+from holdfast.cli.session_consent import agree
 from holdfast.exec import Client
 from holdfast.exec.model import Command
 from holdfast.failures import Failure
@@ -34,7 +35,7 @@ from holdfast.runners.model import Asked
 from holdfast.workbench import Workbench, open_draft
 from holdfast.world import command_of, environment_of, system_processes
 from tests.parts.codex_binary import codex_binary, codex_home
-from tests.parts.model_acts import Reply, Say, run
+from tests.parts.model_acts import Call, Reply, Say, run
 from tests.parts.model_server import ModelRequest, ModelServer
 from tests.shape.source import ROOT
 
@@ -163,20 +164,28 @@ class Stand:
         return subprocess.Popen(words, stdout=subprocess.PIPE, cwd=ROOT)
 
 
-def reply(state: str) -> Callable[[ModelRequest], Reply]:
-    """What the model of Codex says, by what it was last asked for."""
+def shell(command: str, *, call_id: str, yield_time_ms: int = 10_000) -> Call:
+    """A command of our own agent; what is asked for leaves the sandbox."""
+    reach = "open" if call_id == "ask" else "sandbox"
+    arguments = {"command": command, "seconds": yield_time_ms // 1000, "reach": reach}
+    return Call("shell", arguments, call_id)
+
+
+def reply(state: str, runner: str) -> Callable[[ModelRequest], Reply]:
+    """What the model of Codex, or of our own agent, says by what it was last asked for."""
+    use = shell if runner == "native" else run
 
     def choose(request: ModelRequest) -> Reply:
         done = request.tool_outputs
         if "again" in request.texts:
-            after = run("echo after > after.txt", call_id="after")
+            after = use("echo after > after.txt", call_id="after")
             return [Say("Here.")] if "after" in done else [after]
         if state == "approval pending":
-            return [Say("Two.")] if "ask" in done else [run("echo x > asked.txt", call_id="ask")]
+            return [Say("Two.")] if "ask" in done else [use("echo x > asked.txt", call_id="ask")]
         if "before" not in done:
-            return [run("echo before > before.txt", call_id="before")]
+            return [use("echo before > before.txt", call_id="before")]
         if state == "in a tool" and "tool" not in done:
-            return [run(IN_TOOL, call_id="tool", yield_time_ms=20_000)]
+            return [use(IN_TOOL, call_id="tool", yield_time_ms=20_000)]
         if state == "streaming":
             return [Say(f"One. {LONG}", deltas=30, pause=0.15)]
         return [Say(f"Two. {LONG}")]
@@ -197,6 +206,24 @@ def script(state: str) -> dict[str, object]:
     return {"turn": [{"step": first}, {"step": again}]}
 
 
+def given_to(
+    runner: str, state: str, home: Path, settings: Settings, url: str
+) -> dict[str, object]:
+    """What the host's program is given for its runner."""
+    given: dict[str, object] = {"scratch": str(home / "scratch")}
+    match runner:
+        case "codex":
+            given["policy"] = "untrusted" if state == "approval pending" else "never"
+            given["program"] = str(codex_binary())
+            given["env"] = codex_home(home / "c", url)
+        case "native":
+            make_native(home, settings, url)
+        case _:
+            given["script"] = str(home / "script.json")
+            (home / "script.json").write_text(json.dumps(script(state)))
+    return given
+
+
 @asynccontextmanager
 async def stand(runner: str, state: str, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Stand]:
     """Set it all up, and leave nothing behind."""
@@ -209,15 +236,8 @@ async def stand(runner: str, state: str, monkeypatch: pytest.MonkeyPatch) -> Asy
     (home / "project" / "readme.txt").write_text("A project.\n")
     draft = open_draft(Workbench.at(home / "project", settings.state)).id
     try:
-        async with ModelServer(reply(state)) as model:
-            given: dict[str, object] = {"scratch": str(home / "scratch")}
-            if runner == "codex":
-                given["policy"] = "untrusted" if state == "approval pending" else "never"
-                given["program"] = str(codex_binary())
-                given["env"] = codex_home(home / "c", model.url)
-            else:
-                given["script"] = str(home / "script.json")
-                (home / "script.json").write_text(json.dumps(script(state)))
+        async with ModelServer(reply(state, runner)) as model:
+            given = given_to(runner, state, home, settings, model.url)
             order = {
                 "session": f"s-{home.name}",
                 "directory": str(home / "session"),
@@ -238,6 +258,15 @@ async def stand(runner: str, state: str, monkeypatch: pytest.MonkeyPatch) -> Asy
                 yield Stand(home, runner, settings, draft, seat)
     finally:
         clear_up(home, settings)
+
+
+def make_native(home: Path, settings: Settings, url: str) -> None:
+    """Let our own agent know a provider, and agree to it."""
+    settings.config.mkdir(parents=True)
+    provider = f'[there]\nformat = "responses"\nurl = "{url}"\n'
+    (settings.config / "providers.toml").write_text(provider)
+    agreed = Request("ask", given=(("--consent", "True"),))
+    agree(Workbench.at(home / "project", settings.state), "there", agreed)
 
 
 def clear_up(home: Path, settings: Settings) -> None:

@@ -18,7 +18,7 @@ FAULTS = {
     "disk full for 8 s": "the file system of the journal is full, and has room again",
 }
 STATES = ("idle", "streaming", "in a tool", "approval pending", "publishing")
-RUNNERS = ("rehearsal", "codex")
+RUNNERS = ("rehearsal", "codex", "native")
 BUSY = ("streaming", "in a tool", "approval pending")
 GOES_ON = "goes on"
 _WORDS = {
@@ -35,9 +35,11 @@ _HEAD = """\
 # What survives what
 
 Written by `python -m tests.faults.host_table`; do not edit. Each cell is a test with real
-processes (`tests/faults/test_host_matrix.py`), once with the scripted runner and once with the
-real Codex on a scripted model: a session is brought into a state, something is killed, and then
-the same is looked at every time.
+processes (`tests/faults/test_host_matrix.py`), once with the scripted runner, once with the real
+Codex and once with our own agent, both on a scripted model: a session is brought into a state,
+something is killed, and then the same is looked at every time. Our own agent has no process but
+the host; what happens when it crashes in there is tried at every point of a turn
+(`tests/faults/test_agent.py`).
 
 - Every command that was acknowledged is in the journal, once; every record has been seen once,
   in order.

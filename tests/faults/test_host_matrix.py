@@ -168,10 +168,12 @@ IN_EVERY_RUN = {
     ("rehearsal", "agent", "in a tool"),
     ("rehearsal", "exec-server", "streaming"),
     ("codex", "host", "approval pending"),
+    ("native", "host", "in a tool"),
 }
 CELLS = [
     pytest.param(*cell, marks=() if cell in IN_EVERY_RUN else pytest.mark.long)
     for cell in product(RUNNERS, FAULTS, STATES)
+    if cell[:2] != ("native", "agent")  # which is the host
 ]
 
 
