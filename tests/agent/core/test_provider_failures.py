@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.provider_failures import STATUSES, WORDS, failed, is_error, refused
@@ -145,6 +145,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     status=st.integers(100, 999),
     said=JSON.map(lambda value: json.dumps(value).encode()) | st.binary(),
