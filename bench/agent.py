@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -90,12 +91,12 @@ class NoDraft:
 
 async def serve(steps: int) -> None:
     """Be the model: call for the tool in each answer but the last."""
-    server = await asyncio.start_server(lambda *ends: answer(*ends, steps), "127.0.0.1", 0)
+    server = await asyncio.start_server(partial(answer, steps), "127.0.0.1", 0)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
-async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, steps: int) -> None:
+async def answer(steps: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Answer every request on a connection."""
     number = 0
     with suppress(asyncio.IncompleteReadError, ConnectionError):  # the agent has hung up
@@ -111,7 +112,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ste
             delta = {"tool_calls": [call]} if number <= steps else {"content": "Done."}
             reason = "tool_calls" if number <= steps else "stop"
             usage = {"prompt_tokens": 100, "completion_tokens": 10}
-            events = (
+            events: tuple[dict[str, object], ...] = (
                 {"choices": [{"index": 0, "delta": delta}]},
                 {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": usage},
             )
@@ -200,7 +201,7 @@ def rows(root: Path, steps: int) -> list[dict[str, str]]:
         model.wait()
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     targets = {5: "≤ 1.5 ms", 1_900: "≤ 5 ms"}
-    found = []
+    found: list[dict[str, str]] = []
     for first, last in LOOKS:
         if last <= len(marks.times):
             mean = (marks.times[last - 1] - marks.times[first - 1]) / (last - first) * 1000

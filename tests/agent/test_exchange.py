@@ -6,6 +6,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from holdfast.agent.core.providers import Format
@@ -175,5 +176,30 @@ def test_what_it_raises_shows_no_key() -> None:
             await ask(0.0, [])
         assert raised.value.__cause__ is None
         assert raised.value.__context__ is None
+
+    passed(main())
+
+
+class Unconnected(httpx2.AsyncBaseTransport):
+    """A provider that does not pick up."""
+
+    def __init__(self) -> None:
+        self.limits: dict[str, float] = {}
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.limits = request.extensions["timeout"]
+        raise httpx2.ConnectTimeout("")
+
+
+def test_who_does_not_pick_up_is_not_waited_for() -> None:
+    async def main() -> None:
+        transport = Unconnected()
+        async with models_at(
+            URL, FORM, policy=NEVER, deadlines=DEADLINES, transport=transport
+        ) as models:
+            with pytest.raises(ModelStalled) as raised:
+                await heard(models)
+        assert (raised.value.stage, raised.value.seconds) == ("connecting", 1.0)
+        assert transport.limits == {"connect": 1.0}
 
     passed(main())

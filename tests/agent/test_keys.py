@@ -66,7 +66,7 @@ def test_where_to_put_it_is_said() -> None:
     assert raised.value == KeyMissing(provider="there", variable="THERE_API_KEY", file="keys.toml")
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666, 0o610])
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
     with pytest.raises(KeyFileOpen) as raised:
@@ -82,7 +82,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         found(FileKeys(tmp_path / "keys.toml"))
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 @pytest.mark.parametrize("text", [f"there = {SECRET}", f'there = ["{SECRET}"]', f"\x00{SECRET}"])
 def test_a_complaint_quotes_nothing(tmp_path: Path, text: str) -> None:
     with pytest.raises(SettingsUnreadable) as raised:
@@ -99,7 +99,7 @@ def test_what_no_key_looks_like_is_refused(value: str) -> None:
     assert value not in str(raised.value)
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 def test_a_key_does_not_show_itself() -> None:
     key = Key(SECRET)
 
@@ -113,7 +113,7 @@ def test_a_key_does_not_show_itself() -> None:
         msgspec.json.encode(key)
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 def test_all_that_are_there_can_be_hidden() -> None:
     """Whatever a provider, a tool or a model echoes, exact values are taken out."""
     keys = Keys(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,8 +15,9 @@ import pytest
 
 from holdfast.agent.core.servers import Server
 from holdfast.agent.failures import McpUnavailable
-from holdfast.agent.ground import Ground
+from holdfast.agent.ground import Freedom, Ground
 from holdfast.agent.mcp_server import STARTS_MAX, McpServer, program_of
+from holdfast.agent.running import shells_in
 from holdfast.world import companions
 from tests.agent.grounds import ground_in
 from tests.exec.server.talking import until
@@ -147,3 +150,43 @@ async def test_a_real_server_over_the_plane(tmp_path: Path) -> None:
 
     assert {"echo", "get-sum"} <= names
     assert said == ("Echo: hello", False)
+
+
+@pytest.mark.timeout(100)
+async def test_a_real_server_at_an_address(tmp_path: Path) -> None:
+    node, script = mcp_server("server-everything")
+    async with ground_in(tmp_path) as ground, companions() as tasks, shells_in(ground) as shells:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        line = f"PORT={port} exec {node} {script} streamableHttp"
+        running = await shells.start(line, Freedom.OPEN, has_stdin=False)
+        while "listening" not in running.window.take():
+            assert not running.is_over
+            await running.wait(1.0)
+        there = Server("there", True, url=f"http://127.0.0.1:{port}/mcp")
+        server = McpServer(there, ground, tasks)
+        names = {each.name for each in await server.offered(let)}
+        said = await server.call("echo", {"message": "hello"}, let)
+        await running.end("enough")
+        with pytest.raises(McpUnavailable), anyio.fail_after(60):
+            await server.call("echo", {"message": "gone"}, let)
+
+    assert "echo" in names
+    assert said == ("Echo: hello", False)
+
+
+def test_only_who_starts_a_server_needs_the_sdk() -> None:
+    program = (
+        "import sys; sys.modules['mcp'] = None\n"
+        "import anyio\n"
+        "from holdfast.agent.catalogue import toolbox\n"
+        "from holdfast.agent.mcp_server import McpServer, Server\n"
+        "from holdfast.failures import Failure\n"
+        "try: anyio.run(McpServer(Server('x', True, 'true'), None, None).offered, None)\n"
+        "except Failure as failure: print(failure.code)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": "src"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env)
+
+    assert (done.stdout, done.stderr) == ("EXEC_EXTRA_MISSING\n", "")

@@ -263,7 +263,7 @@ async def test_what_is_known_of_models_is_told() -> None:
         assert models.price(Choice("there", "another"), 1, 1, 1) is None
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 @each_form
 @pytest.mark.parametrize(
     "reply",

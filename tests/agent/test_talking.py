@@ -226,8 +226,7 @@ async def test_a_person_may_take_their_time() -> None:
                 tasks.start_soon(answer, each)
 
         told = await stand.turn(talk, heed=heed)
-
-    assert [each.done.text for each in only(told, UsedUp)] == ["yes"]
+        assert [each.done.text for each in only(told, UsedUp)] == ["yes"]
 
 
 async def test_what_only_reads_is_used_together() -> None:

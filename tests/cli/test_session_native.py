@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
 
-WORK = [
+WORK: list[dict[str, object]] = [
     {"say": "I look.", "calls": [{"tool": "read", "arguments": {"path": "a"}}]},
     {"calls": [{"tool": "write", "arguments": {"path": "b", "content": "two\n"}}]},
     {"calls": [{"tool": "shell", "arguments": {"command": "cat a b; echo three >c"}}]},

@@ -283,7 +283,7 @@ async def test_what_is_done_in_place_is_published_before_the_turn_is_over() -> N
     script = [[Said("1", "One")], [Said("2", "Two"), ENDED], [Said("3", "Three")]]
     async with hosted(script) as host, host.call() as call:
         for number, is_in_place in ((1, True), (2, True), (3, False)):
-            await call.command(Prompt(f"c{number}", "go", is_in_place))
+            await call.command(Prompt(f"c{number}", "go", is_in_place=is_in_place))
         kept = await until(call, lambda each: is_closed(each) and getattr(each, "turn", 0) == 3)
 
     ended = [each for each in plain(kept) if isinstance(each, Publishing | Published | TurnClosed)]

@@ -54,7 +54,9 @@ class ModelRequest:
     def texts(self) -> list[str]:
         """Every text of every message in the input, in order."""
         messages = [item for item in self.body["input"] if item.get("type") == "message"]
-        return [part.get("text", "") for item in messages for part in item["content"]]
+        contents = [item["content"] for item in messages]
+        parts = [[{"text": each}] if isinstance(each, str) else each for each in contents]
+        return [part.get("text", "") for each in parts for part in each]
 
     @property
     def tool_outputs(self) -> dict[str, Any]:  # Any: JSON, a string or a list of parts

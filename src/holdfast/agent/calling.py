@@ -29,7 +29,6 @@ from holdfast.agent.model import (
 )
 from holdfast.agent.ports import Tool
 from holdfast.failures import Failure, boundary
-from holdfast.world import companions
 
 _SHOWN_MAX = 64 * 1024  # characters of one piece of output
 
@@ -85,6 +84,7 @@ class Calls:
     def __init__(self, kit: Kit, log: Log, inquire: Inquire) -> None:
         self._kit, self._log, self._inquire = kit, log, inquire
         self._guard = guarding.Guard()
+        self._running: set[Job] = set()
         self._verdict: GoingInCircles | None = None
 
     async def use(self, calls: Sequence[Call]) -> None:
@@ -120,14 +120,12 @@ class Calls:
         if not jobs:
             return
         await self._log.kept()  # that it was called for and begun, before it may do anything
-        async with companions() as watch:
-            watch.start_soon(self._report_silence, jobs)
-            if len(jobs) == 1:
-                await self._run(jobs[0])
-            else:
-                async with anyio.create_task_group() as tasks:
-                    for job in jobs:
-                        tasks.start_soon(self._run, job)
+        if len(jobs) == 1:
+            await self._run(jobs[0])
+            return
+        async with anyio.create_task_group() as tasks:
+            for job in jobs:
+                tasks.start_soon(self._run, job)
 
     def _job(self, call: Call) -> Job | str:
         """The call as it is carried out, or why it cannot be."""
@@ -144,9 +142,13 @@ class Calls:
     async def _run(self, job: Job) -> None:
         longest = self._kit.tool_longest
         done: Done | None = None
-        with job.scope:
-            job.scope.deadline = anyio.current_time() + longest
-            done = await _attempt(job)
+        self._running.add(job)
+        try:
+            with job.scope:
+                job.scope.deadline = anyio.current_time() + longest
+                done = await _attempt(job)
+        finally:
+            self._running.remove(job)
         if done is None:
             words = f"Stopped: it had not ended after {longest:.0f} seconds."
             done = Done(f"{words} What it did until then may have had effects.", is_error=True)
@@ -160,22 +162,19 @@ class Calls:
         self._log.enter(message, UsedUp(call.id, done))
         self._verdict = self._verdict or guarding.verdict(call, times)
 
-    async def _report_silence(self, jobs: Sequence[Job]) -> None:
-        """Say it once of each tool that tells nothing for long."""
+    async def report_silence(self) -> None:
+        """Say it once of each tool that tells nothing for long, until cancelled."""
         longest = self._kit.silence_longest
         while True:
             await anyio.sleep(longest / 4)
             now = anyio.current_time()
-            for job in jobs:
+            for job in self._running:
                 is_silent = now - job.heard >= longest and not job.is_waiting
-                if is_silent and not job.is_reported and self._is_open(job):
+                if is_silent and not job.is_reported:
                     job.is_reported = True
                     limit = f"it is stopped after {self._kit.tool_longest:.0f}"
                     words = f"{job.call_made.tool} has told nothing for {longest:.0f} seconds"
                     self._log.put(Noting(f"{words}; {limit}."))
-
-    def _is_open(self, job: Job) -> bool:
-        return job.call in self._log.tree.line.open
 
 
 async def _attempt(job: Job) -> Done:

@@ -1,4 +1,4 @@
-"""A conversation, and what is told of it: what is put counts at once, and is acted on once kept."""
+"""A conversation and what is told of it: it counts at once, and is acted on once kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep an MCP server at work: start it when it is needed, and again when it dies, but not for ever.
+"""Keep an MCP server at work: start it, and again when it dies, but not for ever.
 
 Whatever a server does, whoever uses it gets an answer or an error, in time.
 """
@@ -17,7 +17,6 @@ from anyio.abc import TaskGroup
 from holdfast.agent.core.servers import Server
 from holdfast.agent.failures import McpUnavailable
 from holdfast.agent.ground import Freedom, Ground
-from holdfast.exec import mcp_streams
 from holdfast.failures import Failure, boundary
 from holdfast.world import sweep
 
@@ -126,6 +125,8 @@ class McpServer:
     @asynccontextmanager
     async def _process(self) -> AsyncGenerator[TransportStreams]:
         """The streams of a process of its own; all that it started ends with them."""
+        from holdfast.agent.mcp_session import process_streams  # as above
+
         mark = self._ground.new_mark()
         found = program_of(self.server, self._ground)
         argv = (found or self.server.command, *self.server.args)
@@ -133,7 +134,7 @@ class McpServer:
         command = replace(command, env={**command.env, **self.server.env})
         process = await self._ground.processes.start(command)
         try:
-            async with mcp_streams(process, grace=_GRACE) as streams:
+            async with process_streams(process, grace=_GRACE) as streams:
                 yield streams
         finally:
             sweep(mark)

@@ -13,6 +13,7 @@ import httpx2
 import msgspec
 
 from holdfast import __version__
+from holdfast.exec import mcp_streams as process_streams
 from holdfast.exec.failures import ExtraMissing
 
 try:
@@ -32,6 +33,8 @@ except ModuleNotFoundError as error:
 
 if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
+
+__all__ = ["Offered", "http_streams", "offered_by", "process_streams", "session_over", "words_of"]
 
 _PATIENCE: Final = httpx2.Timeout(30.0, read=300.0)
 _TOOLS_MAX: Final = 200

@@ -1,4 +1,4 @@
-"""Processes that a model has started: followed to their end, whoever waits for them meanwhile."""
+"""Follow processes that a model has started to their end, whoever waits meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search the contents of files, or their names: by ripgrep where it is, else by our own engine."""
+"""Search files, or their names: by ripgrep where it is, else by our own engine."""
 
 from __future__ import annotations
 

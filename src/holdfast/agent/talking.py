@@ -25,8 +25,7 @@ from holdfast.agent.ports import Tool
 from holdfast.agent.recalling import Recall
 from holdfast.agent.tasking import Tasks
 from holdfast.agent.turning import Turn
-from holdfast.failures import Failure, boundary, to_wire
-from holdfast.failures.boundary import UnexpectedError
+from holdfast.failures import Failure, UnexpectedError, boundary, to_wire
 from holdfast.world import companions
 
 OPTIONS: Final = ("model", "effort", "head", "compact")

@@ -1,4 +1,4 @@
-"""Let a model keep a plan that the person sees; it stands in the conversation, and nowhere else."""
+"""Let a model keep a plan that the person sees; it stands in the conversation alone."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from holdfast.agent.outbox import Told
 from holdfast.agent.requesting import Reply
 from holdfast.agent.summarizing import Summarizer
 from holdfast.failures import Failure, Kind, to_wire
-from holdfast.world import Questions
+from holdfast.world import Questions, companions
 
 RETRY: Final = "Retry"
 SWITCH: Final = "Switch model"
@@ -83,19 +83,24 @@ class Turn:
     async def run(self, prompt: str, *, compacts: bool = False) -> None:
         """Take the turn, and tell its end; only what nobody foresaw is raised."""
         self._prompt, self._compacts = prompt, compacts
-        event = Event.PROMPTED
-        while True:
-            self.phase, effect = step(self.phase, event)
-            assert effect is not None, "whatever drives the loop leads on"
-            if effect is Effect.END:
-                break
-            event = await (self._settle() if effect is Effect.SETTLE else self._do(effect))
+        async with companions() as tasks:
+            tasks.start_soon(self._calls.report_silence)
+            await self._drive()
         ending = Ending.ABORTED if self._is_stopped else Ending.COMPLETED
         if self._failure is not None and not self._is_stopped:
             ending = Ending.FAILED
         self._is_over = True
         wire = None if ending is not Ending.FAILED else to_wire(self._failed())
         self._log.put(Over(ending, wire))
+
+    async def _drive(self) -> None:
+        event = Event.PROMPTED
+        while True:
+            self.phase, effect = step(self.phase, event)
+            assert effect is not None, "whatever drives the loop leads on"
+            if effect is Effect.END:
+                return
+            event = await (self._settle() if effect is Effect.SETTLE else self._do(effect))
 
     def stop(self) -> None:
         """End the turn, with all that it started."""

@@ -1,4 +1,4 @@
-"""Carry turns out by our own agent: in this process, with its tools in the place of the draft."""
+"""Carry turns out by our own agent, in this process."""
 
 from __future__ import annotations
 

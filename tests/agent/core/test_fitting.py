@@ -22,24 +22,24 @@ SCHEMA: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ({"path": "a"}, ""),
-        ({"path": "a", "count": 1, "share": 1, "deep": True, "sort": "a", "maybe": None}, ""),
-        ({"path": "a", "count": 1.0, "edits": [{"at": 1}]}, ""),
-        ({}, "path is missing"),
-        ({"path": 1}, "path must be string"),
-        ({"path": "a", "count": True}, "count must be integer"),
-        ({"path": "a", "count": 1.5}, "count must be integer"),
-        ({"path": "a", "share": "1"}, "share must be number"),
-        ({"path": "a", "deep": 1}, "deep must be boolean"),
-        ({"path": "a", "sort": "c"}, "sort must be one of a, b"),
-        ({"path": "a", "maybe": 1}, "maybe must be string or null"),
-        ({"path": "a", "edits": [{}, 1]}, "edits[0].at is missing; edits[1] must be object"),
-        ({"path": "a", "other": 1}, "other is not known"),
-    ],
-)
+FITS: list[tuple[dict[str, object], str]] = [
+    ({"path": "a"}, ""),
+    ({"path": "a", "count": 1, "share": 1, "deep": True, "sort": "a", "maybe": None}, ""),
+    ({"path": "a", "count": 1.0, "edits": [{"at": 1}]}, ""),
+    ({}, "path is missing"),
+    ({"path": 1}, "path must be string"),
+    ({"path": "a", "count": True}, "count must be integer"),
+    ({"path": "a", "count": 1.5}, "count must be integer"),
+    ({"path": "a", "share": "1"}, "share must be number"),
+    ({"path": "a", "deep": 1}, "deep must be boolean"),
+    ({"path": "a", "sort": "c"}, "sort must be one of a, b"),
+    ({"path": "a", "maybe": 1}, "maybe must be string or null"),
+    ({"path": "a", "edits": [{}, 1]}, "edits[0].at is missing; edits[1] must be object"),
+    ({"path": "a", "other": 1}, "other is not known"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), FITS)
 def test_what_does_not_fit_is_named(arguments: dict[str, object], expected: str) -> None:
     assert misfit(arguments, SCHEMA) == expected
 

@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.provider_failures import STATUSES, WORDS, failed, is_error, refused
@@ -99,7 +99,7 @@ def test_who_has_no_word_for_it_is_understood_all_the_same() -> None:
     assert type(refused(CHOICE, 400, told, is_probably_full=True)) is ContentRefused
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 def test_no_key_is_quoted() -> None:
     said = body(message="the key sk-secret is not sk-other")
     failure = refused(CHOICE, 400, said, secret="sk-secret")
@@ -145,6 +145,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(
     status=st.integers(100, 999),
     said=JSON.map(lambda value: json.dumps(value).encode()) | st.binary(),

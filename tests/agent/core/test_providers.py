@@ -66,7 +66,7 @@ def test_this_machine_needs_no_certificate(host: str) -> None:
     assert read_providers("providers.toml", text)["x"].url == f"http://{host}:1/v1"
 
 
-@pytest.mark.promise("T6")
+@pytest.mark.promise("T6", "C6")
 @pytest.mark.parametrize("name", ["MY_KEY", "TOKEN", "A_SECRET", "my_key", "MY_KEY_2", "PATH", "X"])
 def test_a_key_is_only_in_what_no_process_gets(name: str) -> None:
     """What is not kept from processes by its name is not taken for the name of a key."""

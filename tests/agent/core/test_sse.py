@@ -6,7 +6,7 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.sse import EventReader, Overlong, ServerEvent
@@ -44,6 +44,7 @@ def read(text: bytes, *cuts: int) -> list[ServerEvent]:
 def test_events_are_read(text: bytes, expected: list[ServerEvent]) -> None:
     assert read(text) == expected
     assert read(text, *range(len(text) + 1)) == expected
+    assert read(text, *(2 * list(range(len(text) + 1)))) == expected
 
 
 LINE = st.one_of(
@@ -56,6 +57,7 @@ TEXT = st.lists(st.tuples(LINE, st.sampled_from([b"\n", b"\r", b"\r\n"]))).map(
 )
 
 
+@settings(deadline=None)
 @given(text=TEXT, mark=st.booleans(), data=st.data())
 def test_it_does_not_matter_where_chunks_end(text: bytes, mark: bool, data: st.DataObject) -> None:
     text = b"\xef\xbb\xbf" + text if mark else text

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.wire_text import (
@@ -22,6 +22,7 @@ from holdfast.agent.core.wire_text import (
 ANY_TEXT = st.text(st.characters())  # with lone surrogates
 
 
+@settings(deadline=None)
 @given(ANY_TEXT)
 def test_any_text_becomes_json(text: str) -> None:
     read = json.loads(quoted(text))
@@ -36,17 +37,20 @@ def test_nothing_is_said_in_words(text: str, written: str) -> None:
     assert json.loads(words(text)) == written
 
 
+@settings(deadline=None)
 @given(ANY_TEXT)
 def test_the_name_of_a_call_fits_everywhere(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", call_id(name))
     assert call_id(call_id(name)) == call_id(name)
 
 
+@settings(deadline=None)
 @given(ANY_TEXT, ANY_TEXT)
 def test_calls_keep_different_names(one: str, other: str) -> None:
     assert (call_id(one) == call_id(other)) == (one == other)
 
 
+@settings(deadline=None)
 @given(ANY_TEXT)
 def test_the_name_of_a_tool_fits_everywhere(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", tool_name(name))
@@ -68,6 +72,7 @@ def test_arguments_are_always_an_object(text: str, expected: object) -> None:
     assert json.loads(arguments(text)) == expected
 
 
+@settings(deadline=None)
 @given(ANY_TEXT)
 def test_any_arguments_become_an_object(text: str) -> None:
     assert isinstance(json.loads(arguments(text)), dict)

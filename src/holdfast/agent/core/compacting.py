@@ -1,4 +1,4 @@
-"""Decide when a conversation is too long for a model, and what is told in place of its beginning.
+"""Decide when a conversation is too long for a model, and what stands for its beginning.
 
 Nothing is deleted. A cut is made before something that the person said, or else before an answer
 of the model: never between a call and its result.
@@ -138,7 +138,8 @@ def _chars(said: Said) -> int:
 
 
 def _shown(said: Said) -> str:
-    match said.message:
+    what = said.message
+    match what:
         case UserMessage(text, origin):
             return f"[{'person' if origin in _SPOKEN else origin}]\n{text}"
         case ToolMessage(_, text):

@@ -1,4 +1,4 @@
-"""What the model means to do: changed as a whole, and read back from what was last said of it."""
+"""What the model means to do: changed as a whole, read back from what was last told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request tells a model before the conversation: who it is, where, and by what rules.
+"""What every request tells a model first: who it is, where, and by what rules.
 
 What comes from the project is given as data, in marks that it cannot close itself.
 """

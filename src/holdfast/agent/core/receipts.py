@@ -1,4 +1,4 @@
-"""Long results as a model is told them: their beginning, their end, and how to have the rest."""
+"""Long results as a model is told them: by their ends, and how to have the rest."""
 
 from __future__ import annotations
 

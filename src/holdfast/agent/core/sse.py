@@ -43,7 +43,9 @@ class EventReader:
         """Take a chunk; return the events that are whole now."""
         if not self._is_begun:
             chunk = self._begin(chunk)
-        if self._was_return and chunk:
+        if not chunk:
+            return []
+        if self._was_return:
             chunk = chunk.removeprefix(b"\n")
             self._was_return = False
         found: list[ServerEvent] = []

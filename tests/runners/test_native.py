@@ -1,0 +1,81 @@
+"""Our own agent says how it is, and goes on only with what is its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from holdfast.agent import Kit, ScriptedModels
+from holdfast.agent.core.script import Line
+from holdfast.agent.failures import AgentUnstable, KeyMissing
+from holdfast.agent.model import Choice
+from holdfast.runners.failures import SessionUnknown
+from holdfast.runners.model import Ending, Remembered, Said, SessionKnown, TurnEnded, TurnStarted
+from holdfast.runners.native import NativeRunner
+from holdfast.runners.testing import Notebook, heard
+
+pytestmark = pytest.mark.anyio
+CHOICE = Choice("scripted", "script")
+
+
+def runner_of(models: ScriptedModels) -> NativeRunner:
+    @asynccontextmanager
+    async def kits() -> AsyncGenerator[Kit]:
+        yield Kit(models=models, choice=CHOICE, tools={})
+
+    return NativeRunner(kits)
+
+
+async def test_the_first_batch_says_how_to_go_on() -> None:
+    memory = Notebook()
+    runner = runner_of(ScriptedModels([Line(say="Hello.")]))
+    async with runner.converse(None, memory) as talk:
+        events = await heard(talk, memory)
+
+    shown = [each for each in events if not isinstance(each, Remembered)]
+    assert shown[:2] == [SessionKnown("native-1"), TurnStarted()]
+    assert [each.text for each in shown if isinstance(each, Said)] == ["Hello."]
+    assert shown[-1] == TurnEnded(Ending.COMPLETED)
+    assert len(memory.kept) == 3
+
+
+async def test_it_does_not_go_on_with_what_another_began() -> None:
+    with pytest.raises(SessionUnknown):
+        async with runner_of(ScriptedModels([])).converse("thread-7", Notebook()):
+            pass
+
+
+async def test_it_says_what_it_lacks() -> None:
+    @asynccontextmanager
+    async def kits() -> AsyncGenerator[Kit]:
+        raise KeyMissing(provider="p", variable="P_KEY", file="/keys")
+        yield
+
+    health = await NativeRunner(kits).health()
+
+    assert (health.is_healthy, "P_KEY" in health.reason) == (False, True)
+    assert (await runner_of(ScriptedModels([])).health()).is_healthy
+
+
+@pytest.mark.promise("A2")
+async def test_its_crashes_are_counted_over_all_conversations() -> None:
+    @asynccontextmanager
+    async def kits() -> AsyncGenerator[Kit]:
+        def broken(provider: str) -> None:
+            raise ZeroDivisionError(provider)
+
+        yield Kit(models=ScriptedModels([]), choice=CHOICE, tools={}, agreed=broken)
+
+    runner = NativeRunner(kits)
+    for _ in range(3):
+        async with runner.converse(None, Notebook()) as talk:
+            ended = (await heard(talk))[-1]
+            assert isinstance(ended, TurnEnded)
+            assert ended.failure is not None
+            assert ended.failure["code"] == "AGENT_CRASHED"
+
+    with pytest.raises(AgentUnstable):
+        async with runner.converse(None, Notebook()):
+            pass
