@@ -481,7 +481,7 @@ class HeadUnknown(
     Failure,
     code="AGENT_HEAD_UNKNOWN",
     kind=Kind.MISSING,
-    title="No such place to go on from",
+    title="No such entry to continue",
     user_message="The conversation has no entry {head} that a turn could go on from.",
 ):
     """Somebody wants to go on from an entry that the conversation does not have."""

@@ -6,7 +6,7 @@ from holdfast import __version__
 from holdfast.app.settings import Settings
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
 from holdfast.cli.commands import Request
-from holdfast.cli.core.completion import SHELLS, manual, script
+from holdfast.cli.completion_scripts import SHELLS, manual, script
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
 

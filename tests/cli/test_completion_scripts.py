@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
-from holdfast.cli.core.completion import SHELLS, manual, script
+from holdfast.cli.completion_scripts import SHELLS, manual, script
 
 OPTIONS = (*TOP, *COMMON)
 
