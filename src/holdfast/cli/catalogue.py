@@ -10,6 +10,7 @@ from holdfast.cli.exec_commands import EXEC
 from holdfast.cli.publish_commands import PUBLISH
 from holdfast.cli.sandbox_commands import SANDBOX
 from holdfast.cli.session_commands import SESSION
+from holdfast.cli.transfer_commands import TRANSFER
 
 GUIDE = """\
 Holdfast runs coding agents so that nothing is lost: not your files, not the
@@ -31,6 +32,7 @@ an agent, in a conversation that goes on whatever dies:
   holdfast sessions watch    and what is, now
   holdfast attach ID         be there again, and type
   holdfast sessions end      let it rest
+  holdfast sessions export   a file of it, without secrets
   holdfast acp               be an agent for an editor
   holdfast host ID           what holds a conversation; started by the others
 
@@ -134,6 +136,7 @@ Print the page of the manual, in the form that man reads.""",
         ),
     ),
     *SESSION,
+    *TRANSFER,
     *DRAFT,
     *PUBLISH,
     *CHECKPOINT,

@@ -52,6 +52,7 @@ HOMES = {  # the module and the function that carry a command out
     "sandbox": ("sandbox", "sandbox"),
     "sandbox probe": ("sandbox_probe", "sandbox_probe"),
     "sessions end": ("sessions", "end"),
+    "sessions export": ("session_export", "export"),
     "sessions list": ("sessions", "listing"),
     "sessions show": ("sessions", "show"),
     "sessions watch": ("sessions", "watch"),

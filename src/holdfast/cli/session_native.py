@@ -35,10 +35,11 @@ from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
 from holdfast.app.sessions import KeptSession
 from holdfast.app.settings import Settings, environment, home_of_person
+from holdfast.cli.own_file import own_text
 from holdfast.cli.session_consent import require
 from holdfast.runners import NativeRunner, Stage
 from holdfast.workbench import Workbench
-from holdfast.world import SystemChance, SystemClock, WriterThread, disk_failure
+from holdfast.world import SystemChance, SystemClock, WriterThread
 
 SCRIPTED: Final = "scripted"  # the provider that sends nothing
 _UNSAID: Final = Choice(SCRIPTED, "script")
@@ -92,7 +93,7 @@ def _tool_settings(settings: Settings) -> ToolSettings:
     return ToolSettings(
         leaves=settings.config / "leaves.json",
         skills=(settings.config / "skills", home / ".agents/skills", home / ".claude/skills"),
-        servers=own_servers(str(servers), _text(servers), environment()),
+        servers=own_servers(str(servers), own_text(servers), environment()),
     )
 
 
@@ -114,7 +115,7 @@ async def _models(
         return load_script(Path(script)), _UNSAID
     file, keys = settings.config / "providers.toml", settings.config / "keys.toml"
     models = HttpModels(
-        read_providers(str(file), _text(file)),
+        read_providers(str(file), own_text(file)),
         keys=Keys((EnvironmentKeys(environment()), FileKeys(keys)), file=keys),
         prices=load_prices(),
         clock=SystemClock(),
@@ -126,15 +127,6 @@ async def _models(
 
 def _agreed(bench: Workbench, provider: str) -> None:
     require(bench, None if provider == SCRIPTED else provider)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise disk_failure(error, path=str(path)) from error
 
 
 def _system() -> str:

@@ -11,6 +11,7 @@ from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.host.book import read_book
+    from holdfast.host.composing import compose_book
     from holdfast.host.core.session import Phase, Session, fold
     from holdfast.host.dialling import Call, Kept, News, Shown, calling
     from holdfast.host.drafting import DraftedWorkshop
@@ -47,6 +48,7 @@ __all__ = [
     "Trouble",
     "Unresponsive",
     "calling",
+    "compose_book",
     "fold",
     "read_book",
     "run_host",
@@ -75,6 +77,7 @@ __getattr__ = face(
         "Trouble": "protocol",
         "Unresponsive": "sitting",
         "calling": "dialling",
+        "compose_book": "composing",
         "fold": "core.session",
         "read_book": "book",
         "run_host": "hosting",

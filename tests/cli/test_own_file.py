@@ -1,0 +1,19 @@
+"""What a person has written is read, or said to be unreadable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.own_file import own_text
+from holdfast.failures import Failure
+
+
+def test_a_file_is_read_and_none_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("a = 1\n")
+
+    assert own_text(tmp_path / "there") == "a = 1\n"
+    assert own_text(tmp_path / "missing") == ""
+    with pytest.raises(Failure):
+        own_text(tmp_path)
