@@ -202,7 +202,9 @@ async def test_who_has_come_near_is_told_at_once_of_what_was_left(
 
 
 def is_readable(pipe: int) -> bool:
-    return bool(select.select([pipe], [], [], 0)[0])
+    look = select.poll()
+    look.register(pipe, select.POLLIN)
+    return bool(look.poll(0))
 
 
 async def test_one_who_is_gone_slows_nobody_down(

@@ -196,6 +196,12 @@ def end_all(home: Path) -> None:
             break
 
 
+def complaints(home: Path) -> list[str]:
+    """What the processes of a home have complained about, such as a host that died by itself."""
+    found = (home / "state" / "exec" / "processes").glob("*/stderr")
+    return [each.read_text(errors="replace") for each in found]
+
+
 def mounts_below(home: Path) -> set[str]:
     """Whatever anybody has mounted there, but for the disk itself."""
     found: set[str] = set()
@@ -261,5 +267,5 @@ async def _begun(
     await anyio.run_process(["sync", "--file-system", home])  # what was there before stays
     words = [*COMMAND, "ask", "--json", *played.words, HELLO]
     done = await anyio.run_process(words, cwd=home / "project", check=False)
-    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert done.returncode == 0, (done.stdout, done.stderr, complaints(home))
     return Sessions(parse(os.environ, person=home)).find(None)

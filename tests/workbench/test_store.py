@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -333,3 +335,19 @@ def _is_readable(store: Store, checkpoint: Checkpoint, name: str) -> bool:
     except (ObjectDamaged, ObjectMissing):
         return False
     return True
+
+
+@pytest.mark.promise("W8")
+@pytest.mark.parametrize("spoil", ["id = 'cp_?'", "name = x'00'"])
+def test_a_checkpoint_that_the_index_has_lost_is_found_again(
+    home: Path, project: Path, spoil: str
+) -> None:
+    (project / "f").write_bytes(b"f")
+    with Store.open(home) as store:
+        made = [store.checkpoint(Subject(project), message=word) for word in ("one", "two")]
+    with closing(sqlite3.connect(home / "wb.db")) as index, index:
+        index.execute(f"UPDATE checkpoints SET {spoil} WHERE id = ?", (made[0].id,))
+
+    with Store.open(home) as store:
+        assert store.find(made[0].id) == made[0]
+        assert store.checkpoints() == (made[1], made[0])

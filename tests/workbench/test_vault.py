@@ -94,7 +94,7 @@ def test_what_is_lost_is_searched_for_once(tmp_path: Path) -> None:
     for attempt in (opened.read, opened.change):
         with pytest.raises(ObjectMissing):
             attempt(work)
-    assert len(tries) == 2
+    assert len(tries) == 3
     opened.close()
 
 

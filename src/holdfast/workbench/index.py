@@ -47,11 +47,6 @@ class Rows:
             sorted((name, *location) for name, location in objects.items()),
         )
 
-    def count(self) -> int:
-        """How many objects there are."""
-        count: int = self._transaction.execute("SELECT count(*) FROM objects").fetchone()[0]
-        return count
-
     def seen(self) -> dict[int, int]:
         """How far each segment has been taken note of."""
         return dict(self._transaction.execute("SELECT number, seen FROM segments").fetchall())

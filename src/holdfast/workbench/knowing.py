@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from holdfast.nouns import RelativePath
+from holdfast.nouns import RelativePath, check_id
+from holdfast.nouns.failures import IdInvalid
 from holdfast.workbench.core.cutting import cut_content
+from holdfast.workbench.core.keeping import PREFIX
 from holdfast.workbench.core.merge import MERGE_BYTES_MAX
 from holdfast.workbench.core.selection import Three, known_entry, three_of
 from holdfast.workbench.core.tree import Node, NodeSort
@@ -26,8 +28,8 @@ _LOOKED_AT_MAX = 32  # older ones than that are not worth the search
 
 def find_checkpoint(store: Store, id: str) -> Checkpoint:
     """The checkpoint of an id, or of the beginning of just one."""
-    with suppress(CheckpointMissing):
-        return store.find(id)
+    with suppress(IdInvalid, CheckpointMissing):
+        return store.find(check_id(id, PREFIX))
     every = store.vault.read(lambda objects: objects.rows.roster.all())
     found = [each for each, _ in every if _begins(each, id)]
     if len(found) != 1 or not id:

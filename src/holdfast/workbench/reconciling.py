@@ -6,6 +6,7 @@ is synced before it counts, and a checkpoint counts only if all that it consists
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
 
 from holdfast.workbench.core.keeping import decode_checkpoint
@@ -35,27 +36,24 @@ def reconcile(segments: Segments, rows: Rows) -> None:
             start = 0
         if size > start:
             segments.sync(number)
-            found += _take_note(segments, rows, number, start)
+            found += _take_note(rows, list(segments.scan(number, start)))
             rows.note_seen({number: size})
-    objects = Objects(segments, rows)
-    for name in (one.name for one in found if one.sort is ObjectSort.PRUNED):
-        _take_note_of_pruned(objects, rows, name)
-    checkpoints = [one.name for one in found if one.sort is ObjectSort.CHECKPOINT]
-    pruned = set(rows.roster.pruned()) if checkpoints else set[bytes]()
-    for name in checkpoints:
-        if name not in pruned and (is_anew or is_whole(objects, name)):
-            _take_note_of_checkpoint(objects, rows, name)
+    if found:
+        _count(Objects(segments, rows), found, is_anew=is_anew)
 
 
-def search(segments: Segments, rows: Rows) -> bool:
-    """Take note of all objects that stand in a segment and not in the index; say if there are any.
+def search(segments: Segments, rows: Rows) -> None:
+    """Take note again of all that stands in the segments, whatever the index said of it.
 
-    Every segment is read from end to end.
+    Every segment is read from end to end. What was seen of directories is kept.
     """
-    before = rows.count()
-    for number in segments.numbers():
-        _take_note(segments, rows, number, 0)
-    return rows.count() > before
+    rows.roster.clear()
+    found: list[Found] = []
+    for number in reversed(segments.numbers()):  # of two copies the first counts: it comes last
+        there = list(segments.scan(number, 0))
+        rows.forget_objects(one.name for one in there)
+        found[:0] = _take_note(rows, there)
+    _count(Objects(segments, rows), found, is_anew=True)
 
 
 def is_whole(objects: Objects, checkpoint: bytes) -> bool:
@@ -67,11 +65,21 @@ def is_whole(objects: Objects, checkpoint: bytes) -> bool:
     return True
 
 
-def _take_note(segments: Segments, rows: Rows, number: int, start: int) -> list[Found]:
-    """Add the objects of a segment from `start` on; return those that name others."""
-    found = list(segments.scan(number, start))
+def _take_note(rows: Rows, found: list[Found]) -> list[Found]:
+    """Add objects that stand in a segment; return those that name others."""
     rows.add_objects({name: location for name, _, location in found})
     return [one for one in found if one.sort in _NAMING]
+
+
+def _count(objects: Objects, found: Collection[Found], *, is_anew: bool) -> None:
+    """Let the checkpoints count that were found, but for those that were pruned."""
+    rows = objects.rows
+    for name in (one.name for one in found if one.sort is ObjectSort.PRUNED):
+        _take_note_of_pruned(objects, rows, name)
+    pruned = set(rows.roster.pruned())
+    for name in (one.name for one in found if one.sort is ObjectSort.CHECKPOINT):
+        if name not in pruned and (is_anew or is_whole(objects, name)):
+            _take_note_of_checkpoint(objects, rows, name)
 
 
 def _take_note_of_pruned(objects: Objects, rows: Rows, name: bytes) -> None:

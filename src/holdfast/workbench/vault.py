@@ -1,8 +1,8 @@
 """The lock, the segments and the index of one store, and whole pieces of work on them.
 
 A piece of work is done in one transaction. If the index turns out to be damaged in the middle, it
-is made anew from the segments, and the work is done again. So it is if an object is missing that a
-segment holds after all.
+is made anew from the segments, and the work is done again. So it is if something is missing that
+a segment may hold after all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
 from holdfast.failures import Failure
-from holdfast.workbench.failures import ObjectDamaged, ObjectMissing, WorkbenchHeld
+from holdfast.workbench.failures import (
+    CheckpointMissing,
+    ObjectDamaged,
+    ObjectMissing,
+    WorkbenchHeld,
+)
 from holdfast.workbench.index import Index
 from holdfast.workbench.objects import Objects, Remembered
 from holdfast.workbench.reconciling import reconcile, search
@@ -95,26 +100,30 @@ class Vault:
             return attempt(work)
         except DatabaseDamaged:
             self._make_anew()
-        except (ObjectDamaged, ObjectMissing):
-            if not self._is_found():
+            return attempt(work)
+        except (ObjectDamaged, ObjectMissing, CheckpointMissing) as failure:
+            if self._is_searched:
                 raise
-        return attempt(work)
+            self._search()
+            try:
+                return attempt(work)
+            except ObjectMissing:  # it is lost, and the first failure may say where it was
+                raise failure from None
 
     def _make_anew(self) -> None:
         self._index.close()
         self._index = _anew(self.directory, self.means.disk, self.segments)
 
-    def _is_found(self) -> bool:
-        """Look once whether the segments hold more than the index knows, which may be spoiled."""
-        if self._is_searched:
-            return False
+    def _search(self) -> None:
+        """Look once whether the segments hold what an index that may be spoiled does not know."""
         self._is_searched = True
         try:
             with self._index.writing() as rows:
-                return search(self.segments, rows)
+                search(self.segments, rows)
         except DatabaseDamaged:
             self._make_anew()
-            return True
+        except Failure:
+            pass  # no room, perhaps: then what was missing is
 
     def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
         spoiled: set[bytes] = set()

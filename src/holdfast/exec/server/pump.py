@@ -245,12 +245,18 @@ class Pump:
         self._put_off(watch)
 
     def _put_off(self, watch: _Watch) -> None:
-        """Tell about it after what is about to be answered."""
+        """Tell about it in the next pass of the loop: after what is about to be answered."""
         self._due[watch] = None
         self._stirred.set()
 
     def _stir(self, watch: _Watch) -> None:
-        """Tell about it now, unless others are still to be told about."""
+        """Tell about it now, unless others are still to be told about, or it has ended.
+
+        Ends come in bunches, and many of them leave in one call.
+        """
+        if not watch.process.is_running:
+            self._put_off(watch)
+            return
         is_next = not self._is_telling and not self._is_behind
         self._due[watch] = None
         if is_next:

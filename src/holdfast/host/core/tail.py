@@ -53,7 +53,7 @@ class Tail:
         if not self._lines or self._lines[0].seq > after + 1:
             return None
         start = after + 1 - self._lines[0].seq
-        return next(pages(self._lines[start:]), [])
+        return next(pages(self._lines[start:]), list[Line]())
 
     def _forget(self) -> None:
         kept = 0
