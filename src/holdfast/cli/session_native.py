@@ -58,7 +58,7 @@ async def _kit(
     async with AsyncExitStack() as stack:
         models, choice = await _models(session, settings, stack)
         thread = stack.enter_context(WriterThread())
-        workspace = DraftWorkspace(bench, session.draft, stage.root, thread)
+        workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
         ground, settled = _ground(session, stage), _tool_settings(settings)
         box = await stack.enter_async_context(toolbox(ground, workspace, settled))
         surroundings = Surroundings(
