@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.agent.core.providers import Format, Provider, read_providers
     from holdfast.agent.core.servers import own_servers
     from holdfast.agent.exchange import Deadlines
-    from holdfast.agent.ground import Ground
+    from holdfast.agent.ground import Ground, toolchains_in
     from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, KeySource
     from holdfast.agent.kit import Kit, chosen
     from holdfast.agent.pricing import load_prices
@@ -59,6 +59,7 @@ __all__ = [
     "read_providers",
     "system_prompt",
     "toolbox",
+    "toolchains_in",
 ]
 
 _HOME = {
@@ -69,6 +70,7 @@ _HOME = {
     "Toolbox": "catalogue",
     "own_servers": "core.servers",
     "toolbox": "catalogue",
+    "toolchains_in": "ground",
     "SubAgent": "sub_agent",
     "Budget": "core.budget",
     "Crashes": "core.crashing",

@@ -29,6 +29,7 @@ from holdfast.agent import (
     read_providers,
     system_prompt,
     toolbox,
+    toolchains_in,
 )
 from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
@@ -102,6 +103,7 @@ def _ground(session: KeptSession, stage: Stage) -> Ground:
         environment=stage.environment,
         scratch=stage.scratch,
         session=session.id,
+        readable=toolchains_in(home_of_person()),
     )
 
 
