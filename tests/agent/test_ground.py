@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from holdfast.agent.core.confinement import sandbox_for
-from holdfast.agent.ground import Freedom, Ground
+from holdfast.agent.ground import Freedom, Ground, toolchains_in
 from holdfast.exec import Client
 from holdfast.world import MARK
 
@@ -58,3 +59,11 @@ def test_every_mark_is_of_the_session_and_new() -> None:
 
     assert len(marks) == 100
     assert all(mark.startswith("s1/tool-") for mark in marks)
+
+
+def test_of_a_home_only_languages_are_seen(tmp_path: Path) -> None:
+    for name in (".pyenv", ".ssh", ".cargo/bin", ".config", ".aws"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / ".nvm").write_text("no directory")
+
+    assert toolchains_in(tmp_path) == (f"{tmp_path}/.cargo/bin", f"{tmp_path}/.pyenv")

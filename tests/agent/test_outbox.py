@@ -44,10 +44,15 @@ async def test_what_is_only_shown_may_be_left_out() -> None:
     assert (len(taken), taken[-1]) == (5_001, ONE)
 
 
-async def test_once_nobody_reads_nobody_waits() -> None:
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_once_nobody_reads_nobody_waits_and_it_is_said_what_became_of_it(
+    *, is_kept: bool
+) -> None:
     outbox = Outbox()
     outbox.put(ONE)
-    outbox.close()
+    await outbox.take()
+    outbox.close(is_kept=is_kept)
 
-    with anyio.fail_after(10):
-        await outbox.kept()
+    assert await outbox.kept() == is_kept
+    outbox.put(TWO)
+    assert not await outbox.kept()

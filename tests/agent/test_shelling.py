@@ -60,8 +60,7 @@ async def test_a_command_changes_the_project_and_reaches_nothing_else(tmp_path: 
         assert "\n1\n" in done.text  # no route leads anywhere
         assert done.status == 0
         assert "".join(desk.shown).startswith(done.text.partition("\n")[2][:20])
-        assert later.text.startswith("exit status 3 after ")
-        assert later.text.endswith("\nt\nin\n")
+        assert later.text == "exit status 3\nt\nin\n"
         assert later.status == 3
         assert outside.read_text() == "as it was"
         await until(lambda: os.listdir(ground.root) == ["inside"])  # no stand-ins are left
@@ -77,11 +76,11 @@ async def test_one_that_takes_long_goes_on(tmp_path: Path) -> None:
         await run(tool, action="input", id="sh1", input="2\n", seconds=1)
         killed = await run(tool, action="kill", id="sh1")
 
-        assert begun.text.startswith("still running after 1.")
+        assert begun.text.startswith("still running after 1 s")
         assert "id sh1" in begun.text and begun.status is None
         assert any("no output for 0.2 seconds" in each for each in desk.shown)
         assert first.text.endswith("\ngot 1\n")
-        assert killed.text.startswith("killed after ") and killed.status == 137
+        assert killed.text.startswith("killed\n") and killed.status == 137
         assert shells.living == []
         with pytest.raises(ToolRefused, match="has ended"):
             await run(tool, action="input", id="sh1", input="x")
@@ -118,7 +117,8 @@ async def test_to_reach_further_it_needs_leave_for_exactly_that(tmp_path: Path, 
         with pytest.raises(LeaveRefused):
             await run(tool, desk, command=line, reach=reach, why=why)
         assert shells.living == [] and not outside.exists()
-        done = [await run(tool, desk, command=line, reach=reach, why=why) for _ in range(2)][-1]
+        await run(tool, desk, command=line, reach=reach, why=why)
+        done = await run(tool, desk, command=line, reach=reach, why="for another reason")
         with pytest.raises(LeaveRefused):
             await run(tool, desk, command=f"{line} ", reach=reach, why=why)
 

@@ -142,6 +142,69 @@ async def test_what_is_added_is_told_before_the_next_request() -> None:
     ]
 
 
+async def test_calls_of_one_name_are_told_apart() -> None:
+    twice = Line(calls=(ScriptedCall("mark", {"text": "a"}, "same"),) * 2)
+    again = Line(calls=(ScriptedCall("mark", {"text": "b"}, "same"),))
+    stand = Stand([twice, again, says("Well.")])
+
+    await stand.whole()
+
+    assert [each for each in stand.history if each.startswith("tool")] == [
+        "tool: a",
+        "tool: a",
+        "tool: b",
+    ]
+    assert len(stand.tree.calls) == 3
+
+
+@pytest.mark.promise("A11")
+@pytest.mark.parametrize("stops", [True, False])
+async def test_what_tools_left_running_ends_with_a_turn_that_is_stopped(*, stops: bool) -> None:
+    cleared: list[bool] = []
+
+    async def clear() -> None:
+        cleared.append(True)
+
+    stand = Stand([calls("look"), says("Well.")])
+    stand.kit = replace(stand.kit, clear=clear)
+    async with stand.talk() as talk:
+
+        def heed(each: Told) -> None:
+            if isinstance(each, UsedUp) and stops:
+                talk.interrupt()
+
+        await stand.turn(talk, heed=heed)
+
+    assert bool(cleared) == stops
+
+
+@pytest.mark.promise("A6")
+async def test_nothing_is_done_and_no_model_is_told_before_it_is_written_down() -> None:
+    done: list[bool] = []
+    asked: list[bool] = []
+
+    async def look(arguments: dict[str, object], desk: Desk) -> Done:
+        del arguments
+        tree = stand.tree
+        done.append(desk.call in tree.begun and desk.call in tree.calls)
+        return Done("seen")
+
+    def agreed(provider: str) -> None:  # is asked right before a request
+        del provider
+        kept = stand.history
+        asked.append(len([each for each in kept if each.startswith("tool")]) == len(done))
+
+    stand = Stand(
+        [calls("look"), calls("look", "look"), says("Well.")], tools=[Small("look", look)]
+    )
+    stand.kit = replace(stand.kit, agreed=agreed)
+    async with stand.talk() as talk:
+        await stand.turn(talk)
+
+    assert (done, asked) == ([True] * 3, [True] * 3)
+    assert stand.history[0] == "user: go"
+
+
 @pytest.mark.promise("A8", "A11")
 async def test_an_abort_ends_a_tool_at_once_and_says_so() -> None:
     stand = Stand([calls("mark", "hang", "mark"), says("Never.")])

@@ -111,12 +111,14 @@ class WorkspaceContract:
         assert await workspace.within(lambda tree: tree.look(at("n"))) is None
 
     @pytest.mark.promise("W2")
-    async def test_it_is_done_once(self, workspace: Workspace) -> None:
+    async def test_the_same_is_done_once(self, workspace: Workspace) -> None:
         await workspace.write([Put(at("n"), b"1", None)], "one")
         await workspace.write([Put(at("n"), b"2", b"1")], "two")
         await workspace.write([Put(at("n"), b"1", None)], "one")
-
         assert await workspace.within(lambda tree: tree.read(at("n"), 9)) == b"2"
+
+        await workspace.write([Put(at("n"), b"3", b"2")], "one")
+        assert await workspace.within(lambda tree: tree.read(at("n"), 9)) == b"3"
 
 
 class TestDraft(WorkspaceContract):

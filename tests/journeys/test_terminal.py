@@ -34,7 +34,7 @@ def at(
     """A person who has typed `holdfast`, with an agent that does only this."""
     argv = [*COMMAND, "--scenario", scripted(bench, steps), *words]
     with on_screen(argv, cwd=bench.project, env=environment(bench.home), size=size) as screen:
-        screen.until(lambda: any(READY in line for line in screen.lines), READY)
+        screen.shows(READY)
         yield screen
 
 
@@ -49,7 +49,7 @@ def test_a_turn_is_asked_for_reviewed_and_published(bench: Bench) -> None:
         screen.sees("[y/N]")
         screen.type("y\r")
         screen.sees("Published 1 path")
-        screen.until(lambda: any(READY in line for line in screen.lines))
+        screen.shows(READY)
         screen.type("\x04")
 
         assert screen.ended() == 0
@@ -71,7 +71,7 @@ def test_who_types_on_while_the_host_dies_keeps_what_was_typed(bench: Bench) -> 
         screen.type("ght")
 
         screen.until(lambda: "> half of a thought" in screen.lines, "what was typed")
-        screen.until(lambda: any(READY in line for line in screen.lines))
+        screen.shows(READY)
 
 
 def test_a_question_is_answered_by_a_key_and_never_by_what_was_being_typed(bench: Bench) -> None:

@@ -56,6 +56,10 @@ class PtyScreen:
         """Wait until a person can see a text, now or by scrolling back."""
         self.until(lambda: text in self.scrolled, text)
 
+    def shows(self, text: str) -> None:
+        """Wait until a text is on the screen now."""
+        self.until(lambda: any(text in line for line in self.lines), text)
+
     def until(self, claim: Callable[[], bool], what: str = "") -> None:
         """Wait until something is so."""
         deadline = time.monotonic() + LONGEST

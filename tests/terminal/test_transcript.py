@@ -136,7 +136,7 @@ def test_a_question_waits_until_it_is_answered() -> None:
 
     assert transcript.question == asked
     assert fed(transcript, Answered("q", "yes", Who.PERSON)) == [Note("May I? — yes")]
-    assert transcript.question is None
+    assert transcript.session.questions == ()
     fed(transcript, *happened(asked))
     assert fed(transcript, Answered("q", "no", Who.NOBODY)) == [
         Note("May I? — nobody answered: no", is_warning=True)

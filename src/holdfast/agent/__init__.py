@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.agent.core.providers import Format, Provider, read_providers
     from holdfast.agent.core.servers import own_servers
     from holdfast.agent.exchange import Deadlines
-    from holdfast.agent.ground import Ground
+    from holdfast.agent.ground import Ground, toolchains_in
     from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, KeySource
     from holdfast.agent.kit import Kit, chosen
     from holdfast.agent.pricing import load_prices
@@ -60,6 +60,7 @@ __all__ = [
     "read_providers",
     "system_prompt",
     "toolbox",
+    "toolchains_in",
 ]
 
 __getattr__ = face(
@@ -72,6 +73,7 @@ __getattr__ = face(
         "Toolbox": "catalogue",
         "own_servers": "core.servers",
         "toolbox": "catalogue",
+        "toolchains_in": "ground",
         "SubAgent": "sub_agent",
         "Budget": "core.budget",
         "Crashes": "core.crashing",

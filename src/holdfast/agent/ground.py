@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from holdfast.agent.core.confinement import sandbox_for
@@ -28,12 +29,26 @@ _SHELLS: Final = ("/bin/bash", "/bin/sh")
 _ALL_TOGETHER: Final = 'export TMPDIR="$2"; exec "$0" -c "$1" 2>&1'
 
 
+# Languages and their packages, as people put them below their homes: programs without secrets.
+_TOOLCHAINS: Final = (
+    *(".asdf", ".bun/bin", ".cargo/bin", ".cargo/registry", ".deno/bin", ".jenv", ".local/bin"),
+    *(".local/pipx", ".local/share/fnm", ".local/share/mise", ".local/share/pipx"),
+    *(".local/share/uv", ".m2/repository", ".nvm", ".pyenv", ".rbenv", ".rustup"),
+    *(".sdkman/candidates", ".volta", "anaconda3", "go/bin", "go/pkg/mod", "miniconda3"),
+)
+
+
 class Freedom(StrEnum):
     """How far a process reaches."""
 
     SANDBOX = "sandbox"  # the project, and nobody else
     NETWORK = "network"  # the project, and everybody who can be reached
     OPEN = "open"  # whatever the person could do
+
+
+def toolchains_in(home: Path) -> tuple[str, ...]:
+    """What commands need to see of a home so that its languages work, as far as it is there."""
+    return tuple(str(home / each) for each in _TOOLCHAINS if (home / each).is_dir())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 
+import anyio
+
 from holdfast.agent.core.tree import Tree
 from holdfast.agent.model import AnyMessage, AnyNews, Entered, Memo
 from holdfast.agent.outbox import Outbox, Told
@@ -27,8 +29,9 @@ class Log:
         self.put(Entered(id or new_id(), self.tree.head, message), *news)
 
     async def kept(self) -> None:
-        """Wait until all that was put so far is kept."""
-        await self.outbox.kept()
+        """Wait until all that was put so far is kept; if it never will be, to be cancelled."""
+        if not await self.outbox.kept():
+            await anyio.sleep_forever()
 
 
 def new_id() -> str:

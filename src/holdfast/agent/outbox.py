@@ -37,11 +37,12 @@ class Outbox:
         if len(self._items) < _SHOWN_MAX:
             self.put(piece)
 
-    async def kept(self) -> None:
-        """Wait until all that was put so far is kept."""
+    async def kept(self) -> bool:
+        """Wait until all that was put so far is kept; False if nobody will ever keep it."""
         last = self._put
         while self._kept < last and not self._is_closed:
             await self._went.wait()
+        return self._kept >= last
 
     async def take(self) -> Sequence[Told]:
         """Wait for anything, and take all of it; what was taken before is kept by now."""
@@ -55,7 +56,9 @@ class Outbox:
         self._taken += len(taken)
         return taken
 
-    def close(self) -> None:
-        """Let nobody wait any more: what is put from now on is kept by nobody."""
+    def close(self, *, is_kept: bool) -> None:
+        """Say that nobody reads on, and whether what was taken last is kept."""
         self._is_closed = True
+        if is_kept:
+            self._kept = self._taken
         self._went.set()

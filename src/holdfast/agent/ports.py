@@ -116,7 +116,7 @@ class Workspace(Protocol):
         ...
 
     async def write(self, changes: Sequence[FileChange], key: str) -> None:
-        """Make all of the changes or none; said again with the same key, it is done once.
+        """Make all of the changes or none; the same said again with the same key is done once.
 
         Raises BatchRefused if they do not fit what is there, with every reason.
         """

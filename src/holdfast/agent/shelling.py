@@ -114,8 +114,8 @@ class Shell:
             raise ToolRefused(reason="a command line cannot contain a NUL")
         if asked.reach in _WISHES:
             reach, does = _WISHES[asked.reach]
-            facts = (("command", asked.command), ("the agent says why", asked.why))
-            await self._approvals.require(Wish(reach, does, facts), desk)
+            wish = Wish(reach, does, (("command", asked.command),), why=asked.why)
+            await self._approvals.require(wish, desk)
         return await self._shells.start(asked.command, asked.reach, has_stdin=asked.keeps_input)
 
     async def _write(self, running: Running, words: str) -> None:
@@ -160,14 +160,16 @@ class _Shown:
 
 
 def _done(running: Running) -> Done:
+    """What came of it; of the same command that ends in the same way, always the same words."""
+    is_cut = running.window.left_out > 0
     said = running.window.take() or "(no output)"
-    passed = f"{anyio.current_time() - running.since:.1f} s"
-    if not running.is_over:
-        head = f"still running after {passed}, id {running.name}: wait for it, or kill it"
-    elif running.note:
-        head = f"{running.note} after {passed} (id {running.name})"
+    if running.is_over:
+        head = running.note or f"exit status {running.status}"
     else:
-        head = f"exit status {running.status} after {passed} (id {running.name})"
+        passed = anyio.current_time() - running.since
+        head = f"still running after {passed:.0f} s, id {running.name}: wait for it, or kill it"
     if running.is_denied:
         head += "; the sandbox may have kept it from something"
+    if is_cut:
+        head += f"; recall shows what is left out of {running.name}"
     return Done(f"{head}\n{said}", shown=said, status=running.status)

@@ -78,9 +78,10 @@ class Talk:
                 is_over = isinstance(batch[-1], Over)
                 yield batch
         finally:
-            outbox.close()
             if not is_over:
-                self.interrupt()
+                self.interrupt()  # before anybody wakes up who waits for what is not kept
+            outbox.close(is_kept=is_over)
+            if not is_over:
                 with anyio.CancelScope(shield=True):
                     await ended.wait()
                 self._tree = None

@@ -112,8 +112,7 @@ class Turn:
         if self._is_over or self._is_stopped:
             return False
         self._log.put(Queued(new_id(), text))
-        await self._log.kept()
-        return True
+        return await self._log.outbox.kept()
 
     def answer(self, question: str, answer: str) -> bool:
         """Take an answer; say whether anybody waits for it."""

@@ -38,7 +38,8 @@ class MemoryWorkspace:
         return work(_MemoryTree(self._files, self._modes))
 
     async def write(self, changes: Sequence[FileChange], key: str) -> None:
-        """Make all of the changes or none; said again with the same key, it is done once."""
+        """Make all of the changes or none; the same said again with the same key is done once."""
+        key = f"{key} {tuple(changes)}"
         if key in self._done:
             return
         files, modes = dict(self._files), dict(self._modes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import TypeVar
 
 from holdfast.agent.model import Drop, FileChange, FileSort, Put, Sight
@@ -33,10 +34,21 @@ Result = TypeVar("Result")
 class DraftWorkspace:
     """A draft of a project as the place of an agent's work."""
 
-    def __init__(self, workbench: Workbench, draft: str, root: str, thread: WriterThread) -> None:
-        """Work on this draft, which processes see at `root`; what blocks is done by the thread."""
+    def __init__(
+        self,
+        workbench: Workbench,
+        draft: str,
+        root: str,
+        thread: WriterThread,
+        *,
+        session: str = "",
+    ) -> None:
+        """Work on this draft, which processes see at `root`; what blocks is done by the thread.
+
+        `session` tells our keys apart from those of others who work on the same draft.
+        """
         self._workbench, self._draft = workbench, draft
-        self._root, self._thread = root, thread
+        self._root, self._thread, self._session = root, thread, session
 
     @property
     def root(self) -> str:
@@ -53,9 +65,17 @@ class DraftWorkspace:
         return await self._apart(looked)
 
     async def write(self, changes: Sequence[FileChange], key: str) -> None:
-        """Make all of the changes or none; said again with the same key, it is done once."""
+        """Make all of the changes or none; the same said again with the same key is done once."""
         steps = [_step(change) for change in changes]
-        await self._apart(lambda: apply(self._workbench, self._draft, steps, key))
+        whole = f"{key} {self._mark(changes)}"
+        await self._apart(lambda: apply(self._workbench, self._draft, steps, whole))
+
+    def _mark(self, changes: Sequence[FileChange]) -> str:
+        """What tells these changes apart from others of the same key, which models choose."""
+        made = sha256(f"{self._session} {self._draft}".encode())
+        for change in changes:
+            made.update(repr(change).encode())
+        return made.hexdigest()[:12]
 
     async def _apart(self, work: Callable[[], Result]) -> Result:
         results: list[Result] = []

@@ -78,12 +78,20 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         runner=session.runner,
         root=Path(session.project),
         history=settings.state / "history",
+        options=lambda: _options(session, settings),
         is_coloured=look_for(sys.stdout, request, settings).is_coloured,
     )
     start = partial(start_host, session, settings)
     async with seated(sessions.socket(session), start) as seat:
         talk = Talk(seat, setting, _Ours(session), sessions.last(session))
         await talk.run(request.argument)
+
+
+def _options(session: KeptSession, settings: Settings) -> Sequence[str]:
+    """How the agent can be told to take a turn; that takes a moment to be found out."""
+    from holdfast.cli.host import OnDemand
+
+    return OnDemand(session, settings).options
 
 
 class _Ours:

@@ -30,6 +30,7 @@ from holdfast.agent import (
     read_providers,
     system_prompt,
     toolbox,
+    toolchains_in,
 )
 from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
@@ -60,7 +61,7 @@ async def _kit(
     async with AsyncExitStack() as stack:
         models, choice = await _models(session, settings, stack)
         thread = stack.enter_context(WriterThread())
-        workspace = DraftWorkspace(bench, session.draft, stage.root, thread)
+        workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
         ground, settled = _ground(session, stage), _tool_settings(settings)
         box = await stack.enter_async_context(toolbox(ground, workspace, settled))
         surroundings = Surroundings(
@@ -104,6 +105,7 @@ def _ground(session: KeptSession, stage: Stage) -> Ground:
         environment=stage.environment,
         scratch=stage.scratch,
         session=session.id,
+        readable=toolchains_in(home_of_person()),
     )
 
 

@@ -12,14 +12,15 @@ from holdfast import face
 if TYPE_CHECKING:
     from holdfast.terminal.editing import serve_editor
     from holdfast.terminal.guard import guarded
-    from holdfast.terminal.talking import Setting, Talk
+    from holdfast.terminal.ports import Setting
+    from holdfast.terminal.talking import Talk
 
 __all__ = ["Setting", "Talk", "guarded", "serve_editor"]
 
 __getattr__ = face(
     __name__,
     {
-        "Setting": "talking",
+        "Setting": "ports",
         "Talk": "talking",
         "guarded": "guard",
         "serve_editor": "editing",

@@ -14,7 +14,7 @@ from rich.theme import Theme
 
 from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Progress
-from holdfast.terminal.model import Block, Card, Note, Plan, Prompted, Trouble, Words
+from holdfast.terminal.model import Block, Card, Note, Plan, Prompted, Trouble, Words, changed
 
 FOLD: Final = 8  # lines of output that a card shows
 _MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
@@ -116,9 +116,7 @@ def _print_card(console: Console, card: Card, fold: int | None) -> None:
     for line in shown:
         console.print(f"  │ {line}", style=_tone(line, is_diff), overflow="fold")
     if card.paths:
-        names = ", ".join(printable(each) for each in card.paths[:FOLD])
-        more = f" and {len(card.paths) - FOLD} more" if len(card.paths) > FOLD else ""
-        console.print(f"  └ changed {names}{more}", style="dim")
+        console.print(f"  └ {printable(changed(card.paths))}", style="dim")
 
 
 def _tone(line: str, is_diff: bool) -> str:

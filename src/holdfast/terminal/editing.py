@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from typing import Any, Final, Protocol  # Any: what an editor may add to a request
+from typing import Any, Final, Protocol  # Any: what is announced to the SDK
 
 import acp
 from acp import schema
@@ -65,7 +65,7 @@ class EditorAgent:
         """Take whom we talk with."""
         self._client = conn
 
-    async def initialize(self, protocol_version: int, **_: Any) -> acp.InitializeResponse:
+    async def initialize(self, protocol_version: int, **_: object) -> acp.InitializeResponse:
         """Say what we can do."""
         return acp.InitializeResponse(
             protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
@@ -82,12 +82,12 @@ class EditorAgent:
             ),
         )
 
-    async def new_session(self, cwd: str, **_: Any) -> acp.NewSessionResponse:
+    async def new_session(self, cwd: str, **_: object) -> acp.NewSessionResponse:
         """Begin a session, in a draft of its own."""
         with _told():
             return acp.NewSessionResponse(session_id=self._stays.begin(cwd).id)
 
-    async def load_session(self, cwd: str, session_id: str, **_: Any) -> acp.LoadSessionResponse:  # noqa: ARG002  # a session knows its project
+    async def load_session(self, cwd: str, session_id: str, **_: object) -> acp.LoadSessionResponse:  # noqa: ARG002  # a session knows its project
         """Tell all that was said in a session, and go on with it."""
         with _told():
             until = self._stays.last(session_id)
@@ -100,13 +100,15 @@ class EditorAgent:
                         await self._update(session_id, updates, each)
         return acp.LoadSessionResponse()
 
-    async def resume_session(self, session_id: str, **_: Any) -> schema.ResumeSessionResponse:
+    async def resume_session(self, session_id: str, **_: object) -> schema.ResumeSessionResponse:
         """Go on with a session without being told again what was said."""
         with _told():
             self._stays.find(session_id)
         return schema.ResumeSessionResponse()
 
-    async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
+    async def list_sessions(
+        self, cwd: str | None = None, **_: object
+    ) -> schema.ListSessionsResponse:
         """Say which sessions there are, about a project or all."""
         return schema.ListSessionsResponse(
             sessions=[
@@ -116,12 +118,14 @@ class EditorAgent:
             ]
         )
 
-    async def close_session(self, session_id: str, **_: Any) -> schema.CloseSessionResponse:
+    async def close_session(self, session_id: str, **_: object) -> schema.CloseSessionResponse:
         """End the turn that runs, if one does; the session stays."""
         await self.cancel(session_id)
         return schema.CloseSessionResponse()
 
-    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> acp.PromptResponse:
+    async def prompt(
+        self, session_id: str, prompt: Sequence[object], **_: object
+    ) -> acp.PromptResponse:
         """Have a turn taken, tell what happens, and say how it ended."""
         with _told():
             closed = await self._turn(session_id, _text(prompt))
@@ -130,20 +134,20 @@ class EditorAgent:
         is_cancelled = closed.ending is Ending.INTERRUPTED
         return acp.PromptResponse(stop_reason="cancelled" if is_cancelled else "end_turn")
 
-    async def cancel(self, session_id: str, **_: Any) -> None:
+    async def cancel(self, session_id: str, **_: object) -> None:
         """End the turn that runs."""
         seat = self._seats.get(session_id)
         if seat is not None:
             with suppress(Failure):  # it is over already
                 await seat.command(Abort(f"acp-{secrets.token_hex(8)}"))
 
-    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    async def ext_method(self, method: str, params: dict[str, object]) -> dict[str, object]:
         """Answer a ping; nothing else is understood."""
         if method == PING:
             return {"sessions": sorted(self._seats), **params}
         raise acp.RequestError.method_not_found(method)
 
-    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+    async def ext_notification(self, method: str, params: dict[str, object]) -> None:
         """Nothing that an editor tells beside the protocol is of use."""
 
     async def _turn(self, session: str, text: str) -> TurnClosed:
@@ -215,7 +219,7 @@ def _told() -> Generator[None]:
         raise acp.RequestError(-32000, failure.user_message, to_wire(failure)) from failure
 
 
-def _text(prompt: Sequence[Any]) -> str:
+def _text(prompt: Sequence[object]) -> str:
     """The words of a prompt; what an editor attaches is named."""
     parts: list[str] = []
     for block in prompt:

@@ -64,10 +64,9 @@ def _enter(screen: Keyed) -> None:
         buffer.insert_text("\n")
         return
     text = buffer.text
-    if screen.attended.enter(text):
-        if text.strip():
-            buffer.append_to_history()
-        buffer.reset()
+    buffer.reset(append_to_history=bool(text.strip()))
+    if not screen.attended.enter(text):
+        buffer.insert_text(text)
 
 
 def _interrupt(screen: Keyed) -> None:

@@ -8,7 +8,7 @@ from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Asked, Progress, Sort
 from holdfast.terminal.core.status import fitted, meter
 from holdfast.terminal.ports import Fragments
-from holdfast.terminal.transcript import Transcript
+from holdfast.terminal.transcript import HELPER, Transcript, words_of
 
 _MARKS = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 _OUTPUT_ROWS = 4
@@ -57,7 +57,7 @@ def _banner(transcript: Transcript, columns: int) -> Iterator[tuple[str, str]]:
         )
     if transcript.session.waiting:
         for each in transcript.session.waiting[:3]:
-            text = printable(" ".join(each.text.split()))
+            text = printable(" ".join(words_of(each).split()))
             yield "class:quiet", cut(f"queued: {text}", columns - 1, more="…")
 
 
@@ -84,3 +84,12 @@ def status_line(transcript: Transcript, runner: str, draft: str, columns: int) -
     hint = "Ctrl-C ends the turn" if transcript.is_busy else "/help"
     parts = [state, runner, *meter(session.used), hint, f"draft {draft[-8:]}"]
     return fitted([printable(part) for part in parts], columns - 1)
+
+
+def helper_lines(transcript: Transcript) -> list[str]:
+    """What the helpers of an agent do, and what they came to."""
+    lines = [f"✓ {each.title}" if each.is_ok else f"✗ {each.title}" for each in transcript.helpers]
+    for card in transcript.cards.values():
+        if card.tool == HELPER:
+            lines += [f"▸ {card.title}", *(f"    {e}" for e in card.output.splitlines()[-8:])]
+    return lines or ["The agent has no helpers."]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from anyio.abc import TaskGroup
@@ -13,12 +14,18 @@ from holdfast.failures import Failure, to_wire
 from holdfast.host import Seat
 from holdfast.host.model import Abort, Answer, Command, Prompt, Steer
 from holdfast.runners.model import Asked
+from holdfast.terminal.core.branches import prompt_lines
 from holdfast.terminal.core.slash import Deed, Do, Run, Say, Wrong, help_lines, meaning_of
 from holdfast.terminal.core.status import cost_lines
 from holdfast.terminal.core.surface import trouble_of
+from holdfast.terminal.live import helper_lines
 from holdfast.terminal.model import Block, Note, Trouble
+from holdfast.terminal.ports import Setting
 from holdfast.terminal.transcript import Transcript
 
+_GOING_BACK: Final = """\
+Change it and press Enter: the conversation goes on from before it. Files stay as they are; /undo
+takes steps in the draft back. /branch 0 stays here."""
 _OTHER_RUNNER: Final = "An agent is chosen when a session begins: holdfast --runner NAME"
 
 
@@ -49,12 +56,12 @@ class Shell(Protocol):
 class Meaning:
     """Turns lines into commands for the session, and into deeds of the terminal."""
 
-    def __init__(
-        self, seat: Seat, transcript: Transcript, shell: Shell, session: str, draft: str
-    ) -> None:
+    def __init__(self, seat: Seat, transcript: Transcript, shell: Shell, about: Setting) -> None:
         self.trouble: Trouble | None = None  # about which Enter does the likeliest
         self._seat, self._transcript, self._shell = seat, transcript, shell
-        self._session, self._draft = session, draft
+        self._about = about
+        self._model = ""  # for what is asked from now on, as it was before if empty
+        self._head: str | None = None  # the entry from which the conversation goes on
         self._mark, self._count = f"chat-{secrets.token_hex(6)}", 0
         self._said = ""
         self._tasks: TaskGroup
@@ -83,8 +90,8 @@ class Meaning:
     def say(self, text: str) -> None:
         """Tell the agent something: in the turn that runs, or in one of its own."""
         self._said = text
-        name = self._name()
-        self._do(Steer(name, text) if self._transcript.is_busy else Prompt(name, text))
+        is_added = self._transcript.is_busy and self._head is None
+        self._do(Steer(self._name(), text) if is_added else Prompt(self._name(), text, self._how()))
 
     def abort(self) -> None:
         """End the turn."""
@@ -92,7 +99,7 @@ class Meaning:
 
     def _mean(self, line: str) -> None:
         self.trouble = None
-        match meaning_of(line, draft=self._draft, session=self._session):
+        match meaning_of(line, draft=self._about.draft, session=self._about.session):
             case Say(text):
                 self.say(text)
             case Run(argv):
@@ -130,15 +137,15 @@ class Meaning:
             Deed.HELP: lambda: self._list(help_lines(columns - 2)),
             Deed.QUIT: shell.leave,
             Deed.RETRY: self._retry,
-            Deed.RESTART: lambda: self._tasks.start_soon(self._seat.restart),
+            Deed.RESTART: lambda: self._tasks.start_soon(self._told, self._seat.restart),
             Deed.COST: lambda: self._list(cost_lines(transcript.session.used)),
             Deed.REPORT: lambda: self._list([transcript.report or "No turn has ended yet."]),
             Deed.DETAILS: shell.unfold,
-            Deed.BRANCH: lambda: self._list([f"This agent cannot go back{argument and ' there'}."]),
-            Deed.MODEL: lambda: self._list(["This agent's model is chosen with --model."]),
+            Deed.BRANCH: lambda: self._branch(argument),
+            Deed.MODEL: lambda: self._switch(argument),
             Deed.RUNNER: lambda: self._list([_OTHER_RUNNER]),
-            Deed.COMPACT: lambda: self._list(["This agent has no compaction."]),
-            Deed.AGENTS: lambda: self._list(["This agent has no helpers."]),
+            Deed.COMPACT: self._compact,
+            Deed.AGENTS: lambda: self._list(helper_lines(transcript)),
         }
 
     def _list(self, lines: Sequence[str]) -> None:
@@ -151,12 +158,57 @@ class Meaning:
         else:
             self._list(["Nothing was asked yet."])
 
-    def _do(self, command: Command) -> None:
-        self._tasks.start_soon(self._give, command)
+    def _how(self) -> dict[str, str]:
+        """How the next prompt is to be taken; where it goes on from counts once."""
+        head, self._head = self._head, None
+        model = self._model or self._transcript.model
+        found = {"model": model or None, "head": head}
+        return {name: value for name, value in found.items() if value is not None}
 
-    async def _give(self, command: Command) -> None:
+    def _switch(self, model: str) -> None:
+        if "model" not in self._about.options():
+            self._list(["This agent's model is chosen when a session begins, with --model."])
+        elif "/" not in model:
+            self._shell.tell(Note("Say it as PROVIDER/MODEL.", is_warning=True))
+        else:
+            self._model = model
+            self._list([f"From the next prompt on, {model} is asked."])
+
+    def _compact(self) -> None:
+        if "compact" not in self._about.options():
+            self._list(["This agent makes room by itself, or not at all: it cannot be told to."])
+        else:
+            self._do(Prompt(self._name(), "", {**self._how(), "compact": "yes"}))
+
+    def _branch(self, number: str) -> None:
+        """List the prompts that one can go back to, or begin with one of them again."""
+        prompts = self._transcript.branches.prompts()
+        columns = shutil.get_terminal_size().columns
+        if "head" not in self._about.options():
+            self._list(["This agent cannot go back to an earlier prompt."])
+        elif not prompts:
+            self._list(["Nothing was asked yet."])
+        elif not number:
+            lines = prompt_lines(prompts, width=columns - 4)
+            self._list([*lines, "/branch NUMBER goes back to before one of them."])
+            self._shell.prefill("/branch ")
+        elif number == "0":
+            self._head = None
+            self._list(["The conversation goes on from where it is."])
+        elif number.isdigit() and int(number) <= len(prompts):
+            text, self._head, _ = prompts[int(number) - 1]
+            self._list([" ".join(_GOING_BACK.split())])
+            self._shell.prefill(text)
+        else:
+            self._shell.tell(Note(f"There are {len(prompts)} prompts.", is_warning=True))
+
+    def _do(self, command: Command) -> None:
+        self._tasks.start_soon(self._told, partial(self._seat.command, command))
+
+    async def _told(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Do something, and tell the person if it goes wrong."""
         try:
-            await self._seat.command(command)
+            await work()
         except Failure as failure:
             self.trouble = trouble_of(to_wire(failure))
             self._shell.tell(self.trouble)

@@ -33,6 +33,12 @@ class Card(NamedTuple):
     paths: tuple[str, ...] = ()
 
 
+def changed(paths: tuple[str, ...], *, most: int = 8) -> str:
+    """Which files were changed, in a line."""
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return f"changed {', '.join(paths[:most])}{more}"
+
+
 class Plan(NamedTuple):
     """What the agent means to do."""
 

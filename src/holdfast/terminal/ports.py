@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 Fragments = list[tuple[str, str]]
 """Pieces of text, each with its style."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a conversation is about, and how it is shown."""
+
+    session: str  # its name for a person
+    draft: str
+    runner: str
+    root: Path  # where names of files are completed
+    history: Path
+    options: Callable[[], Sequence[str]]  # how its agent can be told to take a turn
+    is_coloured: bool = True
+    is_light: bool = False
 
 
 class Attended(Protocol):

@@ -34,6 +34,8 @@ from holdfast.terminal.ports import Attended, Fragments
 
 INPUT_ROWS: Final = 10
 _MENU_ROWS: Final = 6
+_KEY: Final = 0.1  # seconds within which the rest of a key comes that a terminal sends as several
+_SECOND_KEY: Final = 0.6  # seconds within which the second key of two is pressed
 _STYLE: Final = Style.from_dict(
     {
         "prompt": "bold ansicyan",
@@ -69,7 +71,8 @@ class Screen:
             min_redraw_interval=1 / 60,
             refresh_interval=1.0,
         )
-        self._app.timeoutlen = self._app.ttimeoutlen = 0.3
+        self._app.ttimeoutlen = _KEY
+        self._app.timeoutlen = _SECOND_KEY
         self._is_printing = anyio.Lock()
 
     async def run(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -13,7 +11,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.failures import to_wire
 from holdfast.host import Kept, Seat
-from holdfast.host.failures import HostGone
+from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.model import Answered, Happened, TurnClosed
 from holdfast.runners.model import Asked
 from holdfast.terminal.core.surface import trouble_of
@@ -21,26 +19,13 @@ from holdfast.terminal.drawing import Style, draw
 from holdfast.terminal.live import live, status_line
 from holdfast.terminal.meaning import Meaning
 from holdfast.terminal.model import Block, Card, Note, Trouble
-from holdfast.terminal.ports import Commands, Fragments
+from holdfast.terminal.ports import Commands, Fragments, Setting
 from holdfast.terminal.screen import Screen
 from holdfast.terminal.signalling import Signals
 from holdfast.terminal.transcript import Transcript
 
 _TICK: Final = 0.03  # seconds that what is over is gathered for before it is written
 _TWICE: Final = 2.0  # seconds within which the second Ctrl-C leaves
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What a conversation is about, and how it is shown."""
-
-    session: str  # its name for a person
-    draft: str
-    runner: str
-    root: Path  # where names of files are completed
-    history: Path
-    is_coloured: bool = True
-    is_light: bool = False
 
 
 class Talk:
@@ -54,7 +39,7 @@ class Talk:
         self._screen = Screen(
             self, history=setting.history, root=setting.root, is_coloured=setting.is_coloured
         )
-        self._meaning = Meaning(seat, self._transcript, self, setting.session, setting.draft)
+        self._meaning = Meaning(seat, self._transcript, self, setting)
         self._signals = Signals()
         self._over: list[Block] = []  # and not written yet
         self._last: Block | None = None  # that was written
@@ -152,7 +137,7 @@ class Talk:
                     self._over += blocks
                     if isinstance(each, Kept):
                         self._notice(each, blocks)
-            except HostGone as gone:
+            except (HostGone, SessionClosed) as gone:
                 trouble = trouble_of(to_wire(gone))
                 self._meaning.trouble = trouble
                 self.tell(trouble)

@@ -46,17 +46,21 @@ from holdfast.runners.model import (
     Planned,
     PlanStep,
     Progress,
+    Remembered,
     Said,
     Sort,
     Thought,
     ToolEnded,
     ToolStarted,
 )
+from holdfast.terminal.core.branches import Branches
 from holdfast.terminal.core.surface import trouble_of
-from holdfast.terminal.model import Block, Card, Note, Plan, Words
+from holdfast.terminal.model import Block, Card, Note, Plan, Words, changed
 from holdfast.terminal.model import Prompted as PromptBlock
 
 LIVE_MOST: Final = 16_384  # characters of what is not over that are kept to be shown
+HELPER: Final = "sub_agent"  # the tool that has a part of the work done by another agent
+HELPERS_MOST: Final = 20
 
 
 @dataclass(slots=True)
@@ -84,6 +88,9 @@ class Transcript:
     unkept: dict[str, object] | None = None  # why the session cannot be written down now
     report: str = ""
     prompted: str = ""  # what was asked last
+    model: str = ""  # that was chosen on the way
+    branches: Branches = field(default_factory=Branches)
+    helpers: list[Card] = field(default_factory=list[Card])  # of the agent, that are done
 
     def take(self, seen: Seen) -> list[Block]:
         """Learn what happened; return what is over by it."""
@@ -134,11 +141,12 @@ class Transcript:
         match record:
             case Happened(event=event):
                 yield from self._heard(event)
-            case Prompted(text=text):
-                self.prompted = text
+            case Prompted(text=text, how=how):
+                self.prompted = text or self.prompted
+                self.model = how.get("model", self.model)
             case TurnBegun(turn):
                 waiting = (each for each in self.session.waiting if each.turn == turn)
-                yield from (PromptBlock(each.text) for each in waiting)
+                yield from (PromptBlock(words_of(each)) for each in waiting)
             case Steered(text=text):
                 yield PromptBlock(text, is_steering=True)
             case Answered():
@@ -161,19 +169,33 @@ class Transcript:
                 self.live.pop(item, None)
                 if text.strip():
                     yield Words(text, is_thought=isinstance(event, Thought))
+            case Planned(steps):
+                self.plan = steps
+            case Remembered(memo):
+                self.branches.take(memo)
+            case Noticed(text, failure):
+                yield trouble_of(failure) if failure and not text else Note(text, True)
+            case _:
+                yield from self._done(event)
+
+    def _done(self, event: AnyEvent) -> Iterator[Block]:
+        """What a tool does, or has done."""
+        match event:
             case ToolStarted(item, tool, title):
                 self.cards[item] = Card(title, tool)
             case FilesChanged(item, paths):
                 if item in self.cards:
                     self.cards[item] = self.cards[item]._replace(paths=paths)
+                else:  # its card is written already
+                    yield Note(f"└ {changed(paths)}")
             case ToolEnded(item, is_ok, output, left_out, status):
                 self.live.pop(item, None)
-                card = self.cards.pop(item, Card(item))
-                yield card._replace(is_ok=is_ok, output=output, left_out=left_out, status=status)
-            case Planned(steps):
-                self.plan = steps
-            case Noticed(text, failure):
-                yield trouble_of(failure) if failure and not text else Note(text, True)
+                card = self.cards.pop(item, Card(item))._replace(
+                    is_ok=is_ok, output=output, left_out=left_out, status=status
+                )
+                if card.tool == HELPER:
+                    self.helpers = [*self.helpers, card][-HELPERS_MOST:]
+                yield card
             case _:
                 pass
 
@@ -194,6 +216,11 @@ class Transcript:
             yield trouble_of(closed.failure)
         elif closed.ending is Ending.INTERRUPTED:
             yield Note("The turn was interrupted; what it has done so far is in the draft.")
+
+
+def words_of(prompted: Prompted) -> str:
+    """What the person said by a prompt; one without words asks only to make room."""
+    return prompted.text or "/compact"
 
 
 def _note(record: AnyRecord) -> Iterator[Note]:

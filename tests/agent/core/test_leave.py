@@ -93,6 +93,13 @@ def test_a_value_cannot_speak_for_us(name: str, value: str) -> None:
     )
 
 
+def test_leave_does_not_depend_on_why() -> None:
+    why = Wish(WISH.reach, WISH.does, WISH.facts, why="to fetch\nit")
+
+    assert why.digest == WISH.digest
+    assert detail_of(why) == "command: curl x\nthe agent says why: to fetch\n    it"
+
+
 def test_only_a_server_can_be_allowed_for_good() -> None:
     assert WISH.answers == (Answer.ONCE, Answer.SESSION, Answer.REFUSE)
     server = Wish(Reach.SERVER, "start an MCP server", ())

@@ -21,6 +21,7 @@ def test_the_beginning_and_the_end_are_held(sizes: list[int], head: int, tail: i
         window.feed(whole[at : at + size])
         at += size
 
+    assert window.left_out == max(0, len(whole) - head - tail)
     text = window.take()
 
     if len(whole) <= head + tail:

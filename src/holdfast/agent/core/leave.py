@@ -53,15 +53,19 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted: `does` is in words of ours; the values of the facts are anybody's."""
+    """What is wanted: `does` is in words of ours; the values of the facts are anybody's.
+
+    `why` is what the model says for it; it is shown, and leave does not depend on it.
+    """
 
     reach: Reach
     does: str
     facts: tuple[tuple[str, str], ...]
+    why: str = ""
 
     @property
     def digest(self) -> str:
-        """What a leave is bound to: all of it, to the letter."""
+        """What a leave is bound to: all that would be done, to the letter."""
         return sha256(repr((self.reach.value, self.does, self.facts)).encode()).hexdigest()
 
     @property
@@ -90,7 +94,8 @@ def title_of(wish: Wish) -> str:
 
 def detail_of(wish: Wish) -> str:
     """What exactly is wanted, such that a person sees all that is in it."""
-    return "\n".join(f"{name}: {visible(value)}" for name, value in wish.facts)
+    said = (("the agent says why", wish.why),) if wish.why else ()
+    return "\n".join(f"{name}: {visible(value)}" for name, value in (*wish.facts, *said))
 
 
 def visible(value: str) -> str:

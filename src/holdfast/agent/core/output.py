@@ -51,10 +51,15 @@ class Window:
         while self._tail_bytes - len(self._tail[0]) >= self._tail_max:
             self._tail_bytes -= len(self._tail.popleft())
 
+    @property
+    def left_out(self) -> int:
+        """How many bytes were said and are not held."""
+        return self._bytes - len(self._head) - min(self._tail_bytes, self._tail_max)
+
     def take(self) -> str:
         """Say what is held, and begin anew."""
         tail = b"".join(self._tail)[-self._tail_max :]
-        left_out = self._bytes - len(self._head) - len(tail)
+        left_out = self.left_out
         first_left_out = self._begun + len(self._head)
         if left_out:
             told = f"… ({left_out} bytes are left out; recall them from offset {first_left_out})"

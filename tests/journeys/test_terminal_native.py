@@ -1,0 +1,77 @@
+"""A person and our own agent: another model, more room, and back to an earlier prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from tests.cli.conversations import in_conversation, lines, sessions
+from tests.cli.running import COMMAND, environment
+from tests.cli.workbenches import Bench
+from tests.parts.pty_screen import on_screen
+
+pytestmark = pytest.mark.timeout(180)
+
+READY = "idle · native"
+ANSWERS: list[dict[str, object]] = [
+    {"say": "Answer one."},
+    {"calls": [{"tool": "sub_agent", "arguments": {"task": "Greet."}}]},
+    {"say": "Answer two."},
+    {"say": "Answer three."},
+]
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with in_conversation() as made:
+        yield made
+
+
+def test_one_goes_back_to_an_earlier_prompt_and_changes_the_model(bench: Bench) -> None:
+    script = bench.home / "model.json"
+    script.write_bytes(msgspec.json.encode({"answer": ANSWERS}))
+    argv = [*COMMAND, "--runner", "native", "--scenario", str(script)]
+    with on_screen(argv, cwd=bench.project, env=environment(bench.home)) as screen:
+        screen.shows(READY)
+        screen.type("Ask first\r")
+        screen.sees("Answer one.")
+        screen.shows(READY)
+        screen.type("/model scripted/other\r")
+        screen.sees("From the next prompt on, scripted/other is asked.")
+        screen.type("Ask second\r")
+        screen.sees("Answer two.")
+        screen.shows(READY)
+        screen.type("/agents\r")
+        screen.sees("✓ Sub-agent: Greet.")
+        screen.type("\x1b\x1b")
+        screen.until(lambda: "> /branch" in screen.lines, "the list")
+        screen.type("2\r")
+        screen.until(lambda: "> Ask second" in screen.lines, "the second prompt")
+        screen.type(" again\r")
+        screen.sees("> Ask second again")
+        screen.shows(READY)
+        screen.type("/branch\r")
+        screen.sees("3 Ask second again")
+        assert "2 (another branch) Ask second" in screen.scrolled
+        assert "1 Ask first" in screen.scrolled
+        screen.type("\x15/compact\r")
+        screen.sees("> /compact")
+        screen.shows(READY)
+
+    records = lines(bench.ran("sessions", "show", sessions(bench)[0]["id"], "--json").stdout)
+    prompted = [each for each in records if each.get("type") == "prompted"]
+    hows = [each.get("how", {}) for each in prompted]
+    assert [each["text"] for each in prompted] == [
+        "Ask first",
+        "Ask second",
+        "Ask second again",
+        "",
+    ]
+    assert [sorted(each) for each in hows] == [
+        [],
+        ["model"],
+        ["head", "model"],
+        ["compact", "model"],
+    ]
