@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conversations import in_conversation, lines, sessions
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
-from tests.parts.pty_screen import on_screen
+from tests.parts.pty_screen import PtyScreen, on_screen
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -43,35 +43,33 @@ def test_one_goes_back_to_an_earlier_prompt_and_changes_the_model(bench: Bench) 
         screen.type("Ask second\r")
         screen.sees("Answer two.")
         screen.shows(READY)
-        screen.type("/agents\r")
-        screen.sees("✓ Sub-agent: Greet.")
-        screen.type("\x1b\x1b")
-        screen.until(lambda: "> /branch" in screen.lines, "the list")
-        screen.type("2\r")
-        screen.until(lambda: "> Ask second" in screen.lines, "the second prompt")
-        screen.type(" again\r")
-        screen.sees("> Ask second again")
-        screen.shows(READY)
-        screen.type("/branch\r")
-        screen.sees("3 Ask second again")
-        assert "2 (another branch) Ask second" in screen.scrolled
-        assert "1 Ask first" in screen.scrolled
+        _go_back(screen)
         screen.type("\x15/compact\r")
         screen.sees("> /compact")
         screen.shows(READY)
 
     records = lines(bench.ran("sessions", "show", sessions(bench)[0]["id"], "--json").stdout)
     prompted = [each for each in records if each.get("type") == "prompted"]
-    hows = [each.get("how", {}) for each in prompted]
-    assert [each["text"] for each in prompted] == [
-        "Ask first",
-        "Ask second",
-        "Ask second again",
-        "",
+    assert [(each["text"], sorted(each.get("how", {}))) for each in prompted] == [
+        ("Ask first", []),
+        ("Ask second", ["model"]),
+        ("Ask second again", ["head", "model"]),
+        ("", ["compact", "model"]),
     ]
-    assert [sorted(each) for each in hows] == [
-        [],
-        ["model"],
-        ["head", "model"],
-        ["compact", "model"],
-    ]
+
+
+def _go_back(screen: PtyScreen) -> None:
+    """To before the second prompt, and ask something else."""
+    screen.type("/agents\r")
+    screen.sees("✓ Sub-agent: Greet.")
+    screen.type("\x1b\x1b")
+    screen.until(lambda: "> /branch" in screen.lines, "the list")
+    screen.type("2\r")
+    screen.until(lambda: "> Ask second" in screen.lines, "the second prompt")
+    screen.type(" again\r")
+    screen.sees("> Ask second again")
+    screen.shows(READY)
+    screen.type("/branch\r")
+    screen.sees("3 Ask second again")
+    assert "2 (another branch) Ask second" in screen.scrolled
+    assert "1 Ask first" in screen.scrolled

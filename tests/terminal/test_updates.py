@@ -1,0 +1,129 @@
+"""An editor is told everything once, in the words of its protocol."""
+
+from __future__ import annotations
+
+import acp
+import pytest
+from acp import schema
+
+from holdfast.host import Kept, Reconnecting, Seen, Shown
+from holdfast.host.model import Happened, Prompted, TurnBegun
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Choice,
+    Delta,
+    FilesChanged,
+    Noticed,
+    Planned,
+    PlanStep,
+    Progress,
+    Said,
+    Sort,
+    Thought,
+    ToolEnded,
+    ToolStarted,
+    TurnStarted,
+    Used,
+)
+from holdfast.terminal.updates import Update, Updates, options_of
+
+
+def kept(*events: AnyEvent) -> list[Seen]:
+    return [Kept(1, Happened(1, event)) for event in events]
+
+
+def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
+    updates = Updates(is_replayed=is_replayed)
+    return [update for each in seen for update in updates.of(each)]
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (Said("1", "Hi"), [acp.update_agent_message_text("Hi")]),
+        (Thought("1", "Hm"), [acp.update_agent_thought_text("Hm")]),
+        (Noticed("Wait"), [acp.update_agent_thought_text("Wait")]),
+        (
+            ToolStarted("1", "shell", "make", {"command": "make"}),
+            [
+                acp.start_tool_call(
+                    "1",
+                    "make",
+                    kind="execute",
+                    status="in_progress",
+                    raw_input={"command": "make"},
+                )
+            ],
+        ),
+        (
+            ToolStarted("1", "of tomorrow", "?"),
+            [acp.start_tool_call("1", "?", kind="other", status="in_progress")],
+        ),
+        (ToolEnded("1", True), [acp.update_tool_call("1", status="completed")]),
+        (
+            ToolEnded("1", False, "no"),
+            [
+                acp.update_tool_call(
+                    "1", status="failed", content=[acp.tool_content(acp.text_block("no"))]
+                )
+            ],
+        ),
+        (
+            FilesChanged("1", ("a",)),
+            [acp.update_tool_call("1", locations=[schema.ToolCallLocation(path="a")])],
+        ),
+        (
+            Planned((PlanStep("a", Progress.DONE), PlanStep("b", Progress.BEGUN))),
+            [
+                acp.update_plan(
+                    [
+                        acp.plan_entry("a", status="completed"),
+                        acp.plan_entry("b", status="in_progress"),
+                    ]
+                )
+            ],
+        ),
+        (
+            Used(context_tokens=5, window_tokens=10),
+            [schema.UsageUpdate(used=5, size=10, session_update="usage_update")],
+        ),
+        (Used(context_tokens=5), []),
+        (TurnStarted(), []),
+    ],
+)
+def test_every_event_has_its_words(event: AnyEvent, expected: list[Update]) -> None:
+    assert told(kept(event)) == expected
+
+
+def test_what_was_told_piece_by_piece_is_not_told_again() -> None:
+    pieces: list[Seen] = [
+        Shown((Delta("1", Sort.TEXT, "Hel"), Delta("1", Sort.TEXT, "lo"))),
+        Shown((Delta("2", Sort.OUTPUT, "noise"),)),
+    ]
+
+    assert told([*pieces, *kept(Said("1", "Hello"), Said("3", "Bye"))]) == [
+        acp.update_agent_message_text("Hel"),
+        acp.update_agent_message_text("lo"),
+        acp.update_agent_message_text("\n\nBye"),
+    ]
+
+
+def test_what_a_person_said_is_told_only_to_who_was_not_there() -> None:
+    seen: list[Seen] = [
+        Kept(1, Prompted("c", 1, "Go", 0)),
+        Kept(2, TurnBegun(1, 0)),
+        Reconnecting(1),
+    ]
+
+    assert told(seen) == []
+    assert told(seen, is_replayed=True) == [acp.update_user_message_text("Go")]
+
+
+def test_a_question_is_offered_with_its_refusal() -> None:
+    asked = Asked("q", "May I?", choices=(Choice("yes", "do it"), Choice("no", is_refusal=True)))
+
+    assert options_of(asked) == [
+        schema.PermissionOption(option_id="yes", name="do it", kind="allow_once"),
+        schema.PermissionOption(option_id="no", name="no", kind="reject_once"),
+    ]
