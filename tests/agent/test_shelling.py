@@ -131,7 +131,7 @@ async def test_to_reach_further_it_needs_leave_for_exactly_that(tmp_path: Path, 
 
 
 @pytest.mark.promise("C21")
-@pytest.mark.parametrize("size", [50_000_000, pytest.param(10**9, marks=pytest.mark.long)])
+@pytest.mark.parametrize("size", [5_000_000, pytest.param(10**9, marks=pytest.mark.long)])
 async def test_a_flood_takes_little_memory(tmp_path: Path, size: int) -> None:
     command = [sys.executable, "-m", "tests.agent.flooding", str(tmp_path), str(size)]
     done = await anyio.run_process(command, env={**os.environ, "PYTHONPATH": "src"})
