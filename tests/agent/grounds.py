@@ -8,6 +8,7 @@ import tempfile
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,13 @@ from holdfast.agent.ground import Ground
 from holdfast.confine import strength_within
 from holdfast.exec import Client
 from tests.exec.server.housing import housed
+from tests.exec.server.talking import until
 
 ORDINARY = "/var/lib/holdfast-test-ordinary"  # made for an ordinary user, by who runs tests as one
+
+
+soon = partial(until, within=60.0)
+"""Wait until something is so, however slow the machine is."""
 
 
 def needs_sandbox() -> pytest.MarkDecorator:

@@ -19,8 +19,7 @@ from holdfast.agent.ground import Freedom, Ground
 from holdfast.agent.mcp_server import STARTS_MAX, McpServer, program_of
 from holdfast.agent.running import shells_in
 from holdfast.world import companions
-from tests.agent.grounds import ground_in
-from tests.exec.server.talking import until
+from tests.agent.grounds import ground_in, soon
 from tests.journeys.stage import linux_only
 from tests.parts.mcp_servers import mcp_server
 from tests.world.test_sweeping import is_alive
@@ -61,7 +60,7 @@ async def test_its_tools_are_used(tmp_path: Path) -> None:
     ]
     assert said == ("hello too", False)
     assert failed == ("it is broken", True)
-    await until(lambda: not is_alive(pid))
+    await soon(lambda: not is_alive(pid))
 
 
 async def test_one_that_dies_is_an_error_and_started_again_but_not_for_ever(tmp_path: Path) -> None:
@@ -78,15 +77,15 @@ async def test_one_that_dies_is_an_error_and_started_again_but_not_for_ever(tmp_
 
 async def test_one_that_hangs_is_an_error_and_ended(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    async with kept(tmp_path, stub(log), call_longest=3.0) as server:
+    async with kept(tmp_path, stub(log), call_longest=4.0) as server:
         await server.offered(let)
-        with pytest.raises(McpUnavailable, match="did not answer within 3"):
+        with pytest.raises(McpUnavailable, match="did not answer within 4"):
             await server.call("hang", {}, let)
         said = await server.call("echo", {"text": "again"}, let)
         pids = [int(pid) for pid in log.read_text().split()]
 
         assert said == ("again", False)
-        await until(lambda: not is_alive(pids[0]))
+        await soon(lambda: not is_alive(pids[0]))
         assert is_alive(pids[1])
 
 
@@ -96,7 +95,7 @@ async def test_what_it_has_started_ends_with_it(tmp_path: Path) -> None:
         said, _ = await server.call("fork", {}, let)
         assert is_alive(int(said))
 
-    await until(lambda: not is_alive(int(said)))
+    await soon(lambda: not is_alive(int(said)))
 
 
 @pytest.mark.parametrize(

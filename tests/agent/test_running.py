@@ -10,8 +10,7 @@ import pytest
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.ground import Freedom
 from holdfast.agent.running import Running, shells_in
-from tests.agent.grounds import ground_in
-from tests.exec.server.talking import until
+from tests.agent.grounds import ground_in, soon
 from tests.journeys.stage import linux_only
 from tests.world.test_sweeping import is_alive
 
@@ -61,7 +60,7 @@ async def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
         pids = [int(word) for word in running.window.take().split()]
 
         assert len(pids) == 2
-        await until(lambda: not any(map(is_alive, pids)))
+        await soon(lambda: not any(map(is_alive, pids)))
 
 
 @pytest.mark.promise("A11")
@@ -75,10 +74,10 @@ async def test_nothing_is_left_of_those_that_are_killed_or_left_behind(tmp_path:
             await killed.end("enough")
 
             assert (killed.is_over, killed.note) == (True, "enough")
-            await until(lambda: not any(map(is_alive, pids[killed])))
+            await soon(lambda: not any(map(is_alive, pids[killed])))
             assert all(map(is_alive, pids[left]))
             assert shells.living == [left]
-        await until(lambda: not any(map(is_alive, pids[left])))
+        await soon(lambda: not any(map(is_alive, pids[left])))
 
 
 async def test_who_is_not_there_is_not_found(tmp_path: Path) -> None:

@@ -31,7 +31,9 @@ def test_a_new_file_and_one_that_goes() -> None:
 
 
 @pytest.mark.skipif(shutil.which("patch") is None, reason="there is no patch program")
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(TEXTS, TEXTS, st.sampled_from([0, 500]))
 def test_patch_makes_the_one_of_the_other(
     tmp_path: Path, before: list[str], after: list[str], more: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.documents import (
@@ -21,6 +21,7 @@ PIECES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(PIECES.map(b"".join))
 def test_any_bytes_come_back(data: bytes) -> None:
     assert parsed(data).encoded() == data

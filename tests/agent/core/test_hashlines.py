@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.documents import parsed
@@ -135,6 +135,7 @@ def test_lines_around_a_change_are_shown_with_gaps() -> None:
     assert around(texts * 20, [Span(0, 600)]).endswith("… and 400 more lines")
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from(["a", "b", "  a", ""]), min_size=1, max_size=12),
     st.data(),

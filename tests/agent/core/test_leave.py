@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.leave import (
@@ -78,6 +78,7 @@ def test_nothing_in_a_value_goes_unseen(value: str, shown: str) -> None:
 
 
 @pytest.mark.promise("C22")
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_a_value_cannot_speak_for_us(name: str, value: str) -> None:
     wish = Wish(Reach.OPEN, "run a command", (("file", name), ("command", value)))

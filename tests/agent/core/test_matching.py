@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.matching import Hit, compiled, hits_in
@@ -26,6 +26,7 @@ def test_hits(data: bytes, pattern: str, around: int, hits: list[Hit]) -> None:
     assert list(hits_in(data, re.compile(pattern), around=around)) == hits
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("ab"), max_size=20), st.integers(0, 4))
 def test_what_is_near_a_match_is_shown_once(lines: list[str], around: int) -> None:
     hits = list(hits_in("\n".join(lines).encode(), re.compile("a"), around=around))

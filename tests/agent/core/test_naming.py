@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.naming import named, place_of
@@ -48,6 +48,7 @@ def test_what_leads_out_is_refused(word: str) -> None:
         place_of(word, ROOT)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_any_word_is_a_place_or_refused(word: str) -> None:
     try:
@@ -57,6 +58,7 @@ def test_any_word_is_a_place_or_refused(word: str) -> None:
     assert found is None or b".." not in found.parts
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.binary(min_size=1, max_size=8).filter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.output import LINES_MAX, Place, Places, Window, few_lines, legible
@@ -13,6 +13,7 @@ from holdfast.agent.core.output import LINES_MAX, Place, Places, Window, few_lin
 LEFT_OUT = re.compile(r"\n… \((\d+) bytes are left out; recall them from offset (\d+)\)\n")
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 20), st.integers(1, 20))
 def test_the_beginning_and_the_end_are_held(sizes: list[int], head: int, tail: int) -> None:
     whole = bytes(ord("a") + n % 26 for n in range(sum(sizes)))
@@ -43,6 +44,7 @@ def test_a_second_look_shows_only_what_is_new() -> None:
     assert window.take() == "ab\n… (2 bytes are left out; recall them from offset 7)\nef"
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 200_000), max_size=60), st.data())
 def test_a_place_is_found_that_is_not_behind(sizes: list[int], data: st.DataObject) -> None:
     places, ends = Places(), [0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.documents import parsed
@@ -123,6 +123,7 @@ def test_what_does_not_fit_to_the_letter_is_refused(before: bytes, one: Hunk, re
         patched("f", parsed(before), [one])
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcd"), max_size=12), st.data())
 def test_any_change_that_is_spelled_out_whole_is_made(
     before: list[str], data: st.DataObject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.plan import TASKS_MAX, Deed, Step, changed, plan_in, read, told
@@ -61,6 +61,7 @@ STEPS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(STEPS, max_size=10))
 def test_any_plan_is_read_back(steps: list[Step]) -> None:
     plan = changed((), steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.servers import (
@@ -19,11 +19,11 @@ from holdfast.agent.core.servers import (
 from holdfast.agent.failures import McpSettingsUnfit
 
 
-def settings(**servers: object) -> str:
+def written(**servers: object) -> str:
     return json.dumps({"mcpServers": servers})
 
 
-FILE = settings(
+FILE = written(
     one={"command": "x", "args": ["${HOME}/a", "$b"], "env": {"KEY": "${TOKEN}"}, "type": "stdio"},
     two={"url": "https://a.test/mcp", "headers": {"K": "${TOKEN}${NONE}"}, "alwaysAllow": ["t"]},
     off={"command": "y", "disabled": True},
@@ -53,13 +53,13 @@ def test_a_projects_words_are_taken_as_they_are_and_allow_nothing() -> None:
         ("{", "truncated"),
         ("[]", "object"),
         ("[" * 100_000, "object"),
-        (settings(x={}), "either a command or a url"),
-        (settings(x={"command": "a", "url": "https://b"}), "either a command or a url"),
-        (settings(x={"url": "file:///etc"}), "neither http"),
-        (settings(**{"a b": {"command": "x"}}), "is no name"),
-        (settings(x={"command": "a\0b"}), "NUL"),
-        (settings(x={"command": 1}), "str"),
-        (settings(**{f"s{n}": {"command": "x"} for n in range(33)}), "more than 32"),
+        (written(x={}), "either a command or a url"),
+        (written(x={"command": "a", "url": "https://b"}), "either a command or a url"),
+        (written(x={"url": "file:///etc"}), "neither http"),
+        (written(**{"a b": {"command": "x"}}), "is no name"),
+        (written(x={"command": "a\0b"}), "NUL"),
+        (written(x={"command": 1}), "str"),
+        (written(**{f"s{n}": {"command": "x"} for n in range(33)}), "more than 32"),
     ],
 )
 def test_what_makes_no_sense_starts_nothing(text: str, reason: str) -> None:
@@ -124,6 +124,7 @@ def test_tools_get_names(tools: list[tuple[str, str]], names: list[str]) -> None
     assert tool_names(["read"], tools) == names
 
 
+@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
