@@ -1,0 +1,110 @@
+"""Our own agent finds a mistake, mends it and shows that it is mended, with every format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.agent.core.providers import Format
+from holdfast.agent.core.script import Line
+from holdfast.runners import write_sample
+from tests.cli.conversations import in_conversation, lines
+from tests.cli.workbenches import Bench
+from tests.journeys.native_stage import (
+    KEY,
+    Script,
+    anchor,
+    asked,
+    holders,
+    new_session,
+    processes,
+    serving,
+    settle,
+    use,
+)
+from tests.journeys.stage import linux_only
+from tests.parts.provider_server import ProviderServer, Reply, Status
+from tests.parts.provider_validators import validate
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), linux_only]
+
+TESTS = "python3 -m unittest 2>&1"
+WRONG = "    for place in range(len(prices) - 1):"
+WORSE = "    for place in range(1, len(prices)):"
+RIGHT = "    for place in range(len(prices)):"
+WAITING = "read -r word; env; set; echo heard $word"
+ECHO = f'{{"error": {{"type": "server_error", "message": "your key was {KEY}"}}}}'
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with in_conversation() as made:
+        write_sample(made.project)
+        yield made
+
+
+def mending(bench: Bench, seen: list[bool]) -> Script:
+    """Look, mend it wrongly, see that, mend it well; the provider stumbles, and says the key."""
+    keys = bench.settings.config / "keys.toml"
+
+    def edit(server: ProviderServer, old: str, new: str) -> Line:
+        change = {"operation": "replace", "start": anchor(server, old), "text": new}
+        return use("edit", path="basket.py", edits=[change])
+
+    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+        yield use("shell", command=TESTS, seconds=200)
+        assert "FAILED (failures=1)" in told(server)
+        yield Status(500, headers={"retry-after": "0"}, body=ECHO.encode())
+        yield use("search", pattern="def total")
+        yield use("read", path="basket.py")
+        yield edit(server, WRONG, WORSE)
+        yield use("shell", command=TESTS, seconds=200)
+        assert "FAILED (failures=1)" in told(server)
+        yield edit(server, WORSE, RIGHT)
+        yield use("shell", command=TESTS, seconds=200)
+        assert "OK" in told(server)
+        yield use("shell", command=f"cat {keys}")
+        yield use("shell", command=WAITING, keeps_input=True, seconds=1)
+        running = processes().values()
+        seen.append(any(WAITING.encode() in command for command, _ in running))
+        seen.append(any(KEY.encode() in command + environ for command, environ in running))
+        yield use("shell", action="input", id="sh5", input="well\n", seconds=200)
+        assert "heard well" in told(server)
+        yield Line(say="It is mended.")
+
+    return script
+
+
+def told(server: ProviderServer) -> str:
+    """All that the model is told by now."""
+    return server.requests[-1].body.decode()
+
+
+@pytest.mark.promise("A9", "W1", "W12", "C6", "C22")
+@pytest.mark.parametrize("form", Format)
+async def test_a_mistake_is_mended_and_nobody_sees_the_key(bench: Bench, form: Format) -> None:
+    seen: list[bool] = []
+    async with serving(form, mending(bench, seen)) as server:
+        settle(bench, form, server.url)
+        done = await asked(bench, *new_session("Mend the basket."))
+        validate(form, server.requests[-1].body)
+    *records, result = lines(done.stdout)
+    published = bench.ran("publish", "--yes", "--draft", result["draft"])
+    shown = bench.ran("sessions", "show", result["session"], "--json")
+    exported = bench.ran("sessions", "export", result["session"])
+
+    assert (result["status"], result["text"]) == ("completed", "It is mended."), (done, records)
+    ended = [each["event"] for each in records if each.get("event", {}).get("type") == "tool_ended"]
+    assert [each["is_ok"] for each in ended] == [
+        False, True, True, True, False, True, True, False, True, True,
+    ]  # fmt: skip
+    assert published.returncode == 0, published
+    assert RIGHT in bench.files()["basket.py"]
+    assert seen == [True, False]
+    kept = bench.settings.config / "keys.toml"
+    assert holders(KEY, bench.home) == [str(kept)]
+    for each in (done, published, shown, exported):
+        assert KEY.encode() not in each.stdout + each.stderr
+    assert KEY not in "".join(request.body.decode() for request in server.requests)
+    assert {KEY in str(request.headers) for request in server.requests} == {True}
