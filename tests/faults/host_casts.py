@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.parts.codex_binary import codex_binary, codex_home
-from tests.parts.model_acts import Reply, Say, run
+from tests.parts.model_acts import Call, Reply, Say, run
 from tests.parts.model_server import ModelRequest
 
 LONG = "And so on. " * 1000  # more than fits into what a file has left of its last page
 HELLO, GO, AGAIN = "hello", "go", "again"
+ASKED = "ask"  # the call that needs somebody's leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,14 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """One runner: a word of its process's command, and how it is set up with a home and a model."""
+    """One runner: how it is set up with a home and a model, and how it runs a command.
+
+    `process` is a word of its process's command; empty, it has none of its own.
+    """
 
     process: str
     set_up: Callable[[Path, str, Piece], Played]
+    use: Callable[[str, str], Call]
 
 
 def _rehearsal(home: Path, _: str, piece: Piece) -> Played:
@@ -74,37 +79,55 @@ def _codex(home: Path, model: str, _: Piece) -> Played:
     return Played(("--runner", "codex", "--consent"), found)
 
 
+def _native(home: Path, model: str, _: Piece) -> Played:
+    config = home / "config"
+    config.mkdir(mode=0o700)
+    (config / "providers.toml").write_text(f'[there]\nformat = "responses"\nurl = "{model}"\n')
+    return Played(("--runner", "native", "--model", "there/some-model", "--consent"), {})
+
+
+def _exec_command(command: str, call_id: str) -> Call:
+    return run(command, call_id=call_id, yield_time_ms=30_000)
+
+
+def _shell(command: str, call_id: str) -> Call:
+    reach = "open" if call_id == ASKED else "sandbox"
+    return Call("shell", {"command": command, "seconds": 60, "reach": reach}, call_id)
+
+
 CASTS = {
-    "rehearsal": Cast("holdfast.runners.rehearsing", _rehearsal),
-    "codex": Cast("app-server", _codex),
+    "rehearsal": Cast("holdfast.runners.rehearsing", _rehearsal, _exec_command),
+    "codex": Cast("app-server", _codex, _exec_command),
+    "native": Cast("", _native, _shell),
 }
 
 
-def reply(piece: Piece) -> Callable[[ModelRequest], Reply]:
+def reply(runner: str, piece: Piece) -> Callable[[ModelRequest], Reply]:
     """What a model says, by what it was last asked for and which tools have answered."""
+    use = CASTS[runner].use
 
     def choose(request: ModelRequest) -> Reply:
         done, asked = request.tool_outputs, request.texts
         if AGAIN in asked:
-            after = run("echo after > after.txt", call_id="after")
+            after = use("echo after > after.txt", "after")
             return [Say("Here.")] if "after" in done else [after]
         if GO not in asked:
-            hello = run("cat readme.txt; echo hello > hello.txt", call_id="hello")
+            hello = use("cat readme.txt; echo hello > hello.txt", "hello")
             return [Say("Hello.")] if "hello" in done else [hello]
         if "before" not in done:
-            return [run("echo before > before.txt", call_id="before")]
-        return _in_state(piece, done)
+            return [use("echo before > before.txt", "before")]
+        return _in_state(piece, done, use)
 
     return choose
 
 
-def _in_state(piece: Piece, done: dict[str, object]) -> Reply:
+def _in_state(piece: Piece, done: dict[str, object], use: Callable[[str, str], Call]) -> Reply:
     match piece.state:
         case "in a tool" if "tool" not in done:
-            return [run(piece.in_tool, call_id="tool", yield_time_ms=30_000)]
+            return [use(piece.in_tool, "tool")]
         case "streaming":
             return [Say(f"One. {LONG}", deltas=30, pause=piece.stay / 30)]
-        case "approval pending" if "ask" not in done:
-            return [run("touch asked.txt", call_id="ask")]
+        case "approval pending" if ASKED not in done:
+            return [use("touch asked.txt", ASKED)]
         case _:
             return [Say(f"Two. {LONG}")]

@@ -228,7 +228,7 @@ async def stand(
         undone.callback(end_all, home)
         async with AsyncExitStack() as stack:
             laid: list[Cable] = []
-            model = await stack.enter_async_context(ModelServer(reply(piece)))
+            model = await stack.enter_async_context(ModelServer(reply(runner, piece)))
             url = model.url
             if cables:
                 url = await _behind_cables(stack, laid, settings, url)

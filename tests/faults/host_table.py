@@ -40,9 +40,10 @@ _HEAD = """\
 # What survives what
 
 Written by `make matrix`; do not edit. Each cell is a test with what people run
-(`tests/faults/test_host_matrix.py`), once with the scripted runner and once with the real Codex on
-a scripted model: `holdfast ask` begins a session, the session is brought into a state, harm is
-done, and then the same is looked at every time.
+(`tests/faults/test_host_matrix.py`), once with the scripted runner, once with the real Codex and
+once with our own agent, both on a scripted model: `holdfast ask` begins a session, the session is
+brought into a state, harm is done, and then the same is looked at every time. Our own agent has no
+process of its own that could be killed: it lives in the host.
 
 - Every command that was acknowledged is in the journal, once; every record has been seen once,
   in order.
@@ -85,6 +86,11 @@ def expected(fault: str, state: str) -> str:
     if state in BUSY and fault == "agent":
         return "RUNNER_ENDED"
     return GOES_ON
+
+
+def is_applicable(runner: str, fault: str) -> bool:
+    """Whether a runner has what is harmed: our own agent has no process of its own."""
+    return fault != "agent" or CASTS[runner].process != ""
 
 
 def said(fault: str) -> set[str]:

@@ -21,7 +21,17 @@ from tests.exec.server.talking import until
 from tests.faults.host_casts import AGAIN, GO, Piece
 from tests.faults.host_harms import HARMS, kill_client
 from tests.faults.host_stand import Stand, mounts_below, stand
-from tests.faults.host_table import BUSY, FAULTS, GOES_ON, RUNNERS, STATES, expected, page, said
+from tests.faults.host_table import (
+    BUSY,
+    FAULTS,
+    GOES_ON,
+    RUNNERS,
+    STATES,
+    expected,
+    is_applicable,
+    page,
+    said,
+)
 from tests.faults.mounts import missing_for_mounts
 from tests.journeys.stage import linux_only
 from tests.shape.source import ROOT
@@ -123,10 +133,15 @@ def read(path: Path) -> str:
     return path.read_text() if path.exists() else "missing"
 
 
-IN_EVERY_RUN = {("rehearsal", "host", "in a tool"), ("codex", "exec-server", "approval pending")}
+IN_EVERY_RUN = {
+    ("rehearsal", "host", "in a tool"),
+    ("codex", "exec-server", "approval pending"),
+    ("native", "host", "streaming"),
+}
 CELLS = [
     pytest.param(*cell, marks=() if cell in IN_EVERY_RUN else pytest.mark.long)
     for cell in product(RUNNERS, FAULTS, STATES)
+    if is_applicable(*cell[:2])
 ]
 
 
