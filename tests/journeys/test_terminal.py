@@ -5,37 +5,21 @@ from __future__ import annotations
 import os
 import signal
 import termios
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.conversations import hosts_of, in_conversation, scripted
-from tests.cli.running import COMMAND, environment
+from tests.cli.conversations import hosts_of, in_conversation
 from tests.cli.workbenches import Bench
-from tests.parts.pty_screen import PtyScreen, on_screen
+from tests.journeys.terminal_stage import READY, at, terminal_of
 
 pytestmark = pytest.mark.timeout(180)
-
-READY = "idle · rehearsal"
 
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
     with in_conversation() as made:
         yield made
-
-
-@contextmanager
-def at(
-    bench: Bench, steps: str, *words: str, size: tuple[int, int] = (80, 24)
-) -> Generator[PtyScreen]:
-    """A person who has typed `holdfast`, with an agent that does only this."""
-    argv = [*COMMAND, "--scenario", scripted(bench, steps), *words]
-    with on_screen(argv, cwd=bench.project, env=environment(bench.home), size=size) as screen:
-        screen.shows(READY)
-        yield screen
 
 
 def test_a_turn_is_asked_for_reviewed_and_published(bench: Bench) -> None:
@@ -89,13 +73,12 @@ def test_a_question_is_answered_by_a_key_and_never_by_what_was_being_typed(bench
 def test_the_terminal_is_put_back_after_a_kill(bench: Bench) -> None:
     with at(bench, '{say = "x"}') as screen:
         before = termios.tcgetattr(screen.master)
-        child = _child_of(screen.process.pid)
+        child = terminal_of(screen)
         os.kill(child, signal.SIGKILL)
 
         assert screen.ended() == 128 + signal.SIGKILL
         assert before != termios.tcgetattr(screen.master)
         assert termios.tcgetattr(screen.master)[3] & termios.ICANON
-        assert screen.raw.rstrip().endswith(screen.raw.rstrip()[-1:])
         assert b"\x1b[?2004l" in screen.raw
         assert b"\x1b[?25h" in screen.raw
 
@@ -120,7 +103,3 @@ def test_nothing_from_outside_is_obeyed_by_the_terminal(bench: Bench, sort: str)
             assert obeyed not in said.replace(b"\xc2", b"?"), obeyed
         assert "\u202e".encode() not in said
         assert "\U000e0041".encode() not in said
-
-
-def _child_of(parent: int) -> int:
-    return int(Path(f"/proc/{parent}/task/{parent}/children").read_text().split()[0])

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.runners.model import PlanStep, Progress
-from holdfast.terminal.drawing import FOLD, Style, draw
-from holdfast.terminal.model import Block, Card, Note, Offer, Plan, Prompted, Trouble, Words
+from holdfast.terminal.drawing import FOLD, draw
+from holdfast.terminal.model import Block, Card, Note, Offer, Plan, Prompted, Style, Trouble, Words
 
 BARE = Style(60, is_coloured=False)
 COLOURED = Style(60)

@@ -1,31 +1,33 @@
-"""Talk with an agent in a terminal: begin a session, or be at one again."""
+"""Talk with an agent in a terminal: begin a session, or be at one again.
+
+What is not needed to show where one types is loaded when it is: a person waits for that.
+"""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import anyio
 
-from holdfast.app.sessions import KeptSession, Sessions, short
+from holdfast.app.sessions import NAME_CELLS, KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.error_page import error_page
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, is_terminal
-from holdfast.cli.session_attach import Stay
-from holdfast.cli.session_begin import begin_session, taken_up
-from holdfast.cli.session_start import start_host
-from holdfast.cli.workbench_project import at_work
+from holdfast.cli.output import complain, is_terminal, write
 from holdfast.failures import Failure, boundary
 from holdfast.host import seated
 from holdfast.nouns import printable
 from holdfast.terminal import Setting, Talk, guarded
+from holdfast.terminal.model import Block, Style
 
 
 def chat(request: Request, settings: Settings) -> Outcome:
@@ -33,15 +35,30 @@ def chat(request: Request, settings: Settings) -> Outcome:
     is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     session = _session(request, settings)
     if request.has("--plain") or not is_seen:
+        from holdfast.cli.session_attach import Stay
+
         stay = Stay(session, settings, look_for(sys.stdout, request, settings))
         anyio.run(stay.run)
         return stay.outcome()
+    if not request.has("--continue") and not request.has("--resume"):
+        write(_hello(session))
     status = guarded(partial(_talk, session, request, settings))
     name = printable(short(session))
     return Outcome(status=status, hint=f"Be there again: holdfast --resume {name}")
 
 
+def _hello(session: KeptSession) -> str:
+    """Who works where, once, for a session that begins."""
+    where, draft = printable(Path(session.project).name), printable(session.draft[-NAME_CELLS:])
+    said = (
+        f"holdfast in {where}, with {session.runner}: changes stay in draft {draft} till /publish."
+    )
+    return textwrap.fill(said, shutil.get_terminal_size().columns - 1) + "\n\n"
+
+
 def _session(request: Request, settings: Settings) -> KeptSession:
+    from holdfast.cli.session_begin import begin_session, taken_up
+
     sessions = Sessions(settings)
     if not request.has("--continue") and not request.has("--resume"):
         return begin_session(request.argument or "", request, settings)
@@ -52,6 +69,8 @@ def _session(request: Request, settings: Settings) -> KeptSession:
 
 def _newest(sessions: Sessions, request: Request, settings: Settings) -> KeptSession:
     """The newest session about the project."""
+    from holdfast.cli.workbench_project import at_work
+
     with at_work(request, settings) as project:
         where = str(project.workbench.project)
     for each in sessions.all():
@@ -78,13 +97,28 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         runner=session.runner,
         root=Path(session.project),
         history=settings.state / "history",
+        draw=_draw,
         options=lambda: _options(session, settings),
         is_coloured=look_for(sys.stdout, request, settings).is_coloured,
     )
-    start = partial(start_host, session, settings)
+    start = partial(_start, session, settings)
     async with seated(sessions.socket(session), start) as seat:
         talk = Talk(seat, setting, _Ours(session), sessions.last(session))
         await talk.run(request.argument)
+
+
+async def _start(session: KeptSession, settings: Settings) -> None:
+    """Start the host of a session; of one that is there already, nobody needs to know how."""
+    from holdfast.cli.session_start import start_host
+
+    await start_host(session, settings)
+
+
+def _draw(blocks: Sequence[Block], style: Style, *, after: Block | None, is_whole: bool) -> str:
+    """Draw what is over; what draws Markdown takes longer to load than all else."""
+    from holdfast.terminal import draw
+
+    return draw(blocks, style, after=after, is_whole=is_whole)
 
 
 def _options(session: KeptSession, settings: Settings) -> Sequence[str]:

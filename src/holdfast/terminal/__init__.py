@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
+    from holdfast.terminal.drawing import draw
     from holdfast.terminal.editing import serve_editor
     from holdfast.terminal.guard import guarded
     from holdfast.terminal.ports import Setting
     from holdfast.terminal.talking import Talk
 
-__all__ = ["Setting", "Talk", "guarded", "serve_editor"]
+__all__ = ["Setting", "Talk", "draw", "guarded", "serve_editor"]
 
 __getattr__ = face(
     __name__,
     {
         "Setting": "ports",
         "Talk": "talking",
+        "draw": "drawing",
         "guarded": "guard",
         "serve_editor": "editing",
     },

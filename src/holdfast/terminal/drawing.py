@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console, RenderableType
@@ -14,20 +13,20 @@ from rich.theme import Theme
 
 from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Progress
-from holdfast.terminal.model import Block, Card, Note, Plan, Prompted, Trouble, Words, changed
+from holdfast.terminal.model import (
+    Block,
+    Card,
+    Note,
+    Plan,
+    Prompted,
+    Style,
+    Trouble,
+    Words,
+    changed,
+)
 
 FOLD: Final = 8  # lines of output that a card shows
 _MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How to draw: how wide, in colour or not, on a light ground or not, simply or not."""
-
-    width: int
-    is_coloured: bool = True
-    is_light: bool = False
-    is_plain: bool = False
 
 
 def draw(

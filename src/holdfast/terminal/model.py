@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.runners.model import PlanStep
@@ -79,3 +80,13 @@ class Opened(NamedTuple):
     project: str
     title: str
     at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How to draw: how wide, in colour or not, on a light ground or not, simply or not."""
+
+    width: int
+    is_coloured: bool = True
+    is_light: bool = False
+    is_plain: bool = False

@@ -7,8 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from holdfast.terminal.model import Block, Style
+
 Fragments = list[tuple[str, str]]
 """Pieces of text, each with its style."""
+
+
+class Draw(Protocol):
+    """Draws blocks; what it takes to do so may be loaded when it is first done."""
+
+    def __call__(
+        self, blocks: Sequence[Block], style: Style, *, after: Block | None, is_whole: bool
+    ) -> str:
+        """Blocks as text with colours; `after` is the block that stands before them already."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +32,7 @@ class Setting:
     runner: str
     root: Path  # where names of files are completed
     history: Path
+    draw: Draw
     options: Callable[[], Sequence[str]]  # how its agent can be told to take a turn
     is_coloured: bool = True
     is_light: bool = False

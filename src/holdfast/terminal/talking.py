@@ -15,10 +15,9 @@ from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.model import Answered, Happened, TurnClosed
 from holdfast.runners.model import Asked
 from holdfast.terminal.core.surface import trouble_of
-from holdfast.terminal.drawing import Style, draw
 from holdfast.terminal.live import live, status_line
 from holdfast.terminal.meaning import Meaning
-from holdfast.terminal.model import Block, Card, Note, Trouble
+from holdfast.terminal.model import Block, Card, Note, Style, Trouble
 from holdfast.terminal.ports import Commands, Fragments, Setting
 from holdfast.terminal.screen import Screen
 from holdfast.terminal.signalling import Signals
@@ -188,6 +187,6 @@ class Talk:
         if blocks:
             columns = shutil.get_terminal_size().columns
             style = Style(columns, self._setting.is_coloured, self._setting.is_light)
-            drawn = draw(blocks, style, after=self._last, is_whole=is_whole)
+            drawn = self._setting.draw(blocks, style, after=self._last, is_whole=is_whole)
             self._last = blocks[-1]
             await self._screen.above(drawn)
