@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.failures import Action, Failure, Kind
+from holdfast.failures import Action, Failure, Kind, Recovery
 
 
 class SettingInvalid(
@@ -44,3 +44,34 @@ class SessionAmbiguous(
 
     session: str
     count: int
+
+
+class SessionReadOnly(
+    Failure,
+    code="SESSION_READ_ONLY",
+    kind=Kind.MISSING,
+    title="It can only be read",
+    user_message="{session} was taken over from {tool}, and no runner for {tool} exists yet. "
+    "Read it with holdfast sessions show {session}, or begin a session with another runner.",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.SWITCH_RUNNER,),
+):
+    """A session is to go on whose tool we have no runner for."""
+
+    session: str
+    tool: str
+
+
+class HistoryMissing(
+    Failure,
+    code="SESSION_HISTORY_MISSING",
+    kind=Kind.MISSING,
+    title="No such conversation",
+    user_message="{tool} keeps no conversation {conversation} about {project}. The command "
+    "holdfast sessions import {tool} lists those that it keeps.",
+):
+    """A conversation is to be taken over that its tool does not have, or not about the project."""
+
+    tool: str
+    conversation: str
+    project: str

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.app.failures import SessionAmbiguous, SessionMissing
+from holdfast.app.failures import SessionAmbiguous, SessionMissing, SessionReadOnly
 from holdfast.app.settings import Settings
 from holdfast.host import read_book
 from holdfast.host.model import AnyRecord
@@ -122,3 +122,10 @@ class Sessions:
 def short(session: KeptSession) -> str:
     """The end of an id, by which a person names a session."""
     return session.id[-NAME_CELLS:]
+
+
+def runnable(session: KeptSession) -> KeptSession:
+    """The session, if there is somebody to go on with it."""
+    if session.runner not in RUNNERS:
+        raise SessionReadOnly(session=short(session), tool=session.runner)
+    return session

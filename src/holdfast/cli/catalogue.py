@@ -33,6 +33,7 @@ an agent, in a conversation that goes on whatever dies:
   holdfast attach ID         be there again, and type
   holdfast sessions end      let it rest
   holdfast sessions export   a file of it, without secrets
+  holdfast sessions import   go on with one of Codex or Claude Code
   holdfast acp               be an agent for an editor
   holdfast host ID           what holds a conversation; started by the others
 

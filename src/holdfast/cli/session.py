@@ -53,6 +53,7 @@ HOMES = {  # the module and the function that carry a command out
     "sandbox probe": ("sandbox_probe", "sandbox_probe"),
     "sessions end": ("sessions", "end"),
     "sessions export": ("session_export", "export"),
+    "sessions import": ("session_import", "take_over"),
     "sessions list": ("sessions", "listing"),
     "sessions show": ("sessions", "show"),
     "sessions watch": ("sessions", "watch"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from holdfast.app.sessions import RUNNERS, KeptSession, Sessions
+from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
@@ -27,6 +27,7 @@ def session_for(title: str, request: Request, settings: Settings) -> KeptSession
 
 def taken_up(session: KeptSession, request: Request, settings: Settings) -> KeptSession:
     """A session that is to go on; the person has agreed to its runner."""
+    runnable(session)
     there = Request(
         request.command, given=(("--project", session.project),), is_json=request.is_json
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.commands import Command, Option
+from holdfast.cli.commands import PROJECT, Command, Option
 
 TRANSFER = (
     Command(
@@ -19,5 +19,23 @@ value, all others by how they look or by what they are called. A text of more th
         ),
         options=(Option(("--output",), "write to this new file", form="FILE"),),
         argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),
+    ),
+    Command(
+        name="sessions import",
+        summary="go on with a conversation of another tool",
+        description="""\
+List what Codex or Claude Code keep of conversations about this project, or make a
+session of one of them. Their files are read and never written by this; importing
+twice is importing once. A conversation with Codex goes on in a draft, as the same
+thread of Codex; one with Claude Code can be read and exported, for there is no
+runner for it yet.""",
+        examples=(
+            ("holdfast sessions import codex", "which there are"),
+            ("holdfast sessions import codex 0198c0de", "take this one over"),
+            ("holdfast chat --resume ID", "and go on with it"),
+        ),
+        options=(Option(("--json",), "print one JSON object per line instead of text"), PROJECT),
+        argument=("TOOL [ID]", "codex or claude, and the beginning of an id"),
+        is_many=True,
     ),
 )

@@ -156,14 +156,16 @@ class AppServer:
         started = await self._calls.typed("thread/start", params, ThreadStartResponse)
         return self._thread(started.thread.id, started.thread.path)
 
-    async def resume_thread(self, thread: str) -> Thread:
-        """Continue a conversation, also one that another connection began.
+    async def resume_thread(self, thread: str, *, cwd: str | None = None) -> Thread:
+        """Continue a conversation, also one that another connection began, where it was or here.
 
         History and id survive the loss of a connection. The running turn does only where the
         server outlives the connection; then `active_turn` is set and `follow` yields the rest.
         """
         followed = self._router.followed(thread)
-        params = ThreadResumeParams(thread, exclude_turns=True, initial_turns_page=_LAST_TURN)
+        params = ThreadResumeParams(
+            thread, cwd=cwd, exclude_turns=True, initial_turns_page=_LAST_TURN
+        )
         resumed = await self._calls.typed("thread/resume", params, ThreadResumeResponse)
         page = resumed.initial_turns_page
         for turn in page.data if page is not None else ():

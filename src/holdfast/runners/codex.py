@@ -121,7 +121,7 @@ class CodexRunner:
                 cwd=self._stage.root, model=self._model, approval_policy=self._approval_policy
             )
         try:
-            return await server.resume_thread(session)
+            return await server.resume_thread(session, cwd=self._stage.root)
         except ErrorResponse as refused:
             raise SessionUnknown(runner=NAME, session=session) from refused
 
