@@ -1,4 +1,4 @@
-"""Find and read what other tools have written down of conversations."""
+"""Find and read what other tools have written down of conversations.
 
 Whatever lies there may have been written by anybody: every file, line and listing is bounded, a
 link is not followed, and a line that cannot be read is counted and passed over.
