@@ -38,14 +38,17 @@ def serving(form: Format, script: Script) -> ProviderServer:
     return server
 
 
-def settle(bench: Bench, form: Format, url: str) -> None:
-    """Let a person know this provider, with a key in a file of their own."""
+def settle(bench: Bench, form: Format, **urls: str) -> None:
+    """Let a person know these providers, with a key for each in a file of their own."""
     config = bench.settings.config
     config.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = f'[there]\nformat = "{form}"\nurl = "{url}"\nvariable = "THERE_API_KEY"\n'
-    (config / "providers.toml").write_text(told)
+    told = [
+        f'[{name}]\nformat = "{form}"\nurl = "{url}"\nvariable = "THERE_API_KEY"\n'
+        for name, url in urls.items()
+    ]
+    (config / "providers.toml").write_text("".join(told))
     (config / "keys.toml").touch(mode=0o600)
-    (config / "keys.toml").write_text(f'there = "{KEY}"\n')
+    (config / "keys.toml").write_text("".join(f'{name} = "{KEY}"\n' for name in urls))
 
 
 async def asked(bench: Bench, *words: str) -> subprocess.CompletedProcess[bytes]:
@@ -65,16 +68,21 @@ async def asked(bench: Bench, *words: str) -> subprocess.CompletedProcess[bytes]
     return await anyio.to_thread.run_sync(run)
 
 
-def new_session(*words: str) -> tuple[str, ...]:
+def new_session(prompt: str, *, provider: str = "there") -> tuple[str, ...]:
     """The words by which a person begins a session, and agrees to it."""
-    return ("--runner", "native", "--model", "there/some-model", "--consent", *words)
+    return ("--runner", "native", "--model", f"{provider}/some-model", "--consent", prompt)
 
 
 def anchor(server: ProviderServer, text: str) -> str:
     """What the agent was last shown before a line, by which that line is edited."""
-    found = re.findall(rf"(\d+:\w+)\|{re.escape(text)}", server.requests[-1].body.decode())
+    found = re.findall(rf"(\d+:\w+)\|{re.escape(text)}", told(server))
     assert found, f"{text!r} was not shown"
     return str(found[-1])
+
+
+def told(server: ProviderServer) -> str:
+    """All that the model is told by now."""
+    return server.requests[-1].body.decode()
 
 
 def processes() -> dict[int, tuple[bytes, bytes]]:

@@ -21,6 +21,7 @@ from tests.journeys.native_stage import (
     processes,
     serving,
     settle,
+    told,
     use,
 )
 from tests.journeys.stage import linux_only
@@ -76,17 +77,12 @@ def mending(bench: Bench, seen: list[bool]) -> Script:
     return script
 
 
-def told(server: ProviderServer) -> str:
-    """All that the model is told by now."""
-    return server.requests[-1].body.decode()
-
-
 @pytest.mark.promise("A9", "W1", "W12", "C6", "C22")
 @pytest.mark.parametrize("form", Format)
 async def test_a_mistake_is_mended_and_nobody_sees_the_key(bench: Bench, form: Format) -> None:
     seen: list[bool] = []
     async with serving(form, mending(bench, seen)) as server:
-        settle(bench, form, server.url)
+        settle(bench, form, there=server.url)
         done = await asked(bench, *new_session("Mend the basket."))
         validate(form, server.requests[-1].body)
     *records, result = lines(done.stdout)
