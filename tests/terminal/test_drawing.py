@@ -112,3 +112,12 @@ def test_nothing_is_wider_than_the_window(width: int) -> None:
     blocks: list[Block] = [Words("word " * 99), Note("note " * 99), TROUBLE, Card("t" * 300)]
 
     assert max(map(len, draw(blocks, Style(width, is_coloured=False)).splitlines())) <= width
+
+
+def test_of_a_long_prompt_the_beginning_is_shown() -> None:
+    pasted = Prompted("\n".join(["line"] * 1_000))
+
+    drawn = draw([pasted], Style(80, is_coloured=False)).splitlines()
+    assert drawn == ["> line", *["  line"] * 7, "  … 4,959 more characters"]
+    assert len(draw([pasted], Style(80), is_whole=True).splitlines()) == 1_000
+    assert len(draw([Prompted("x" * 1_000_000)], Style(80)).splitlines()) < 40

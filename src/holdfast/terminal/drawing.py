@@ -26,6 +26,7 @@ from holdfast.terminal.model import (
 )
 
 FOLD: Final = 8  # lines of output that a card shows
+_PROMPT_MOST: Final = 2_000  # characters of what somebody said that are shown
 _MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 
 
@@ -67,7 +68,7 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
     match block:
         case Prompted(text, is_steering):
             mark = "»" if is_steering else ">"
-            _hang(console, mark, text, "bold cyan")
+            _hang(console, mark, text if is_whole else _begun(text), "bold cyan")
         case Words(text, is_thought):
             console.print(_words(text, style, is_thought))
         case Card():
@@ -82,6 +83,15 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
             _hang(console, "!" if is_warning else " ", text, tone)
         case Trouble():
             _print_trouble(console, block, is_whole)
+
+
+def _begun(text: str) -> str:
+    """The beginning of what somebody said; who pastes a book knows it."""
+    lines = text[:_PROMPT_MOST].splitlines()
+    if len(lines) <= FOLD and len(text) <= _PROMPT_MOST:
+        return text
+    left = len(text) - sum(len(line) + 1 for line in lines[:FOLD])
+    return "\n".join([*lines[:FOLD], f"… {max(left, 0):,} more characters"])
 
 
 def _hang(console: Console, mark: str, text: str, tone: str = "") -> None:
