@@ -21,7 +21,7 @@ KEY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
 Script = Callable[[ProviderServer], Iterator[Line | Reply]]
 
 
-def use(tool: str, **arguments: object) -> Line:
+def use(tool: str, /, **arguments: object) -> Line:
     """An answer that calls one tool."""
     return Line(calls=(ScriptedCall(tool, arguments),))
 

@@ -35,6 +35,9 @@ WRONG = "    for place in range(len(prices) - 1):"
 WORSE = "    for place in range(1, len(prices)):"
 RIGHT = "    for place in range(len(prices)):"
 WAITING = "read -r word; env; set; echo heard $word"
+FORMATS = [
+    pytest.param(form, marks=() if form is Format.MESSAGES else pytest.mark.long) for form in Format
+]
 ECHO = f'{{"error": {{"type": "server_error", "message": "your key was {KEY}"}}}}'
 
 
@@ -78,7 +81,7 @@ def mending(bench: Bench, seen: list[bool]) -> Script:
 
 
 @pytest.mark.promise("A9", "W1", "W12", "C6", "C22")
-@pytest.mark.parametrize("form", Format)
+@pytest.mark.parametrize("form", FORMATS)
 async def test_a_mistake_is_mended_and_nobody_sees_the_key(bench: Bench, form: Format) -> None:
     seen: list[bool] = []
     async with serving(form, mending(bench, seen)) as server:
