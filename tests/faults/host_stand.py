@@ -207,7 +207,7 @@ def mounts_below(home: Path) -> set[str]:
     found: set[str] = set()
     for each in system_processes():
         with suppress(OSError):
-            for line in Path(f"/proc/{each.pid}/mountinfo").read_text().splitlines():
+            for line in os.fsdecode(Path(f"/proc/{each.pid}/mountinfo").read_bytes()).splitlines():
                 if line.split()[4].startswith(f"{home}/"):
                     found.add(f"{each.pid} {command_of(each.pid)}: {line}")
     return found
