@@ -49,10 +49,12 @@ class Terminal:
         """Read on until something is seen in what is written from now on."""
         begin, deadline = len(self.written), perf_counter() + LONGEST
         while not seen(self.written[begin:]):
-            if perf_counter() > deadline:
+            if perf_counter() > deadline or self.process.poll() is not None:
                 sys.exit(f"It was never seen:\n{self.written[-2000:].decode(errors='replace')}")
+            data = b""
             if select.select([self.master], [], [], 1.0)[0]:
-                data = os.read(self.master, 65536)
+                with suppress(OSError):  # the program has ended
+                    data = os.read(self.master, 65536)
                 self.written += data
                 if b"\x1b[6n" in data:  # where is the cursor?
                     self.type(b"\x1b[1;1R")
@@ -162,8 +164,9 @@ def main() -> None:
     """Measure, and print a table, or rows for a program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
+    is_json = parser.parse_args().json
     rows = measured()
-    if parser.parse_args().json:
+    if is_json:
         print(json.dumps({"title": "The terminal", "rows": rows}))
         return
     for row in [{name: name for name in COLUMNS}, *rows]:

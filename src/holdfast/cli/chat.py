@@ -15,7 +15,7 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.app.sessions import NAME_CELLS, KeptSession, Sessions, short
+from holdfast.app.sessions import NAME_CELLS, RUNNERS, KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -57,26 +57,28 @@ def _hello(session: KeptSession) -> str:
 
 
 def _session(request: Request, settings: Settings) -> KeptSession:
-    from holdfast.cli.session_begin import begin_session, taken_up
-
     sessions = Sessions(settings)
-    if not request.has("--continue") and not request.has("--resume"):
-        return begin_session(request.argument or "", request, settings)
-    named = request.value("--resume")
-    kept = sessions.find(named) if named else _newest(sessions, request, settings)
-    return taken_up(kept, request, settings)
+    if request.has("--continue") or request.has("--resume"):
+        named = request.value("--resume")
+        kept = sessions.find(named) if named else _newest(sessions, request)
+        if kept.runner == RUNNERS[0]:  # it sends nothing to anybody, so that nobody is asked
+            return kept
+        from holdfast.cli.session_begin import taken_up
+
+        return taken_up(kept, request, settings)
+    from holdfast.cli.session_begin import begin_session
+
+    return begin_session(request.argument or "", request, settings)
 
 
-def _newest(sessions: Sessions, request: Request, settings: Settings) -> KeptSession:
-    """The newest session about the project."""
-    from holdfast.cli.workbench_project import at_work
-
-    with at_work(request, settings) as project:
-        where = str(project.workbench.project)
-    for each in sessions.all():
-        if each.project == where:
-            return each
-    raise UsageWrong(problem="there is no session here to go on with", read_on="holdfast --help")
+def _newest(sessions: Sessions, request: Request) -> KeptSession:
+    """The newest session about the project that one is in, the innermost if there are several."""
+    here = Path(request.value("--project") or ".").resolve()
+    about = [each for each in sessions.all() if here.is_relative_to(each.project)]
+    if not about:
+        problem = "there is no session here to go on with"
+        raise UsageWrong(problem=problem, read_on="holdfast --help")
+    return max(about, key=lambda each: len(each.project))  # the first, so the newest, of equals
 
 
 def _talk(session: KeptSession, request: Request, settings: Settings) -> int:

@@ -68,7 +68,6 @@ class Screen:
             style=_STYLE if is_coloured else Style([]),
             full_screen=False,
             mouse_support=False,
-            min_redraw_interval=1 / 60,
             refresh_interval=1.0,
         )
         self._app.ttimeoutlen = _KEY

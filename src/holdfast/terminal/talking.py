@@ -24,6 +24,7 @@ from holdfast.terminal.signalling import Signals
 from holdfast.terminal.transcript import Transcript
 
 _TICK: Final = 0.03  # seconds that what is over is gathered for before it is written
+_SETTLED: Final = 0.3  # seconds after which the prompt is there
 _TWICE: Final = 2.0  # seconds within which the second Ctrl-C leaves
 
 
@@ -54,6 +55,7 @@ class Talk:
             self._meaning.begin(self._tasks)
             self._tasks.start_soon(self._listen)
             self._tasks.start_soon(self._write)
+            self._tasks.start_soon(self._get_ready)
             if prompt:
                 self._meaning.say(prompt)
             self._signals.begin(f"holdfast · {self._setting.root.name}")
@@ -173,6 +175,11 @@ class Talk:
             self.prefill(self._put_by)
             self._put_by = ""
 
+    async def _get_ready(self) -> None:
+        """Have loaded what draws, once the prompt is there and before anything waits for it."""
+        await anyio.sleep(_SETTLED)
+        self._drawn(())
+
     async def _write(self) -> None:
         """Write what is over above the screen, gathered for a moment."""
         while True:
@@ -185,8 +192,11 @@ class Talk:
     async def _flush(self, *, is_whole: bool = False) -> None:
         blocks, self._over = self._over, []
         if blocks:
-            columns = shutil.get_terminal_size().columns
-            style = Style(columns, self._setting.is_coloured, self._setting.is_light)
-            drawn = self._setting.draw(blocks, style, after=self._last, is_whole=is_whole)
+            drawn = self._drawn(blocks, is_whole=is_whole)
             self._last = blocks[-1]
             await self._screen.above(drawn)
+
+    def _drawn(self, blocks: Sequence[Block], *, is_whole: bool = False) -> str:
+        columns = shutil.get_terminal_size().columns
+        style = Style(columns, self._setting.is_coloured, self._setting.is_light)
+        return self._setting.draw(blocks, style, after=self._last, is_whole=is_whole)
