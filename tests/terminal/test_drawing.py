@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,14 @@ def test_of_a_long_prompt_the_beginning_is_shown() -> None:
     assert drawn == ["> line", *["  line"] * 7, "  … 4,959 more characters"]
     assert len(draw([pasted], Style(80), is_whole=True).splitlines()) == 1_000
     assert len(draw([Prompted("x" * 1_000_000)], Style(80)).splitlines()) < 40
+
+
+def test_words_waste_no_lines_and_are_never_too_wide() -> None:
+    text = "One\n\n```python\nx = 1\n\ny = 2\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nTwo"
+
+    drawn = draw([Words(text), Words("w " * 300)], Style(200)).splitlines()
+    plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in drawn]
+    assert all(line == line.rstrip() for line in plain)
+    assert not [1 for one, two in pairwise(plain) if not one and not two]
+    assert max(map(len, plain)) <= 120
+    assert [line.strip() for line in plain if line][:4] == ["One", "x = 1", "y = 2", "a  b"]

@@ -12,11 +12,12 @@ import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio
 
 from holdfast.app.sessions import NAME_CELLS, RUNNERS, KeptSession, Sessions, short
-from holdfast.app.settings import Settings
+from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.error_page import error_page
@@ -28,6 +29,8 @@ from holdfast.host import seated
 from holdfast.nouns import printable
 from holdfast.terminal import Setting, Talk, guarded
 from holdfast.terminal.model import Block, Style
+
+_LIGHT: Final = ("7", "15")  # grounds that a terminal names by their numbers, where it names them
 
 
 def chat(request: Request, settings: Settings) -> Outcome:
@@ -102,6 +105,7 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         draw=_draw,
         options=lambda: _options(session, settings),
         is_coloured=look_for(sys.stdout, request, settings).is_coloured,
+        is_light=environment().get("COLORFGBG", "").rpartition(";")[2] in _LIGHT,
     )
     start = partial(_start, session, settings)
     async with seated(sessions.socket(session), start) as seat:

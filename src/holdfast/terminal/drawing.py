@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -26,6 +27,9 @@ from holdfast.terminal.model import (
 )
 
 FOLD: Final = 8  # lines of output that a card shows
+_WIDEST: Final = 120  # columns of what is read as text
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+_BLANKS: Final = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 _PROMPT_MOST: Final = 2_000  # characters of what somebody said that are shown
 _MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 
@@ -49,13 +53,27 @@ def draw(
         emoji=False,
         theme=Theme({"markdown.code": "bold cyan", "markdown.code_block": "cyan"}),
     )
-    with console.capture() as captured:
-        for block in blocks:
-            if _is_apart(after, block):
-                console.print()
+    drawn: list[str] = []
+    for block in blocks:
+        with console.capture() as captured:
             _print(console, block, style, is_whole)
-            after = block
-    return captured.get()
+        drawn += ["\n"] * _is_apart(after, block)
+        drawn.append(_tight(captured.get()) if isinstance(block, Words) else captured.get())
+        after = block
+    return "".join(drawn)
+
+
+def _tight(text: str) -> str:
+    """Lines without blanks at their ends, and never two empty ones."""
+    lines = [_BLANKS.sub(r"\1", line) for line in text.splitlines()]
+    while lines and not _COLOURS.sub("", lines[-1]):
+        lines.pop()
+    kept = [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if _COLOURS.sub("", line) or _COLOURS.sub("", before)
+    ]
+    return "".join(f"{line}\n" for line in kept)
 
 
 def _is_apart(before: Block | None, block: Block) -> bool:
@@ -70,7 +88,8 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
             mark = "»" if is_steering else ">"
             _hang(console, mark, text if is_whole else _begun(text), "bold cyan")
         case Words(text, is_thought):
-            console.print(_words(text, style, is_thought))
+            width = min(console.width, _WIDEST)
+            console.print(_words(text, style, is_thought), width=width)
         case Card():
             _print_card(console, block, FOLD if not is_whole else None)
         case Plan(steps):
