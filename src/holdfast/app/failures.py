@@ -75,3 +75,64 @@ class HistoryMissing(
     tool: str
     conversation: str
     project: str
+
+
+class ConfigKeyUnknown(
+    Failure,
+    code="CONFIG_KEY_UNKNOWN",
+    kind=Kind.MISCONFIGURED,
+    title="No such setting",
+    user_message="{file} has a setting {key}, which does not exist. Did you mean {nearest}?",
+    phase="settings",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """A file settles something that does not exist."""
+
+    key: str
+    file: str
+    nearest: str
+
+
+class ConfigKeyRefused(
+    Failure,
+    code="CONFIG_KEY_REFUSED",
+    kind=Kind.MISCONFIGURED,
+    title="Not for a project to settle",
+    user_message="{file} has a setting {key}, but a project may only set budgets. Put it into "
+    "your own config.toml.",
+    phase="settings",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """A project's file settles what only its user may."""
+
+    key: str
+    file: str
+
+
+class ConfigUnreadable(
+    Failure,
+    code="CONFIG_FILE_UNREADABLE",
+    kind=Kind.MISCONFIGURED,
+    title="The settings cannot be read",
+    user_message="{file} cannot be read: {problem}.",
+    phase="settings",
+    actions=(Action.OPEN_SETTINGS,),
+):
+    """A file of settings is no TOML, too long, or no file."""
+
+    file: str
+    problem: str
+
+
+class TrustUnconfirmed(
+    Failure,
+    code="CONFIG_TRUST_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nothing was trusted",
+    user_message="Nobody said that {file} may count. Say yes when asked, or add --yes.",
+    phase="settings",
+    actions=(Action.GIVE_CONSENT, Action.CANCEL),
+):
+    """A project's settings were to be trusted, and no person agreed."""
+
+    file: str

@@ -67,7 +67,19 @@ def parse(environ: Mapping[str, str], *, person: Path) -> Settings:
     )
 
 
-KNOWN = ("HOLDFAST_HOME", "HOLDFAST_CODEX", "HOLDFAST_DEBUG")
+KNOWN = (
+    "HOLDFAST_HOME",
+    "HOLDFAST_CODEX",
+    "HOLDFAST_DEBUG",
+    "HOLDFAST_RUNNER",
+    "HOLDFAST_MODEL",
+    "HOLDFAST_COLOR",
+    "HOLDFAST_PLAIN",
+    "HOLDFAST_BUDGET_STEPS",
+    "HOLDFAST_BUDGET_TOKENS",
+    "HOLDFAST_BUDGET_COST_USD",
+    "HOLDFAST_BUDGET_SECONDS",
+)
 
 
 def _is_unknown(name: str) -> bool:

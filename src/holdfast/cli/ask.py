@@ -14,6 +14,7 @@ from holdfast.app.sessions import KeptSession, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
+from holdfast.cli.configured import configured
 from holdfast.cli.core.turn_lines import LEFT, TurnResult, result_of
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
@@ -36,6 +37,7 @@ _IN_PLACE: Final = (
 
 def ask(request: Request, settings: Settings) -> Outcome:
     """Have one turn taken, in a session and a draft of its own, and say how it ended."""
+    request = configured(request, settings)
     try:
         prompt = _prompt(request)
         limit = request.value("--timeout")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.cli.checkpoint_commands import CHECKPOINT
 from holdfast.cli.codex_commands import CODEX
 from holdfast.cli.commands import Command, Option
+from holdfast.cli.config_commands import CONFIG
 from holdfast.cli.draft_commands import DRAFT
 from holdfast.cli.exec_commands import EXEC
 from holdfast.cli.publish_commands import PUBLISH
@@ -68,6 +69,10 @@ sandboxes:
   holdfast sandbox -- make   run a command that can touch only what you name
   holdfast sandbox probe     try to break out of it
 
+settings:
+  holdfast config show       what is settled, and by whom
+  holdfast trust             let the settings of this project count
+
 your shell:
   holdfast completion bash   let it complete these commands
   holdfast man               the page of the manual
@@ -76,6 +81,7 @@ environment:
   HOLDFAST_HOME    keep everything below this directory (an absolute path)
   HOLDFAST_CODEX   the program that is Codex (otherwise: codex, from the PATH)
   HOLDFAST_DEBUG   1: say more when something fails
+  HOLDFAST_RUNNER  and _MODEL, _COLOR, _PLAIN, _BUDGET_STEPS, ...: as in config.toml
   NO_COLOR         any value: no colours
 
 exit statuses:
@@ -136,6 +142,7 @@ Print the page of the manual, in the form that man reads.""",
             ("holdfast man > ~/.local/share/man/man1/holdfast.1", "so that man holdfast finds it"),
         ),
     ),
+    *CONFIG,
     *SESSION,
     *TRANSFER,
     *DRAFT,

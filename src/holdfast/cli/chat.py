@@ -20,6 +20,7 @@ from holdfast.app.sessions import NAME_CELLS, RUNNERS, KeptSession, Sessions, sh
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
+from holdfast.cli.configured import configured
 from holdfast.cli.core.error_page import error_page
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
@@ -36,6 +37,7 @@ _LIGHT: Final = ("7", "15")  # grounds that a terminal names by their numbers, w
 def chat(request: Request, settings: Settings) -> Outcome:
     """Let a person talk with an agent until they leave, and say how to come back."""
     is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
+    request = configured(request, settings)
     session = _session(request, settings)
     if request.has("--plain") or not is_seen:
         from holdfast.cli.session_attach import Stay

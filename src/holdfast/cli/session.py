@@ -31,6 +31,7 @@ HOMES = {  # the module and the function that carry a command out
     "codex ask": ("codex_ask", "ask"),
     "codex threads": ("codex_threads", "threads"),
     "completion": ("completion", "completion"),
+    "config show": ("config_show", "show"),
     "demo": ("demo", "demo"),
     "doctor": ("doctor", "doctor"),
     "draft diff": ("draft_diff", "diff"),
@@ -60,6 +61,7 @@ HOMES = {  # the module and the function that carry a command out
     "status": ("workbench_status", "status"),
     "stop": ("stop_all", "stop"),
     "storage": ("storage", "storage"),
+    "trust": ("trusting", "trust"),
 }
 
 

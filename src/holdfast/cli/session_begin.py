@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from holdfast.app.core.config import BUDGET
 from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
@@ -65,4 +66,5 @@ def _options(request: Request) -> dict[str, str]:
     found = {"model": request.value("--model"), "scenario": request.value("--scenario")}
     if found["scenario"] is not None:
         found["scenario"] = os.path.abspath(found["scenario"])
-    return {name: value for name, value in found.items() if value is not None}
+    budgets = {flag: value for flag, value in request.given if flag.startswith(BUDGET)}
+    return budgets | {name: value for name, value in found.items() if value is not None}

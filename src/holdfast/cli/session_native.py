@@ -36,6 +36,7 @@ from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
 from holdfast.app.sessions import KeptSession
 from holdfast.app.settings import Settings, environment, home_of_person
+from holdfast.cli.configured import budget_of
 from holdfast.cli.own_file import own_text
 from holdfast.cli.session_consent import require
 from holdfast.runners import NativeRunner, Stage
@@ -79,6 +80,7 @@ async def _kit(
             agreed=partial(_agreed, bench),
             clear=box.clear,
             complaints=box.known.complaints,
+            budget=budget_of(session.options),
         )
         below = replace(
             kit,

@@ -1,0 +1,143 @@
+"""Decide what a person has settled, where several places say something about it.
+
+The first that says something counts: a flag, the environment, the user's file, and else what we
+would do. A project's file only narrows what the others say: the smaller of two budgets counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, TypeGuard
+
+from holdfast.app.failures import ConfigKeyRefused, ConfigKeyUnknown, SettingInvalid
+
+Value = str | bool | int | float
+
+RUNNERS: Final = ("rehearsal", "codex", "native")
+BUDGET: Final = "budget."
+_CLAIMS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Something that can be settled: what it may be, how it is read, what it is otherwise."""
+
+    allowed: str
+    read: Callable[[object], Value | None]
+    otherwise: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one place says; `origin` names it to a person."""
+
+    origin: str
+    values: Mapping[str, Value]
+    narrows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What counts, and who said so; nothing if nobody did."""
+
+    value: Value | None
+    origin: str
+
+
+def _one_of(*words: str) -> Callable[[object], Value | None]:
+    return lambda raw: raw if isinstance(raw, str) and raw in words else None
+
+
+def _text(raw: object) -> Value | None:
+    return raw if isinstance(raw, str) and raw.strip() and raw.isprintable() else None
+
+
+def _claim(raw: object) -> Value | None:
+    return raw if isinstance(raw, bool) else _CLAIMS.get(raw.lower()) if _is_text(raw) else None
+
+
+def _count(raw: object) -> Value | None:
+    if _is_text(raw) and raw.isascii() and raw.isdigit() and len(raw) <= 18:
+        raw = int(raw)
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
+
+
+def _amount(raw: object) -> Value | None:
+    if isinstance(raw, bool) or not isinstance(raw, (str, int, float)):
+        return None
+    try:
+        number = float(raw)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and number > 0 else None
+
+
+def _is_text(raw: object) -> TypeGuard[str]:
+    return isinstance(raw, str)
+
+
+KEYS: Final = {
+    "runner": Key(f"one of {', '.join(RUNNERS)}", _one_of(*RUNNERS), RUNNERS[0]),
+    "model": Key("a word such as openai/gpt-5.1", _text),
+    "color": Key("auto, always or never", _one_of("auto", "always", "never"), "auto"),
+    "plain": Key("true or false", _claim, False),
+    f"{BUDGET}steps": Key("a whole number above 0", _count),
+    f"{BUDGET}tokens": Key("a whole number above 0", _count),
+    f"{BUDGET}cost_usd": Key("a number above 0", _amount),
+    f"{BUDGET}seconds": Key("a number above 0", _amount),
+}
+VARIABLES: Final = {f"HOLDFAST_{key.replace('.', '_').upper()}": key for key in KEYS}
+
+
+def checked(table: Mapping[str, object], *, file: str, narrows: bool = False) -> dict[str, Value]:
+    """What a file says, key by key; raise what is wrong with the first that is wrong."""
+    found: dict[str, Value] = {}
+    for key, raw in _flat(table):
+        if key not in KEYS:
+            (nearest,) = get_close_matches(key, KEYS, n=1, cutoff=0.0)
+            raise ConfigKeyUnknown(key=key, file=file, nearest=nearest)
+        if narrows and not key.startswith(BUDGET):
+            raise ConfigKeyRefused(key=key, file=file)
+        found[key] = value_of(key, raw, where=f"{key} in {file}")
+    return found
+
+
+def value_of(key: str, raw: object, *, where: str) -> Value:
+    """A value as its key wants it; raise what is wrong with it."""
+    value = KEYS[key].read(raw)
+    if value is None:
+        raise SettingInvalid(variable=where, value=str(raw), allowed=KEYS[key].allowed)
+    return value
+
+
+def settle(layers: Sequence[Layer]) -> dict[str, Settled]:
+    """What counts of each key, by layers of which the first counts most."""
+    return {key: _settled(key, layers) for key in KEYS}
+
+
+def _settled(key: str, layers: Sequence[Layer]) -> Settled:
+    found = Settled(KEYS[key].otherwise, "default")
+    for layer in reversed(layers):
+        if key in layer.values and not layer.narrows:
+            found = Settled(layer.values[key], layer.origin)
+    for layer in layers:
+        limit = layer.values.get(key) if layer.narrows else None
+        if limit is not None and (found.value is None or float(limit) < float(found.value)):
+            found = Settled(limit, layer.origin)
+    return found
+
+
+def _flat(table: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Every key with what it belongs to, one level deep: deeper there is none."""
+    for key, raw in table.items():
+        if _is_table(raw):
+            yield from ((f"{key}.{inner}", each) for inner, each in raw.items())
+        else:
+            yield key, raw
+
+
+def _is_table(raw: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(raw, dict)

@@ -1,0 +1,42 @@
+"""What can be asked about settings."""
+
+from __future__ import annotations
+
+from holdfast.cli.commands import PROJECT, Command, Option
+
+CONFIG = (
+    Command(
+        name="config",
+        summary="what is settled, and by whom",
+        description="""\
+Flags count most, then the environment (HOLDFAST_RUNNER, HOLDFAST_MODEL, ...), then
+your own config.toml. A project may have a .holdfast.toml, which counts once you have
+trusted it, and which may only set smaller budgets.""",
+        examples=(("holdfast config show", "all of it"),),
+    ),
+    Command(
+        name="config show",
+        summary="what counts here",
+        description="""\
+Show every setting, and what counts of it for who talks with an agent here. Nothing
+is run by this, and nothing of a project counts that you have not trusted.""",
+        examples=(
+            ("holdfast config show --origin", "and who said so"),
+            ("holdfast config show --json", "for a program"),
+        ),
+        options=(
+            Option(("--origin",), "say for each where it comes from"),
+            Option(("--json",), "print one JSON object instead of text"),
+            PROJECT,
+        ),
+    ),
+    Command(
+        name="trust",
+        summary="let the settings of this project count",
+        description="""\
+Show the .holdfast.toml of this project, and let it count from now on if you agree.
+If it changes, it does not count any more until you have agreed again.""",
+        examples=(("holdfast trust", "look at it, then say yes"),),
+        options=(Option(("-y", "--yes"), "do not ask"), PROJECT),
+    ),
+)

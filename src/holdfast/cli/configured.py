@@ -1,0 +1,87 @@
+"""Have a request mean what a person has settled, where it does not say otherwise itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holdfast.app.config import Config, read_config
+from holdfast.app.core.config import BUDGET, Value, value_of
+from holdfast.app.settings import Settings
+from holdfast.cli.commands import Request
+from holdfast.cli.output import complain
+from holdfast.nouns import printable
+from holdfast.workbench.failures import ProjectRefused
+
+if TYPE_CHECKING:
+    from holdfast.agent import Budget
+
+_FLAGS: Final = ("runner", "model")  # keys that are also flags with a value
+_GOING_ON: Final = ("--session", "--resume", "--continue")  # a session stays as it was begun
+_UNTRUSTED: Final = "({file} does not count until you have looked at it: holdfast trust)\n"
+
+
+def configured(request: Request, settings: Settings) -> Request:
+    """The same request, with what is settled and it does not say itself."""
+    config = config_of(request, settings)
+    if config.untrusted is not None:
+        complain(_UNTRUSTED.format(file=printable(str(config.untrusted))))
+    counting = {key: each.value for key, each in config.settled.items() if each.value is not None}
+    given = dict(request.given)
+    if request.command == "chat" and counting["plain"] is True:
+        given["--plain"] = "True"
+    if not any(map(request.has, _GOING_ON)):
+        given |= _settled_flags(request, config)
+        given |= {key: str(value) for key, value in counting.items() if key.startswith(BUDGET)}
+    return request._replace(given=tuple(given.items()), colour=str(counting["color"]))
+
+
+def config_of(request: Request, settings: Settings) -> Config:
+    """What is settled for a request, its own flags first."""
+    flags: dict[str, Value] = {
+        key: value for key in _FLAGS if (value := request.value(f"--{key}")) is not None
+    }
+    if request.colour != "auto":
+        flags["color"] = request.colour
+    if request.has("--plain"):
+        flags["plain"] = True
+    return read_config(settings, here_of(request), flags)
+
+
+def here_of(request: Request) -> Path:
+    """Where the person is, or says that they are."""
+    try:
+        return Path(request.value("--project") or Path.cwd())
+    except OSError as error:
+        raise ProjectRefused(path=".", reason=error.strerror or str(error)) from error
+
+
+def budget_of(options: Mapping[str, str]) -> Budget:
+    """What one turn of a session may take, as it was settled when the session was begun."""
+    from holdfast.agent import Budget
+
+    said = {
+        key.removeprefix(BUDGET): value_of(key, text, where=key)
+        for key, text in options.items()
+        if key.startswith(BUDGET)
+    }
+    usual = Budget()
+    steps, tokens = said.get("steps"), said.get("tokens")
+    cost_usd, seconds = said.get("cost_usd"), said.get("seconds")
+    return Budget(
+        steps=usual.steps if steps is None else int(steps),
+        tokens=None if tokens is None else int(tokens),
+        cost_usd=None if cost_usd is None else float(cost_usd),
+        seconds=usual.seconds if seconds is None else float(seconds),
+    )
+
+
+def _settled_flags(request: Request, config: Config) -> dict[str, str]:
+    """Flags that were not given; a model is settled for the runner that is, and for no other."""
+    wanted = ("runner", "model") if not request.has("--runner") else ()
+    return {
+        f"--{key}": str(config.settled[key].value)
+        for key in wanted
+        if not request.has(f"--{key}") and config.settled[key].origin != "default"
+    }

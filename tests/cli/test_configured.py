@@ -1,0 +1,71 @@
+"""A request means what is settled, where it does not say otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.agent import Budget
+from holdfast.app.sessions import Sessions
+from holdfast.cli.commands import Request
+from holdfast.cli.configured import budget_of, configured
+from tests.cli.workbenches import Bench, at_bench
+
+OWN = 'runner = "native"\nmodel = "openai/x"\ncolor = "never"\nplain = true\n[budget]\nsteps = 9\n'
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with at_bench() as made:
+        made.settings.config.mkdir(parents=True)
+        (made.settings.config / "config.toml").write_text(OWN)
+        yield made
+
+
+def meant(bench: Bench, command: str = "ask", **flags: str) -> dict[str, str]:
+    given = (("--project", str(bench.project)), *((f"--{k}", v) for k, v in flags.items()))
+    found = configured(Request(command, given=given), bench.settings)
+    assert found.colour == "never"
+    return {key: value for key, value in found.given if key != "--project"}
+
+
+def test_what_is_settled_fills_in(bench: Bench) -> None:
+    all_of_it = {"--runner": "native", "--model": "openai/x", "budget.steps": "9"}
+
+    assert meant(bench) == all_of_it
+    assert meant(bench, "chat") == {**all_of_it, "--plain": "True"}
+    assert meant(bench, model="openai/y") == {**all_of_it, "--model": "openai/y"}
+    # A model that is settled is one for the runner that is settled.
+    assert meant(bench, runner="codex") == {"--runner": "codex", "budget.steps": "9"}
+    assert meant(bench, session="s") == {"--session": "s"}
+
+
+def test_who_has_settled_nothing_means_the_same(bench: Bench) -> None:
+    (bench.settings.config / "config.toml").unlink()
+    request = Request("ask", given=(("--project", str(bench.project)),))
+
+    assert configured(request, bench.settings) == request
+
+
+def test_budgets_reach_the_agent() -> None:
+    said = {"budget.steps": "3", "budget.cost_usd": "0.5", "model": "a/b"}
+
+    assert budget_of(said) == Budget(steps=3, cost_usd=0.5)
+    assert budget_of({}) == Budget()
+
+
+def test_a_budget_is_kept_with_the_session_and_ends_its_turn(bench: Bench) -> None:
+    script = bench.home / "model.json"
+    call = '{"calls": [{"tool": "read", "arguments": {"path": "a"}}]}'
+    script.write_text(f'{{"answer": [{call}, {call}, {{"say": "Done."}}]}}')
+    own = 'runner = "native"\n[budget]\nsteps = 2\n'
+    (bench.settings.config / "config.toml").write_text(own)
+    try:
+        done = bench.ran("ask", "--scenario", str(script), "Go")
+    finally:
+        bench.ran("stop", "--all", "--state", str(bench.settings.state), "--yes")
+
+    (session,) = Sessions(bench.settings).all()
+    assert session.options["budget.steps"] == "2"
+    assert done.returncode == 5, done.stderr
