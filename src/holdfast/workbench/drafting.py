@@ -19,6 +19,7 @@ from holdfast.workbench.recovering import opened
 from holdfast.workbench.revising import FOUND, revised
 from holdfast.workbench.standing import own_of, stand
 from holdfast.workbench.views import View
+from holdfast.workbench.visiting import visiting
 from holdfast.workbench.workbench import Workbench
 from holdfast.world import disk_failure
 
@@ -54,10 +55,14 @@ def list_drafts(workbench: Workbench) -> tuple[Draft, ...]:
 
 @contextmanager
 def entering(workbench: Workbench, draft: str | None = None) -> Generator[Entered]:
-    """Have a draft open that is up to date; the workbench is free for others meanwhile."""
+    """Have a draft open that is up to date; the workbench is free for others meanwhile.
+
+    Whatever they do, short of discarding it: its place stays where it is.
+    """
     with ExitStack() as stack:
         with workbench.held() as (held, _):
             found = held.drafts.find(draft)
+            stack.enter_context(visiting(held.drafts.home(found)))
             view = stack.enter_context(opened(held, found))
             found = revised(held, stand(held, view, found), FOUND)
             is_layer = found.mode is Mode.OVERLAY
