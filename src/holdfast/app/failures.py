@@ -136,3 +136,30 @@ class TrustUnconfirmed(
     """A project's settings were to be trusted, and no person agreed."""
 
     file: str
+
+
+class SessionForkRefused(
+    Failure,
+    code="SESSION_FORK_REFUSED",
+    kind=Kind.INVALID,
+    title="This runner cannot be forked",
+    user_message="{session} is with {runner}, which keeps what it knows to itself: it cannot be "
+    "gone on with twice. Begin a new session instead.",
+):
+    """A session is to be forked whose runner keeps the conversation elsewhere."""
+
+    session: str
+    runner: str
+
+
+class SessionForkBusy(
+    Failure,
+    code="SESSION_FORK_BUSY",
+    kind=Kind.BUSY,
+    title="A turn is running",
+    user_message="{session} is at work. Fork it when its turn is over, or end the turn first.",
+    actions=(Action.WAIT, Action.CANCEL),
+):
+    """A session is to be forked in which something runs or waits."""
+
+    session: str

@@ -33,6 +33,7 @@ an agent, in a conversation that goes on whatever dies:
   holdfast sessions watch    and what is, now
   holdfast attach ID         be there again, and type
   holdfast sessions end      let it rest
+  holdfast fork ID           go on with one twice, each in its own draft
   holdfast sessions export   a file of it, without secrets
   holdfast sessions import   go on with one of Codex or Claude Code
   holdfast acp               be an agent for an editor

@@ -43,6 +43,7 @@ HOMES = {  # the module and the function that carry a command out
     "draft undo": ("draft_keep", "back"),
     "exec": ("exec_run", "run_there"),
     "exec-server": ("exec_server", "exec_server"),
+    "fork": ("session_fork", "fork"),
     "host": ("host", "host"),
     "logs": ("exec_processes", "logs"),
     "man": ("completion", "man"),

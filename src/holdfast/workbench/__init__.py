@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         open_draft,
         revise,
     )
+    from holdfast.workbench.forking import fork_draft
     from holdfast.workbench.going_back import undo
     from holdfast.workbench.holding import Held
     from holdfast.workbench.model import (
@@ -128,6 +129,7 @@ __all__ = [
     "deed_of",
     "discard",
     "entering",
+    "fork_draft",
     "list_drafts",
     "open_draft",
     "publish",
@@ -203,6 +205,7 @@ __getattr__ = face(
         "discard": "drafting",
         "list_drafts": "drafting",
         "entering": "drafting",
+        "fork_draft": "forking",
         "open_draft": "drafting",
         "publish": "publishing",
         "recover": "checkpointing",

@@ -1,0 +1,85 @@
+"""A conversation that is gone on with twice, each time in a draft of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.app.failures import SessionForkBusy, SessionForkRefused
+from holdfast.app.sessions import KeptSession, Sessions
+from holdfast.cli.commands import Request
+from holdfast.cli.session_fork import fork
+from holdfast.host import compose_book
+from holdfast.host.model import AnyRecord, Opened, Prompted, TurnBegun
+from tests.cli.conversations import in_conversation, lines, scripted, sessions
+from tests.cli.workbenches import Bench
+
+SCRIPT = [
+    {"calls": [{"tool": "write", "arguments": {"path": "b", "content": "two\n"}}]},
+    {"say": "b is there."},
+    {"say": "I remember."},
+]
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with in_conversation() as made:
+        yield made
+
+
+def forked(bench: Bench) -> dict[str, str]:
+    done = bench.ran("fork", "--json")
+    assert done.returncode == 0, done.stderr
+    (made,) = lines(done.stdout)
+    return made
+
+
+@pytest.mark.promise("A4")
+def test_our_own_agent_goes_on_in_both(bench: Bench) -> None:
+    script = bench.home / "model.json"
+    script.write_text(json.dumps({"answer": SCRIPT}))
+    first = bench.ran("ask", "--runner", "native", "--scenario", str(script), "--json", "Write b")
+    origin = lines(first.stdout)[-1]
+    made = forked(bench)
+    again = bench.ran("ask", "--session", made["id"], "--json", "And now?")
+    result = lines(again.stdout)[-1]
+
+    assert (made["of"], made["draft"] != origin["draft"]) == (origin["session"], True)
+    assert (result["status"], result["text"], result["turn"]) == ("completed", "I remember.", 2)
+    assert [each["turns"] for each in sessions(bench)] == [2, 1]
+    assert bench.ran("publish", "--draft", made["draft"], "--yes").returncode == 0
+    assert bench.files() == {"a": "one\n", "b": "two\n"}
+
+
+def test_a_rehearsal_goes_on_where_it_was(bench: Bench) -> None:
+    script = scripted(bench, '{say = "One"}', '{say = "Two"}')
+    bench.ran("ask", "--scenario", script, "Go")
+    made = forked(bench)
+    result = lines(bench.ran("ask", "--session", made["id"], "--json", "On").stdout)[-1]
+    shown = bench.ran("sessions", "show", made["id"]).stdout
+
+    assert (result["status"], result["text"]) == ("completed", "Two")
+    assert shown.startswith(b"\n> Go\nOne\n")
+
+
+def kept(bench: Bench, runner: str, *records: AnyRecord) -> KeptSession:
+    all_of_them = Sessions(bench.settings)
+    made = all_of_them.make(str(bench.project), "d", runner, title="", options={})
+    opened = Opened(made.id, made.project, "d", runner, 1)
+    assert compose_book(all_of_them.directory(made), (opened, *records), name=made.id)
+    return made
+
+
+def test_what_cannot_be_forked_is_not(bench: Bench) -> None:
+    codex = kept(bench, "codex")
+    busy = kept(bench, "native", Prompted("c", 1, "Go", 1), TurnBegun(1, 1))
+    waiting = kept(bench, "native", Prompted("c", 1, "Go", 1))
+
+    with pytest.raises(SessionForkRefused):
+        fork(Request("fork", argument=codex.id), bench.settings)
+    for each in (busy, waiting):
+        with pytest.raises(SessionForkBusy):
+            fork(Request("fork", argument=each.id), bench.settings)
+    assert len(Sessions(bench.settings).all()) == 3
