@@ -60,6 +60,35 @@ def test_a_session_is_left_and_taken_up_again(bench: Bench) -> None:
             other.sees("Answer 3.")
 
 
+def test_what_an_agent_cannot_do_is_said(bench: Bench) -> None:
+    with at(bench, '{say = "Answer 1."}') as screen:
+        for line, answer in [
+            ("/model openai/x", "is chosen when a session begins"),
+            ("/compact", "it cannot be told to"),
+            ("/branch", "This agent cannot go back"),
+            ("/agents", "The agent has no helpers."),
+            ("/modle x", "Is /model meant?"),
+        ]:
+            screen.type(f"{line}\r")
+            screen.sees(answer)
+
+
+def test_who_sits_at_a_session_that_is_ended_elsewhere_is_told(bench: Bench) -> None:
+    with at(bench, '{say = "Answer 1."}') as screen:
+        screen.type("Begin\r")
+        screen.sees("Answer 1.")
+        screen.shows(READY)
+        screen.type("half of a thought")
+        ended = bench.ran("sessions", "end", sessions(bench)[0]["id"])
+        assert ended.returncode == 0, ended.stderr
+        screen.sees("The session was ended; what was said is kept.")
+        screen.shows("> half of a thought")
+        screen.type("\x15/restart\r")
+        screen.shows(READY)
+        screen.type("Go on\r")
+        screen.sees("Answer 2.")
+
+
 @pytest.mark.parametrize("words", [(), ("--plain",)])
 def test_who_wants_no_colour_gets_none(bench: Bench, words: tuple[str, ...]) -> None:
     script = scripted(bench, f'{{say = "{MARKDOWN}"}}, {{run = "echo x; exit 3"}}')

@@ -72,6 +72,8 @@ class Screen:
         )
         self._app.ttimeoutlen = _KEY
         self._app.timeoutlen = _SECOND_KEY
+        self.is_drawn = anyio.Event()
+        self._app.after_render += lambda _: self.is_drawn.set()
         self._is_printing = anyio.Lock()
 
     async def run(self) -> None:

@@ -24,7 +24,7 @@ from holdfast.terminal.signalling import Signals
 from holdfast.terminal.transcript import Transcript
 
 _TICK: Final = 0.03  # seconds that what is over is gathered for before it is written
-_SETTLED: Final = 0.3  # seconds after which the prompt is there
+_SETTLED: Final = 0.3  # seconds after which the terminal has shown what was drawn first
 _TWICE: Final = 2.0  # seconds within which the second Ctrl-C leaves
 
 
@@ -177,6 +177,7 @@ class Talk:
 
     async def _get_ready(self) -> None:
         """Have loaded what draws, once the prompt is there and before anything waits for it."""
+        await self._screen.is_drawn.wait()
         await anyio.sleep(_SETTLED)
         self._drawn(())
 
