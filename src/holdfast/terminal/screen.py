@@ -73,7 +73,7 @@ class Screen:
         self._app.ttimeoutlen = _KEY
         self._app.timeoutlen = _SECOND_KEY
         self.is_drawn = anyio.Event()
-        self._app.after_render += lambda _: self.is_drawn.set()
+        self._app.after_render += self._drawn
         self._is_printing = anyio.Lock()
 
     async def run(self) -> None:
@@ -103,6 +103,9 @@ class Screen:
     def attended(self) -> Attended:
         """Whose conversation it is."""
         return self._attended
+
+    def _drawn(self, _: Application[None]) -> None:
+        self.is_drawn.set()
 
     def _layout(self) -> HSplit:
         live = Window(
