@@ -16,7 +16,7 @@ from tests.journeys.terminal_stage import READY, at, terminal_of
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     with in_conversation() as made:
         yield made

@@ -20,7 +20,7 @@ LINES = 100_000
 CPU_MOST = 10.0  # seconds of a processor, for all of them, however busy the machine is
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     with in_conversation() as made:
         yield made
