@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter, process_time, thread_time
 
 import anyio
 from alternating import on_one_core
@@ -52,7 +52,7 @@ class Marks:
 
     def __init__(self) -> None:
         self.times: list[float] = []
-        self.blocked = 0.0  # the longest that the loop did not come around
+        self.blocked = {True: 0.0, False: 0.0}  # for how long at most, by whether it only begins
 
     def title(self, arguments: dict[str, object]) -> str:
         """What it does."""
@@ -66,11 +66,13 @@ class Marks:
         return Done(f"{len(self.times)} {RESULT}")
 
     async def watch(self) -> None:
-        """Note how late the loop is."""
+        """Note how late the loop is by its own work; a machine may have other things to do."""
         while True:
-            before = perf_counter()
+            before, used = perf_counter(), thread_time()
             await anyio.sleep(0.02)
-            self.blocked = max(self.blocked, perf_counter() - before - 0.02)
+            late = min(perf_counter() - before - 0.02, thread_time() - used)
+            begins = not self.times
+            self.blocked[begins] = max(self.blocked[begins], late)
 
 
 class NoDraft:
@@ -213,7 +215,8 @@ def rows(root: Path, steps: int) -> list[dict[str, str]]:
     scale = 10_000 / messages
     return [
         *found,
-        row("longest that the loop was blocked", f"{marks.blocked * 1000:.1f} ms", "≤ 20 ms"),
+        row("longest block of the loop, CPU", f"{marks.blocked[False] * 1000:.1f} ms", "≤ 20 ms"),
+        row("the same, as it begins", f"{marks.blocked[True] * 1000:.1f} ms", "≤ 20 ms"),
         row("10,000 messages read back, CPU", f"{best * scale * 1000:.0f} ms", "≤ 50 ms"),
         row("the same, with the journal", f"{whole * scale * 1000:.0f} ms", ""),
         row("memory after all steps", f"{held:.0f} MiB", "≤ 60 MB"),

@@ -1,4 +1,4 @@
-"""The environment of the official SDK, with which ours is compared."""
+"""The environments of others, with whom we are compared: first of all the official SDK."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ PLACE = HERE.parent / ".cache" / "bench-venv"
 
 
 def python() -> Path:
-    """An interpreter with the official SDK, set up once from its own lock file."""
-    interpreter, lock = PLACE / "bin" / "python", HERE / "peers" / "requirements.lock"
-    stamp = PLACE / "installed"
+    """An interpreter with the official SDK."""
+    return installed(PLACE, HERE / "peers" / "requirements.lock")
+
+
+def installed(place: Path, lock: Path) -> Path:
+    """An interpreter of an environment that is set up once from a lock file."""
+    interpreter, stamp = place / "bin" / "python", place / "installed"
     if not stamp.exists() or stamp.read_text() != lock.read_text():
         uv = [sys.executable, "-m", "uv"]
-        subprocess.run([*uv, "venv", "-q", "--clear", str(PLACE)], check=True)
+        subprocess.run([*uv, "venv", "-q", "--clear", str(place)], check=True)
         install = [*uv, "pip", "install", "-q", "--no-deps", "--require-hashes", "-r", str(lock)]
         subprocess.run([*install, "--python", str(interpreter)], check=True)
         stamp.write_text(lock.read_text())
