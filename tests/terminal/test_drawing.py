@@ -133,3 +133,9 @@ def test_words_waste_no_lines_and_are_never_too_wide() -> None:
     assert not [1 for one, two in pairwise(plain) if not one and not two]
     assert max(map(len, plain)) <= 120
     assert [line.strip() for line in plain if line][:4] == ["One", "x = 1", "y = 2", "a  b"]
+
+
+def test_a_line_that_is_too_long_stays_behind_its_bar() -> None:
+    card = Card("x", output=f"{'word ' * 30}\n{'y' * 100}\n", is_ok=True)
+
+    assert all(line.startswith("  │ ") for line in draw([card], BARE).splitlines()[1:])

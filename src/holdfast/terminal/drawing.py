@@ -142,7 +142,8 @@ def _print_card(console: Console, card: Card, fold: int | None) -> None:
         hint = f"{hidden} more lines{left}" if hidden else left.removeprefix(" and ")
         console.print(f"  │ … {hint}{' (Ctrl-O shows them)' if hidden else ''}", style="dim")
     for line in shown:
-        console.print(f"  │ {line}", style=_tone(line, is_diff), overflow="fold")
+        for part in Text(line).wrap(console, console.width - 4, overflow="fold") or [""]:
+            console.print(f"  │ {part}", style=_tone(line, is_diff))
     if card.paths:
         console.print(f"  └ {printable(changed(card.paths))}", style="dim")
 
