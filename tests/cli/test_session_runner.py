@@ -20,7 +20,7 @@ def bench() -> Iterator[Bench]:
 @pytest.mark.promise("R3")
 def test_what_cannot_be_engaged_fails_its_turn_and_not_the_host(bench: Bench) -> None:
     sessions = Sessions(bench.settings)
-    session = sessions.make(str(bench.project), "draft_gone", "nobody", title="", options={})
+    session = sessions.make(str(bench.project), "draft_gone", "rehearsal", title="", options={})
     results = [
         lines(bench.ran("ask", "--json", "--session", session.id, "Hello").stdout)[-1]
         for _ in range(2)

@@ -87,6 +87,7 @@ def test_the_walls_are_not_looked_for_on_a_path(tmp_path: Path) -> None:
         find_bubblewrap((str(tmp_path / "bwrap"),))
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root has run them all already")
 def test_all_of_this_holds_for_an_ordinary_user_too() -> None:
     assert run_tests_as_ordinary_user(__file__) is None

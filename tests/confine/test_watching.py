@@ -149,6 +149,7 @@ def test_refusals_travel_as_they_are() -> None:
     assert Told((Refusal("/a", "not seen", 2),)).refusals[0].count == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever is not root has run them all already")
 def test_all_of_this_holds_for_an_ordinary_user_too() -> None:
     assert run_tests_as_ordinary_user(__file__) is None

@@ -162,7 +162,7 @@ Harm = Callable[[ChaosProxy], Awaitable[None]]
     ("server", "harm"),
     [
         # That a black hole is noticed with the other server, too, `test_exec_codex_server` proves.
-        pytest.param(*each, marks=pytest.mark.long if each == ("codex", swallow) else ())
+        pytest.param(*each, marks=pytest.mark.long if each[1] is swallow else ())
         for each in product(["ours", "codex"], [refuse, half_open, swallow, lose_news])
     ],
 )

@@ -21,6 +21,7 @@ def complaint_of(*names: str) -> str | None:
     return run_tests_as_ordinary_user(*(f"tests/workbench/test_{name}.py" for name in names))
 
 
+@pytest.mark.long
 @pytest.mark.promise("W1", "W5", "W10")
 def test_the_tests_of_single_acts_pass_for_an_ordinary_user() -> None:
     complaint = complaint_of(*QUICK)

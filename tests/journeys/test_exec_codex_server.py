@@ -328,6 +328,7 @@ async def until_cut(client: Client, proxy: ChaosProxy) -> None:
         await anyio.sleep(0.001)
 
 
+@pytest.mark.long
 @pytest.mark.promise("X3")
 async def test_a_black_hole_is_noticed(server_port: int) -> None:
     async with connected(server_port) as (client, proxy):

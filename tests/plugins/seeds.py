@@ -13,7 +13,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("simulation")
     group.addoption("--seed", type=int, metavar="N", help="simulate under this seed only")
     group.addoption(
-        "--seeds", type=int, default=60, metavar="COUNT", help="how many seeds to simulate under"
+        "--seeds", type=int, default=30, metavar="COUNT", help="how many seeds to simulate under"
     )
 
 

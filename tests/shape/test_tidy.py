@@ -48,7 +48,6 @@ TESTED_THROUGH = {
     "agent/requesting.py": "agent/test_talking.py",
     "agent/summarizing.py": "agent/test_talking.py",
     "agent/turning.py": "agent/test_talking.py",
-    "cli/acp.py": "journeys/test_editors.py",
     "cli/chat.py": "journeys/test_terminal.py",
     "exec/line.py": "exec/test_client.py",
     "exec/session.py": "exec/test_client.py",

@@ -38,7 +38,7 @@ from tests.simulation.host_world import World
 
 TROUBLE = 120.0  # virtual seconds
 CALM = 100_000.0  # in which everything is done once nothing goes wrong any more
-SAMPLE = range(15)
+SAMPLE = range(4)
 ALL = range(500)
 
 

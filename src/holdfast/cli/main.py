@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from holdfast.cli.commands import Misuse, Request
 
-_TALK = ("--resume", "--continue", "--runner", "--plain", "--model", "--scenario", "--draft")
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments ask and return the exit status."""
@@ -36,14 +34,9 @@ def _read(words: Sequence[str]) -> Request | Misuse:
         return Request("host", argument=words[1])  # by a program, and somebody waits for it
     from holdfast.cli.parser import parse
 
-    return parse(["chat", *words] if _is_talk(words) else words)
-
-
-def _is_talk(words: Sequence[str]) -> bool:
-    """Whether a person means to talk: who says nothing at all, a flag of it, or a sentence."""
-    if not words:
-        return sys.stdin.isatty() and sys.stdout.isatty()
-    return " " in words[0].strip() or words[0].partition("=")[0] in _TALK
+    # Who says nothing at all, to a terminal, wants to talk.
+    is_talk = not words and sys.stdin.isatty() and sys.stdout.isatty()
+    return parse(["chat"] if is_talk else words)
 
 
 def _is_answered(request: Request | Misuse) -> bool:

@@ -12,6 +12,7 @@ from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
 from holdfast.cli.commands import PROJECT, VERSION_LINE, Command, Misuse, Option, Request
 
 _WIDTH_MOST = 88
+_TALK = ("--resume", "--continue", "--runner", "--plain", "--model", "--scenario", "--draft")
 _BY_NAME = {command.name: command for command in COMMANDS}
 _TAKING = {
     flag
@@ -23,11 +24,16 @@ _TAKING = {
 
 def parse(words: Sequence[str]) -> Request | Misuse:
     """What is asked, or what is wrong with it."""
-    name, rest = _split(words)
+    name, rest = ("chat", list(words)) if _is_talk(words) else _split(words)
     try:
         return _parse(name, rest)
     except _Misunderstood as error:
         return Misuse(error.problem, error.read_on, "--json" in words, name)
+
+
+def _is_talk(words: Sequence[str]) -> bool:
+    """Whether a person means to talk: who begins with a flag of that, or with a sentence."""
+    return bool(words) and (" " in words[0].strip() or words[0].partition("=")[0] in _TALK)
 
 
 def command_guide(command: Command) -> str:

@@ -71,7 +71,7 @@ the turn goes on; if anything behind the terminal dies, it is started again, and
 what you have typed is kept. /help lists what can be done; Ctrl-C ends the turn,
 twice leaves.""",
         examples=(
-            ("holdfast", "begin"),
+            ("holdfast chat", "begin; holdfast alone does the same"),
             ('holdfast "Mend the failing test"', "begin with a prompt"),
             ("holdfast --continue", "go on with the newest session about this project"),
             ("holdfast --resume h1x7abcd", "go on with this session"),
