@@ -71,3 +71,20 @@ async def test_who_is_not_needed_goes(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(hosting, "IDLE_LONGEST", 0.1)
     with anyio.fail_after(20):
         await run_host(order_in(tmp_path), puppet(), Bench())
+
+
+@pytest.mark.promise("A6")
+async def test_a_session_whose_first_record_is_damaged_still_knows_which_it_is(
+    tmp_path: Path,
+) -> None:
+    order, journal = order_in(tmp_path), tmp_path / "journal.jsonl"
+    for attempt in (1, 2):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_host, order, puppet(), Bench())
+            await listening(order)
+            async with calling(order.socket) as call:
+                standing = call.standing
+                await call.command(Close(f"c{attempt}"))
+
+        assert (standing.session, standing.draft, standing.attempt) == ("s1", "d1", attempt)
+        journal.write_bytes(journal.read_bytes().replace(b'"opened"', b'"open\xffd"', 1))

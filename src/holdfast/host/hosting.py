@@ -94,8 +94,9 @@ async def hosted(
 
 def _first_words(order: HostOrder, book: Book, at_ms: int) -> tuple[AnyRecord, ...]:
     records: tuple[AnyRecord, ...] = resumed(book.session, at_ms=at_ms, reason=order.reason)
-    if book.seq:
+    if book.session.id:
         return records
+    # Nothing was written down yet, or power failed while its first words were.
     return (Opened(order.session, order.project, order.draft, order.runner, at_ms), *records)
 
 
