@@ -170,6 +170,7 @@ async def rest(world: World, people: list[Person]) -> None:
         is_idle = is_idle and host.book.session.phase in {Phase.IDLE, Phase.CLOSED}
         is_idle = is_idle and not host.book.session.waiting
         ends = {len(person.seen) for person in people}
+        is_idle = is_idle and host.book.kept == host.book.session
         is_calm = is_calm + 1 if is_idle and ends == {host.book.seq} else 0
 
 
