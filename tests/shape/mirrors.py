@@ -23,5 +23,6 @@ def untested(source: Iterable[PurePosixPath], tests: Iterable[PurePosixPath]) ->
     """Modules that decide or act, and have no tests of their own."""
     there = set(tests)
     for path in source:
-        if path.stem not in _PLAIN | _OF_TESTS and path.with_name(f"test_{path.name}") not in there:
+        is_plain = path.stem in _OF_TESTS or not _PLAIN.isdisjoint((*path.parts[1:-1], path.stem))
+        if not is_plain and path.with_name(f"test_{path.name}") not in there:
             yield str(path)

@@ -126,6 +126,7 @@ HARMLESS: list[tuple[Rule, str, str]] = [
     (manners.no_text_decides, "rpc/peer.py", "log(failure.message)\nx = failure.code == 'A_B'"),
     (manners.no_text_decides, "rpc/peer.py", "x = str(path) == 'a'"),
     (manners.failures_at_home, "rpc/failures.py", "class A(Failure, code='A_B', kind=K): ..."),
+    (manners.failures_at_home, "rpc/failures/a.py", "class A(Failure, code='A_B', kind=K): ..."),
     (manners.failures_at_home, "failures/base.py", "class A(Failure, code='A_B', kind=K): ..."),
     (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.fromtimestamp(now, UTC)"),
     (manners.pure_decisions, "world/clock.py", "x = datetime.now(UTC)"),
@@ -155,7 +156,7 @@ def test_every_rule_has_a_planted_violation() -> None:
 def test_a_test_without_a_module_and_a_module_without_a_test_are_seen() -> None:
     source = [
         PurePosixPath(path)
-        for path in ("rpc/__init__.py", "rpc/model.py", "rpc/peer.py", "rpc/core/tail.py")
+        for path in ("rpc/__init__.py", "rpc/model/a.py", "rpc/peer.py", "rpc/core/tail.py")
     ]
     tests = [
         PurePosixPath(path) for path in ("rpc/test_peer.py", "rpc/test_tail.py", "shape/test_x.py")

@@ -11,7 +11,8 @@ from holdfast.agent.core.folding import Reading
 from holdfast.agent.core.messages import MessagesWriter
 from holdfast.agent.core.messages_reading import MessagesReading
 from holdfast.agent.core.providers import Format, Provider
-from holdfast.agent.core.responses import ResponsesReading, ResponsesWriter
+from holdfast.agent.core.responses import ResponsesWriter
+from holdfast.agent.core.responses_reading import ResponsesReading
 from holdfast.agent.model import Choice, Prompt
 
 _PATHS = {

@@ -1,0 +1,190 @@
+"""Read the events of an answer in the format of OpenAI's Responses."""
+
+from __future__ import annotations
+
+import msgspec
+
+from holdfast.agent.core.folding import answered, decoded
+from holdfast.agent.core.provider_failures import failed
+from holdfast.agent.core.responses import Proof, sealed
+from holdfast.agent.core.sse import ServerEvent
+from holdfast.agent.model import (
+    AnyPiece,
+    Call,
+    CallPiece,
+    Choice,
+    Stop,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Tokens,
+)
+
+
+class _Head(msgspec.Struct):
+    type: str
+
+
+class _Part(msgspec.Struct):
+    text: str | None = None
+    refusal: str | None = None
+
+
+class _Item(msgspec.Struct):
+    type: str
+    id: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    status: str | None = None
+    phase: str | None = None
+    encrypted_content: str | None = None
+    content: list[_Part] | None = None
+    summary: list[_Part] | None = None
+
+
+class _ItemEvent(msgspec.Struct):
+    item: _Item
+    output_index: int = 0
+
+
+class _Delta(msgspec.Struct):
+    delta: str | None = None
+    output_index: int = 0
+    summary_index: int = 0
+
+
+class _Cached(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: _Cached | None = None
+
+
+class _Why(msgspec.Struct):
+    reason: str | None = None
+
+
+class _Response(msgspec.Struct):
+    usage: _Usage | None = None
+    incomplete_details: _Why | None = None
+    error: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Ending(msgspec.Struct):
+    response: _Response
+
+
+class ResponsesReading:
+    """Reads the events of one answer."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._texts: list[str] = []
+        self._unfinished: list[str] = []  # text whose item has not been told to be done
+        self._thinking: list[Thinking] = []
+        self._calls: list[Call] = []
+        self._places: dict[int, int] = {}  # of calls, by the index of their items
+        self._is_refused = False
+
+    def take(self, event: ServerEvent) -> list[AnyPiece]:
+        """Pieces of text, thoughts and calls; at a good end the answer."""
+        if event.data == b"[DONE]":  # some who speak this format end it like the older one
+            return []
+        kind = decoded(event.data, _Head, self._choice).type
+        match kind:
+            case "response.output_text.delta" | "response.refusal.delta":
+                self._is_refused |= kind == "response.refusal.delta"
+                text = decoded(event.data, _Delta, self._choice).delta or ""
+                self._unfinished.append(text)
+                return [TextPiece(text)] if text else []
+            case "response.output_item.added" | "response.output_item.done":
+                found = decoded(event.data, _ItemEvent, self._choice)
+                return self._added(found) if kind.endswith("added") else self._done(found)
+            case "response.completed" | "response.incomplete":
+                return self._ended(decoded(event.data, _Ending, self._choice).response)
+            case "response.failed":
+                raise failed(
+                    self._choice, decoded(event.data, _Ending, self._choice).response.error
+                )
+            case "error":
+                raise failed(self._choice, event.data)
+            case _:
+                return self._thought(kind, event.data)
+
+    def end(self) -> list[AnyPiece]:
+        """Nothing: the end must have been told."""
+        return []
+
+    def _thought(self, kind: str, data: bytes) -> list[AnyPiece]:
+        match kind:
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                text = decoded(data, _Delta, self._choice).delta
+                return [ThinkingPiece(text)] if text else []
+            case "response.reasoning_summary_part.added":
+                is_first = decoded(data, _Delta, self._choice).summary_index == 0
+                return [] if is_first else [ThinkingPiece("\n\n")]
+            case "response.function_call_arguments.delta":
+                more = decoded(data, _Delta, self._choice)
+                place = self._places.get(more.output_index)
+                known = place is not None and more.delta
+                return [CallPiece(place or 0, "", more.delta or "")] if known else []
+            case _:
+                return []
+
+    def _added(self, found: _ItemEvent) -> list[AnyPiece]:
+        if found.item.type != "function_call":
+            return []
+        place = self._places.setdefault(found.output_index, len(self._places))
+        return [CallPiece(place, found.item.name or "", found.item.arguments or "")]
+
+    def _done(self, found: _ItemEvent) -> list[AnyPiece]:
+        item = found.item
+        pieces: list[AnyPiece] = []
+        match item.type:
+            case "reasoning":
+                proof = Proof(item.id or "", item.encrypted_content or "")
+                text = "\n\n".join(part.text or "" for part in item.summary or item.content or [])
+                self._keep(Thinking(text, sealed(proof) if proof.encrypted_content else ""))
+            case "message":
+                parts = item.content or []
+                self._is_refused |= any(part.refusal for part in parts)
+                self._texts.append("".join(part.text or part.refusal or "" for part in parts))
+                self._unfinished.clear()
+                self._keep(Thinking("", sealed(Proof(phase=item.phase)) if item.phase else ""))
+            case "function_call" if item.status != "incomplete":
+                if found.output_index not in self._places:
+                    pieces = self._added(found)
+                name = item.call_id or item.id or f"call_{len(self._calls)}"
+                self._calls.append(Call(name, item.name or "", item.arguments or "{}"))
+            case _:
+                pass
+        return pieces
+
+    def _keep(self, thinking: Thinking) -> None:
+        if thinking.text or thinking.proof:
+            self._thinking.append(thinking)
+
+    def _ended(self, response: _Response) -> list[AnyPiece]:
+        why, usage = response.incomplete_details, response.usage or _Usage()
+        stop = Stop.DONE if why is None or not why.reason else Stop.LENGTH
+        if self._is_refused or (why is not None and why.reason == "content_filter"):
+            stop = Stop.REFUSED
+        cached = usage.input_tokens_details
+        return [
+            answered(
+                self._choice,
+                text="".join([*self._texts, *self._unfinished]),
+                thinking=self._thinking,
+                calls=self._calls,
+                stop=stop,
+                tokens=Tokens(
+                    input=usage.input_tokens or 0,
+                    cached=(cached.cached_tokens or 0) if cached else 0,
+                    output=usage.output_tokens or 0,
+                ),
+            )
+        ]

@@ -1,0 +1,83 @@
+"""What can go wrong between the agent, its models and its tools."""
+
+from __future__ import annotations
+
+from holdfast.agent.failures.answers import (
+    AnswerCut,
+    AnswerGarbled,
+    AnswerTooLarge,
+    ContentRefused,
+    ContextTooLong,
+    KeyRefused,
+    ModelOverloaded,
+    ModelStalled,
+    ModelUnknown,
+    ModelUnreachable,
+    ProviderMoved,
+    QuotaExhausted,
+    RateLimited,
+    RequestRefused,
+    ScriptEnded,
+)
+from holdfast.agent.failures.settings import (
+    KeyFileOpen,
+    KeyMissing,
+    McpSettingsUnfit,
+    ProviderUnknown,
+    ScriptInvalid,
+    SettingsUnreadable,
+)
+from holdfast.agent.failures.tools import (
+    EditStale,
+    LeaveRefused,
+    McpUnavailable,
+    ToolRefused,
+)
+from holdfast.agent.failures.turns import (
+    AgentCrashed,
+    AgentUnstable,
+    ContextExhausted,
+    CostSpent,
+    GoingInCircles,
+    HeadUnknown,
+    StepsSpent,
+    TimeSpent,
+    TokensSpent,
+)
+
+__all__ = [
+    "AgentCrashed",
+    "AgentUnstable",
+    "AnswerCut",
+    "AnswerGarbled",
+    "AnswerTooLarge",
+    "ContentRefused",
+    "ContextExhausted",
+    "ContextTooLong",
+    "CostSpent",
+    "EditStale",
+    "GoingInCircles",
+    "HeadUnknown",
+    "KeyFileOpen",
+    "KeyMissing",
+    "KeyRefused",
+    "LeaveRefused",
+    "McpSettingsUnfit",
+    "McpUnavailable",
+    "ModelOverloaded",
+    "ModelStalled",
+    "ModelUnknown",
+    "ModelUnreachable",
+    "ProviderMoved",
+    "ProviderUnknown",
+    "QuotaExhausted",
+    "RateLimited",
+    "RequestRefused",
+    "ScriptEnded",
+    "ScriptInvalid",
+    "SettingsUnreadable",
+    "StepsSpent",
+    "TimeSpent",
+    "TokensSpent",
+    "ToolRefused",
+]
