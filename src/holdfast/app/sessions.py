@@ -31,6 +31,7 @@ RUNNERS: Final = (
 PREFIX: Final = "session"
 _ABOUT: Final = "session.json"
 _JOURNAL: Final = "journal.jsonl"
+TITLE_MOST: Final = 200  # characters of what a session began with that name it
 NAME_CELLS: Final = 8  # characters at the end of an id: enough to name a session among one's own
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Final
 
 from holdfast.app.core.config import BUDGET
-from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable
+from holdfast.app.sessions import RUNNERS, TITLE_MOST, KeptSession, Sessions, runnable
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
@@ -14,8 +13,6 @@ from holdfast.cli.session_consent import agree, provider_of
 from holdfast.cli.workbench_project import at_work
 from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import open_draft
-
-_TITLE_MOST: Final = 200
 
 
 def session_for(title: str, request: Request, settings: Settings) -> KeptSession:
@@ -57,7 +54,7 @@ def begin_session(title: str, request: Request, settings: Settings) -> KeptSessi
                 draft = held.drafts.find(draft).id
         where = str(project.workbench.project)
     return Sessions(settings).make(
-        where, draft, runner, title=title.strip()[:_TITLE_MOST], options=options
+        where, draft, runner, title=title.strip()[:TITLE_MOST], options=options
     )
 
 

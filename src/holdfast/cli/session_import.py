@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from holdfast.app.failures import HistoryMissing, SessionAmbiguous
-from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, short
+from holdfast.app.sessions import RUNNERS, TITLE_MOST, KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -26,7 +26,6 @@ from holdfast.workbench import Workbench, open_draft
 
 ORIGIN: Final = "imported"  # the option of a session that says where it comes from
 _SHOWN_MOST: Final = 50
-_TITLE_MOST: Final = 200
 
 
 def take_over(request: Request, settings: Settings) -> Outcome:
@@ -78,7 +77,7 @@ def _session(tool: Tool, found: Found, bench: Workbench, settings: Settings) -> 
         if each.options.get(ORIGIN) == origin and each.project == str(bench.project):
             return each
     draft = open_draft(bench).id if tool.name in RUNNERS else ""
-    title = " ".join(found.asked.split())[:_TITLE_MOST]
+    title = " ".join(found.asked.split())[:TITLE_MOST]
     options = {ORIGIN: origin}
     return sessions.make(str(bench.project), draft, tool.name, title=title, options=options)
 
@@ -97,7 +96,7 @@ def _kept(found: Found) -> Kept:
     seconds = found.about.at_ms // 1000
     return Kept(
         id=found.about.id,
-        preview=found.asked[:_TITLE_MOST],
+        preview=found.asked[:TITLE_MOST],
         name="",
         cwd=found.about.directory,
         created=seconds,

@@ -24,6 +24,7 @@ from holdfast.terminal.model import (
     Trouble,
     Words,
     changed,
+    step_line,
 )
 
 FOLD: Final = 8  # lines of output that a card shows
@@ -31,7 +32,6 @@ _WIDEST: Final = 120  # columns of what is read as text
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _BLANKS: Final = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 _PROMPT_MOST: Final = 2_000  # characters of what somebody said that are shown
-_MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 
 
 def draw(
@@ -95,8 +95,7 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
         case Plan(steps):
             for step in steps:
                 is_over = step.progress is Progress.DONE
-                line = f"  {_MARKS[step.progress]} {printable(step.text)}"
-                console.print(line, style="dim" if is_over else "")
+                console.print(step_line(step), style="dim" if is_over else "")
         case Note(text, is_warning):
             tone = "yellow" if is_warning else "dim"
             _hang(console, "!" if is_warning else " ", text, tone)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Asked, Progress, Sort
 from holdfast.terminal.core.status import fitted, meter
+from holdfast.terminal.model import step_line
 from holdfast.terminal.ports import Fragments
 from holdfast.terminal.transcript import HELPER, Transcript, words_of
 
-_MARKS = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 _OUTPUT_ROWS = 4
 
 
@@ -40,8 +40,7 @@ def _going_on(transcript: Transcript, columns: int) -> Iterator[tuple[str, str]]
 def _plan(transcript: Transcript, columns: int) -> Iterator[tuple[str, str]]:
     for step in transcript.plan:
         style = "class:quiet" if step.progress is Progress.DONE else ""
-        line = f"  {_MARKS[step.progress]} {printable(step.text)}"
-        yield style, cut(line, columns - 1, more="…")
+        yield style, cut(step_line(step), columns - 1, more="…")
 
 
 def _banner(transcript: Transcript, columns: int) -> Iterator[tuple[str, str]]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from holdfast.runners.model import PlanStep
+from holdfast.nouns import printable
+from holdfast.runners.model import PlanStep, Progress
+
+_MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 
 
 class Prompted(NamedTuple):
@@ -44,6 +47,11 @@ class Plan(NamedTuple):
     """What the agent means to do."""
 
     steps: tuple[PlanStep, ...]
+
+
+def step_line(step: PlanStep) -> str:
+    """What the agent means to do and how far that is, in a line."""
+    return f"  {_MARKS[step.progress]} {printable(step.text)}"
 
 
 class Note(NamedTuple):

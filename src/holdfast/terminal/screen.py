@@ -75,6 +75,7 @@ class Screen:
         self.is_drawn = anyio.Event()
         self._app.after_render += self._drawn
         self._is_printing = anyio.Lock()
+        self._shown: tuple[int, Fragments] = (-1, [])  # by which drawing
 
     async def run(self) -> None:
         """Draw, and heed keys, until it is left."""
@@ -142,8 +143,13 @@ class Screen:
         )
 
     def _live(self) -> Fragments:
-        size = self._app.output.get_size()
-        return self._attended.shown(max(3, size.rows - INPUT_ROWS - 4), size.columns)
+        """What goes on, laid out once for each drawing, in which it is asked for several times."""
+        drawing = self._app.render_counter
+        if self._shown[0] != drawing:
+            size = self._app.output.get_size()
+            rows = max(3, size.rows - INPUT_ROWS - 4)
+            self._shown = (drawing, self._attended.shown(rows, size.columns))
+        return self._shown[1]
 
     def _status(self) -> Fragments:
         return [("class:status", self._attended.status(self._app.output.get_size().columns))]

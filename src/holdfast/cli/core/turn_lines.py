@@ -27,16 +27,15 @@ from holdfast.runners.model import (
     Ending,
     Noticed,
     Planned,
-    Progress,
     ToolEnded,
     ToolStarted,
     Used,
 )
+from holdfast.terminal.model import step_line
 
 SCHEMA: Final = 1
 LEFT: Final = "left"  # what a turn is that we have not seen the end of
 CELLS: Final = 100
-_MARKS: Final = {Progress.DONE: "✓", Progress.BEGUN: "▸", Progress.OPEN: "·"}
 
 
 def note_of(record: AnyRecord, cells: int = CELLS) -> str:
@@ -103,7 +102,7 @@ def _event_note(event: AnyEvent, cells: int) -> str:
         case Noticed(text=text):
             return f"! {printable(text)}"
         case Planned(steps=steps):
-            return "\n".join(f"  {_MARKS[step.progress]} {printable(step.text)}" for step in steps)
+            return "\n".join(map(step_line, steps))
         case _:
             return ""
 
