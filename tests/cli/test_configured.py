@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.agent import Budget
+from holdfast.app.failures import SettingInvalid
 from holdfast.app.sessions import Sessions
 from holdfast.cli.commands import Request
 from holdfast.cli.configured import budget_of, configured
@@ -34,11 +35,23 @@ def test_what_is_settled_fills_in(bench: Bench) -> None:
     all_of_it = {"--runner": "native", "--model": "openai/x", "budget.steps": "9"}
 
     assert meant(bench) == all_of_it
-    assert meant(bench, "chat") == {**all_of_it, "--plain": "True"}
+    assert meant(bench, "chat") == {**all_of_it, "--plain": "True", "notify": "bell,osc9"}
     assert meant(bench, model="openai/y") == {**all_of_it, "--model": "openai/y"}
     # A model that is settled is one for the runner that is settled.
     assert meant(bench, runner="codex") == {"--runner": "codex", "budget.steps": "9"}
     assert meant(bench, session="s") == {"--session": "s"}
+
+
+def test_a_command_that_calls_is_said_in_ones_own_file(bench: Bench) -> None:
+    with pytest.raises(SettingInvalid):
+        meant(bench, "chat", notify="command")
+    with pytest.raises(SettingInvalid):
+        meant(bench, "chat", notify="smoke")
+    with open(bench.settings.config / "config.toml", "w") as own:
+        own.write('color = "never"\nnotify = "bell"\nnotify_command = "say it"\n')
+
+    found = meant(bench, "chat", notify="osc9 command")
+    assert (found["notify"], found["notify_command"]) == ("osc9,command", "say it")
 
 
 def test_who_has_settled_nothing_means_the_same(bench: Bench) -> None:

@@ -5,6 +5,7 @@ What is not needed to show where one types is loaded when it is: a person waits 
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 import sys
@@ -107,6 +108,8 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         draw=_draw,
         options=lambda: _options(session, settings),
         is_coloured=look_for(sys.stdout, request, settings).is_coloured,
+        notify=tuple((request.value("notify") or "").split(",")),
+        notify_command=tuple(shlex.split(request.value("notify_command") or "")),
         is_light=environment().get("COLORFGBG", "").rpartition(";")[2] in _LIGHT,
     )
     start = partial(_start, session, settings)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.app.config import Config, read_config
 from holdfast.app.core.config import BUDGET, Value, value_of
+from holdfast.app.failures import SettingInvalid
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.output import complain
@@ -29,8 +30,9 @@ def configured(request: Request, settings: Settings) -> Request:
         complain(_UNTRUSTED.format(file=printable(str(config.untrusted))))
     counting = {key: each.value for key, each in config.settled.items() if each.value is not None}
     given = dict(request.given)
-    if request.command == "chat" and counting["plain"] is True:
-        given["--plain"] = "True"
+    if request.command == "chat":
+        given |= _calling(counting)
+        given |= {"--plain": "True"} if counting["plain"] is True else {}
     if not any(map(request.has, _GOING_ON)):
         given |= _settled_flags(request, config)
         given |= {key: str(value) for key, value in counting.items() if key.startswith(BUDGET)}
@@ -46,6 +48,9 @@ def config_of(request: Request, settings: Settings) -> Config:
         flags["color"] = request.colour
     if request.has("--plain"):
         flags["plain"] = True
+    ways = request.value("--notify")
+    if ways is not None:
+        flags["notify"] = value_of("notify", ways, where="--notify")
     return read_config(settings, here_of(request), flags)
 
 
@@ -75,6 +80,15 @@ def budget_of(options: Mapping[str, str]) -> Budget:
         cost_usd=None if cost_usd is None else float(cost_usd),
         seconds=usual.seconds if seconds is None else float(seconds),
     )
+
+
+def _calling(counting: Mapping[str, Value]) -> dict[str, str]:
+    """How a person is called, who may have settled a command for it."""
+    ways, command = str(counting["notify"]), counting.get("notify_command")
+    if "command" in ways.split(",") and command is None:
+        allowed = "something else as long as config.toml has no notify_command"
+        raise SettingInvalid(variable="notify", value=ways, allowed=allowed)
+    return {"notify": ways} | ({} if command is None else {"notify_command": str(command)})
 
 
 def _settled_flags(request: Request, config: Config) -> dict[str, str]:

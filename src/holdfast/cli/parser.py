@@ -12,7 +12,16 @@ from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
 from holdfast.cli.commands import PROJECT, VERSION_LINE, Command, Misuse, Option, Request
 
 _WIDTH_MOST = 88
-_TALK = ("--resume", "--continue", "--runner", "--plain", "--model", "--scenario", "--draft")
+_TALK = (
+    "--resume",
+    "--continue",
+    "--runner",
+    "--plain",
+    "--notify",
+    "--model",
+    "--scenario",
+    "--draft",
+)
 _BY_NAME = {command.name: command for command in COMMANDS}
 _TAKING = {
     flag

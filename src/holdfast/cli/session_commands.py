@@ -82,6 +82,11 @@ twice leaves.""",
             Option(("--continue",), "be at the newest session about this project again"),
             Option(("--plain",), "lines only: for screen readers and simple terminals"),
             Option(
+                ("--notify",),
+                "how to call you when you look elsewhere: bell, osc9, osc777, command, off",
+                form="WAYS",
+            ),
+            Option(
                 ("--consent",), "agree that the agent's model may see this project, from now on"
             ),
             Option(("--draft",), "work in this draft (otherwise: a new one)", form="ID"),

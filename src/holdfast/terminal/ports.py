@@ -36,6 +36,8 @@ class Setting:
     options: Callable[[], Sequence[str]]  # how its agent can be told to take a turn
     is_coloured: bool = True
     is_light: bool = False
+    notify: tuple[str, ...] = ("bell", "osc9")  # how a person is called who may look elsewhere
+    notify_command: tuple[str, ...] = ()
 
 
 class Attended(Protocol):

@@ -40,7 +40,7 @@ class Talk:
             self, history=setting.history, root=setting.root, is_coloured=setting.is_coloured
         )
         self._meaning = Meaning(seat, self._transcript, self, setting)
-        self._signals = Signals()
+        self._signals = Signals(setting.notify, setting.notify_command)
         self._over: list[Block] = []  # and not written yet
         self._last: Block | None = None  # that was written
         self._folded: Block | None = None
@@ -155,14 +155,19 @@ class Talk:
         match kept.record:
             case Happened(event=Asked(title=title)):
                 self._put_aside()
-                self._signals.call(f"needs you: {title}")
+                self._tasks.start_soon(self._call, f"needs you: {title}")
             case Answered():
                 self._put_back()
             case TurnClosed():
                 self._put_back()
-                self._signals.call("done")
+                self._tasks.start_soon(self._call, "done")
             case _:
                 pass
+
+    async def _call(self, text: str) -> None:
+        problem = await self._signals.call(text)
+        if problem:
+            self.tell(Note(problem, is_warning=True))
 
     def _put_aside(self) -> None:
         """What was being typed was not meant as an answer."""

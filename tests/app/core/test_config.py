@@ -41,6 +41,18 @@ def test_every_key_has_a_variable_that_is_known() -> None:
         ("plain", "yes", True),
         ("plain", "0", False),
         ("plain", 1, None),
+        ("notify", "off", "off"),
+        ("notify", "osc9", "osc9"),
+        ("notify", "command, bell,bell", "bell,command"),
+        ("notify", "off, bell", None),
+        ("notify", "", None),
+        ("notify", "smoke", None),
+        ("notify", True, None),
+        ("notify_command", "notify-send -a 'me, here'", "notify-send -a 'me, here'"),
+        ("notify_command", "'' x", None),
+        ("notify_command", "it's", None),
+        ("notify_command", "a\nb", None),
+        ("notify_command", ["a"], None),
         ("budget.steps", 5, 5),
         ("budget.steps", "5", 5),
         ("budget.steps", True, None),
@@ -77,9 +89,21 @@ def test_a_file_is_checked_key_by_key() -> None:
 
 def test_a_project_may_only_narrow() -> None:
     assert checked({"budget": {"steps": 3}}, file="f", narrows=True) == {"budget.steps": 3}
-    for key, raw in (("runner", "codex"), ("model", "a/b"), ("plain", True), ("color", "never")):
+    for key, raw in (
+        ("runner", "codex"),
+        ("model", "a/b"),
+        ("plain", True),
+        ("color", "never"),
+        ("notify", "off"),
+        ("notify_command", "touch x"),
+    ):
         with pytest.raises(ConfigKeyRefused):
             checked({key: raw}, file="f", narrows=True)
+
+
+def test_no_variable_says_what_is_run() -> None:
+    """Tools set variables by files of a project."""
+    assert [key for key in KEYS if key not in VARIABLES.values()] == ["notify_command"]
 
 
 def test_the_first_that_says_something_counts() -> None:

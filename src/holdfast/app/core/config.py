@@ -7,6 +7,7 @@ would do. A project's file only narrows what the others say: the smaller of two 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,6 +19,7 @@ Value = str | bool | int | float
 
 RUNNERS: Final = ("rehearsal", "codex", "native")
 BUDGET: Final = "budget."
+WAYS: Final = ("bell", "osc9", "osc777", "command")  # to call a person who looks elsewhere
 _CLAIMS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -28,6 +30,7 @@ class Key:
     allowed: str
     read: Callable[[object], Value | None]
     otherwise: Value | None = None
+    is_own: bool = False  # said in the person's own file, or nowhere: it is run
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,21 @@ def _amount(raw: object) -> Value | None:
     return number if math.isfinite(number) and number > 0 else None
 
 
+def _ways(raw: object) -> Value | None:
+    said = raw.replace(",", " ").split() if _is_text(raw) else []
+    if said == ["off"]:
+        return "off"
+    return ",".join(way for way in WAYS if way in said) if set(said) <= {*WAYS} and said else None
+
+
+def _command(raw: object) -> Value | None:
+    try:
+        words = shlex.split(raw) if _is_text(raw) and raw.isprintable() else []
+    except ValueError:
+        return None
+    return raw if _is_text(raw) and words and words[0] else None
+
+
 def _is_text(raw: object) -> TypeGuard[str]:
     return isinstance(raw, str)
 
@@ -84,12 +102,18 @@ KEYS: Final = {
     "model": Key("a word such as openai/gpt-5.1", _text),
     "color": Key("auto, always or never", _one_of("auto", "always", "never"), "auto"),
     "plain": Key("true or false", _claim, False),
+    "notify": Key(f"off, or one or several of {', '.join(WAYS)}", _ways, "bell,osc9"),
+    "notify_command": Key("a program and its words", _command, is_own=True),
     f"{BUDGET}steps": Key("a whole number above 0", _count),
     f"{BUDGET}tokens": Key("a whole number above 0", _count),
     f"{BUDGET}cost_usd": Key("a number above 0", _amount),
     f"{BUDGET}seconds": Key("a number above 0", _amount),
 }
-VARIABLES: Final = {f"HOLDFAST_{key.replace('.', '_').upper()}": key for key in KEYS}
+VARIABLES: Final = {
+    f"HOLDFAST_{name.replace('.', '_').upper()}": name
+    for name, key in KEYS.items()
+    if not key.is_own
+}
 
 
 def checked(table: Mapping[str, object], *, file: str, narrows: bool = False) -> dict[str, Value]:
