@@ -73,6 +73,7 @@ sandboxes:
 settings:
   holdfast config show       what is settled, and by whom
   holdfast trust             let the settings of this project count
+  holdfast consent           to whom an agent may send what it reads of it
 
 your shell:
   holdfast completion bash   let it complete these commands

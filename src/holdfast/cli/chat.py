@@ -17,7 +17,7 @@ from typing import Final
 
 import anyio
 
-from holdfast.app.sessions import NAME_CELLS, RUNNERS, KeptSession, Sessions, short
+from holdfast.app.sessions import NAME_CELLS, RUNNERS, KeptSession, Sessions, runnable, short
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -39,8 +39,9 @@ def chat(request: Request, settings: Settings) -> Outcome:
     """Let a person talk with an agent until they leave, and say how to come back."""
     is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     request = configured(request, settings)
-    session = _session(request, settings)
-    if request.has("--plain") or not is_seen:
+    is_plain = request.has("--plain") or not is_seen
+    session = _session(request, settings, asks_later=not is_plain)
+    if is_plain:
         from holdfast.cli.session_attach import Stay
 
         stay = Stay(session, settings, look_for(sys.stdout, request, settings))
@@ -62,19 +63,20 @@ def _hello(session: KeptSession) -> str:
     return textwrap.fill(said, shutil.get_terminal_size().columns - 1) + "\n\n"
 
 
-def _session(request: Request, settings: Settings) -> KeptSession:
+def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptSession:
     sessions = Sessions(settings)
     if request.has("--continue") or request.has("--resume"):
         named = request.value("--resume")
         kept = sessions.find(named) if named else _newest(sessions, request)
-        if kept.runner == RUNNERS[0]:  # it sends nothing to anybody, so that nobody is asked
-            return kept
+        is_asked = not asks_later or request.has("--consent")
+        if kept.runner == RUNNERS[0] or not is_asked:  # the first sends nothing to anybody
+            return runnable(kept)
         from holdfast.cli.session_begin import taken_up
 
         return taken_up(kept, request, settings)
     from holdfast.cli.session_begin import begin_session
 
-    return begin_session(request.argument or "", request, settings)
+    return begin_session(request.argument or "", request, settings, asks_later=asks_later)
 
 
 def _newest(sessions: Sessions, request: Request) -> KeptSession:

@@ -39,4 +39,26 @@ If it changes, it does not count any more until you have agreed again.""",
         examples=(("holdfast trust", "look at it, then say yes"),),
         options=(Option(("-y", "--yes"), "do not ask"), PROJECT),
     ),
+    Command(
+        name="consent",
+        summary="who may see this project",
+        description="""\
+Show to which providers of models an agent may send what it reads of this project. You
+are asked before anything goes to one for the first time; here you can agree
+beforehand, or take it back. What is taken back holds at once: nothing more is sent,
+and whoever needs it asks again.""",
+        examples=(
+            ("holdfast consent", "what holds now"),
+            ("holdfast consent give openai", "agree to one, after reading what to"),
+            ("holdfast consent revoke codex", "nothing more to that one"),
+            ("holdfast consent list --json", "for a program"),
+        ),
+        options=(
+            Option(("-y", "--yes"), "do not ask"),
+            Option(("--json",), "print one JSON object per line instead of text"),
+            PROJECT,
+        ),
+        argument=("[DEED] [PROVIDER]", "list, give or revoke; otherwise: list"),
+        is_many=True,
+    ),
 )

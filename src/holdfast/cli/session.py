@@ -32,6 +32,7 @@ HOMES = {  # the module and the function that carry a command out
     "codex threads": ("codex_threads", "threads"),
     "completion": ("completion", "completion"),
     "config show": ("config_show", "show"),
+    "consent": ("consenting", "consent"),
     "demo": ("demo", "demo"),
     "doctor": ("doctor", "doctor"),
     "draft diff": ("draft_diff", "diff"),

@@ -35,8 +35,13 @@ def taken_up(session: KeptSession, request: Request, settings: Settings) -> Kept
     return session
 
 
-def begin_session(title: str, request: Request, settings: Settings) -> KeptSession:
-    """A new session in a draft, a new one unless one is named."""
+def begin_session(
+    title: str, request: Request, settings: Settings, *, asks_later: bool = False
+) -> KeptSession:
+    """A new session in a draft, a new one unless one is named.
+
+    Who asks later for consent lets the session begin without: nothing is sent before there is one.
+    """
     runner = request.value("--runner") or RUNNERS[0]
     if runner not in RUNNERS:
         raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
@@ -45,7 +50,8 @@ def begin_session(title: str, request: Request, settings: Settings) -> KeptSessi
         read_on = f"holdfast {request.command} --help"
         raise UsageWrong(problem="say which --model, as PROVIDER/MODEL", read_on=read_on)
     with at_work(request, settings) as project:
-        agree(project.workbench, provider_of(runner, options), request)
+        if not asks_later or request.has("--consent"):
+            agree(project.workbench, provider_of(runner, options), request)
         draft = request.value("--draft")
         if draft is None:
             draft = open_draft(project.workbench).id

@@ -43,28 +43,33 @@ def agree(workbench: Workbench, provider: str | None, request: Request) -> None:
         page = _PAGE.format(provider=provider, project=workbench.project)
         if not request.has("--consent") and (request.is_json or not confirmed(page, _ASK)):
             raise
-        _give(workbench, provider)
+        write_down(workbench, provider, is_given=True)
 
 
 def require(workbench: Workbench, provider: str | None) -> None:
     """Raise ConsentRequired if a provider would be sent what nobody has agreed to."""
     if provider is None:
         return
+    require_consent(Sending(str(workbench.project), provider, session=""), said(workbench))
+
+
+def said(workbench: Workbench) -> tuple[Consent, ...]:
+    """Everything that was agreed to or withdrawn about a project, in order."""
     with Records.open(workbench.directory / "meta") as records:
-        said = records.consents()
-    require_consent(Sending(str(workbench.project), provider, session=""), said)
+        return records.consents()
 
 
-def _give(workbench: Workbench, provider: str) -> None:
-    given = Consent(
+def write_down(workbench: Workbench, provider: str, *, is_given: bool) -> None:
+    """Keep that the person agrees, or no longer does; it holds once this returns."""
+    consent = Consent(
         project=str(workbench.project),
         provider=provider,
         scope=Scope(),
-        is_given=True,
+        is_given=is_given,
         at_ms=int(SystemClock().now() * 1000),
     )
     with workbench.held() as (held, _):
-        held.records.consent(given)
+        held.records.consent(consent)
 
 
 class Agreed:

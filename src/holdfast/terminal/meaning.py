@@ -36,8 +36,8 @@ class Shell(Protocol):
         """Show something that is no part of the session."""
         ...
 
-    def run_aside(self, argv: Sequence[str]) -> None:
-        """Run a command of ours in front of the person."""
+    def run_aside(self, argv: Sequence[str], then: Callable[[], object] | None = None) -> None:
+        """Run a command of ours in front of the person; do something if that was done."""
         ...
 
     def prefill(self, text: str) -> None:
@@ -80,6 +80,11 @@ class Meaning:
         self._mean(text)
         return True
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether Enter leads to a question about what went wrong."""
+        return self.trouble is not None and any(e.then for e in self.trouble.offers[:1])
+
     def choose(self, number: int) -> bool:
         """Take a choice by its number, from 1 on; say whether there was one to take."""
         asked = self._transcript.question
@@ -97,13 +102,13 @@ class Meaning:
         """End the turn."""
         self._do(Abort(self._name()))
 
-    def _mean(self, line: str) -> None:
+    def _mean(self, line: str, then: str = "") -> None:
         self.trouble = None
         match meaning_of(line, draft=self._about.draft, session=self._about.session):
             case Say(text):
                 self.say(text)
             case Run(argv):
-                self._shell.run_aside(argv)
+                self._shell.run_aside(argv, partial(self._mean, then) if then else None)
             case Do(deed, argument):
                 self._deeds(argument)[deed]()
             case Wrong(problem):
@@ -123,11 +128,11 @@ class Meaning:
         trouble, self.trouble = self.trouble, None
         if trouble is None or not trouble.offers:
             return True
-        line = trouble.offers[0].line
-        if line.endswith(" "):
-            self._shell.prefill(line)
+        offer = trouble.offers[0]
+        if offer.line.endswith(" "):
+            self._shell.prefill(offer.line)
             return False
-        self._mean(line)
+        self._mean(offer.line, offer.then)
         return True
 
     def _deeds(self, argument: str) -> dict[Deed, Callable[[], object]]:

@@ -71,10 +71,11 @@ class Trouble(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """Something that can be done about it: its name, and the line that does it."""
+    """Something that can be done about it: its name, the line that does it, and what follows."""
 
     label: str
     line: str
+    then: str = ""  # a line for when that was done: the person is asked there, and may refuse
 
 
 Block = Prompted | Words | Card | Plan | Note | Trouble

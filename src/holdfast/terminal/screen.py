@@ -95,10 +95,10 @@ class Screen:
         async with self._is_printing:
             await run_in_terminal(lambda: _write(self._app, text))
 
-    async def aside(self, work: Callable[[], object]) -> None:
-        """Let something else have the terminal for a while."""
+    async def aside(self, work: Callable[[], int]) -> int:
+        """Let something else have the terminal for a while; return what it returns."""
         async with self._is_printing:
-            await run_in_terminal(work, in_executor=True)
+            return await run_in_terminal(work, in_executor=True)
 
     @property
     def attended(self) -> Attended:

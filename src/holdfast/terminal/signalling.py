@@ -72,8 +72,8 @@ async def _run(argv: Sequence[str]) -> str:
                 check=False,
                 start_new_session=True,
             )
-    except OSError as error:
-        return f"notify_command could not be run: {error.strerror or error}"
     except TimeoutError:
         return f"notify_command took longer than {_LONGEST:g} s, and was ended"
+    except OSError as error:
+        return f"notify_command could not be run: {error.strerror or error}"
     return f"notify_command ended with status {ended.returncode}" if ended.returncode else ""

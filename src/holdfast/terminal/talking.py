@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import anyio
@@ -113,17 +113,20 @@ class Talk:
         self._over += blocks
         self._stirred.set()
 
-    def run_aside(self, argv: Sequence[str]) -> None:
-        """Run a command of ours in front of the person."""
-        self._tasks.start_soon(self._run, argv)
+    def run_aside(self, argv: Sequence[str], then: Callable[[], object] | None = None) -> None:
+        """Run a command of ours in front of the person; do something if that was done."""
+        self._tasks.start_soon(self._run, argv, then)
 
     def prefill(self, text: str) -> None:
         """Begin a line for the person."""
         self._screen.buffer.insert_text(text)
 
-    async def _run(self, argv: Sequence[str]) -> None:
+    async def _run(self, argv: Sequence[str], then: Callable[[], object] | None) -> None:
         await self._flush()
-        await self._screen.aside(lambda: self._commands.run(argv))
+        status = await self._screen.aside(lambda: self._commands.run(argv))
+        self._put_back()
+        if then is not None and status == 0:
+            then()
 
     async def _show_whole(self, block: Block) -> None:
         await self._flush()
@@ -160,6 +163,8 @@ class Talk:
                 self._put_back()
             case TurnClosed():
                 self._put_back()
+                if self._meaning.is_asked:
+                    self._put_aside()
                 self._tasks.start_soon(self._call, "done")
             case _:
                 pass

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Consent,
         Scope,
         Sending,
+        in_force,
         require_consent,
         require_no_more,
     )
@@ -130,6 +131,7 @@ __all__ = [
     "discard",
     "entering",
     "fork_draft",
+    "in_force",
     "list_drafts",
     "open_draft",
     "publish",
@@ -206,6 +208,7 @@ __getattr__ = face(
         "list_drafts": "drafting",
         "entering": "drafting",
         "fork_draft": "forking",
+        "in_force": "core.consent",
         "open_draft": "drafting",
         "publish": "publishing",
         "recover": "checkpointing",

@@ -9,6 +9,7 @@ from holdfast.host.failures import HostCrashed, HostGone
 from holdfast.terminal.core.slash import Do, Run, Say, Wrong, meaning_of
 from holdfast.terminal.core.surface import offers_of, trouble_of
 from holdfast.terminal.model import Offer
+from holdfast.workbench.failures import ConsentRequired
 
 
 @pytest.mark.promise("S1")
@@ -31,6 +32,16 @@ def test_a_crash_is_told_in_the_words_that_were_promised() -> None:
 @pytest.mark.promise("A7")
 def test_a_backend_that_keeps_dying_is_restarted_by_the_likeliest_key() -> None:
     assert trouble_of(to_wire(HostGone(starts=3))).offers[0] == Offer("Restart it", "/restart")
+
+
+@pytest.mark.promise("W12")
+def test_who_has_not_agreed_is_asked_by_the_likeliest_key_and_then_it_is_tried_again() -> None:
+    required = ConsentRequired(project="/p", provider="a b", scope="all")
+    (offer,) = trouble_of(to_wire(required)).offers
+
+    assert offer == Offer("Give consent", "/consent give 'a b'", then="/retry")
+    meant = meaning_of(offer.line, draft="d", session="s")
+    assert meant == Run(("consent", "give", "a b"))
 
 
 class _Everything(

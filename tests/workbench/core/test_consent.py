@@ -13,6 +13,7 @@ from holdfast.workbench.core.consent import (
     Consent,
     Scope,
     Sending,
+    in_force,
     require_consent,
     require_no_more,
 )
@@ -91,3 +92,12 @@ def test_covering_goes_on(one: Scope, two: Scope, three: Scope) -> None:
     assert one.covers(one)
     if one.covers(two) and two.covers(three):
         assert one.covers(three)
+
+
+def test_what_holds_is_what_was_given_since_it_was_last_withdrawn() -> None:
+    other, later = replace(GIVEN, provider="anthropic"), replace(GIVEN, at_ms=2)
+
+    assert in_force([]) == ()
+    assert in_force([GIVEN, other, later]) == (GIVEN, other, later)
+    assert in_force([GIVEN, other, WITHDRAWN]) == (other,)
+    assert in_force([GIVEN, WITHDRAWN, other, later]) == (other, later)

@@ -60,6 +60,7 @@ SLASHES: Final = (
     Slash("status", "the project and its drafts", argv=("status",)),
     Slash("storage", "what takes space", argv=("storage",)),
     Slash("sessions", "all conversations", argv=("sessions", "list")),
+    Slash("consent", "who may see this project", "[give|revoke PROVIDER]", argv=("consent",)),
     Slash("doctor", "what works on this machine", argv=("doctor",)),
     Slash("model", "ask another model from now on", "PROVIDER/MODEL", Deed.MODEL, wants=True),
     Slash("runner", "how to work with another agent", "[NAME]", Deed.RUNNER),

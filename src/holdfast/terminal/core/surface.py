@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,7 +17,7 @@ _OFFERS: Final = {
     Action.SWITCH_MODEL: Offer("Switch model", "/model "),
     Action.SWITCH_RUNNER: Offer("Switch runner", "/runner "),
     Action.OPEN_SETTINGS: Offer("See the settings", "/doctor"),
-    Action.GIVE_CONSENT: Offer("Give consent", ""),
+    Action.GIVE_CONSENT: Offer("Give consent", "/consent give {provider}", "/retry"),
     Action.OVERRIDE_POLICY: Offer("Ask for an exception", ""),
     Action.RESTORE_CHECKPOINT: Offer("Restore a checkpoint", "/restore "),
     Action.FREE_DISK_SPACE: Offer("See what takes space", "/storage"),
@@ -47,8 +48,18 @@ def trouble_of(wire: dict[str, object], *, at: str = "") -> Trouble:
 
 def offers_of(failure: Failure) -> tuple[Offer, ...]:
     """What can be done about it here, the likeliest first, each way once."""
-    found = {_OFFERS[each].line: _OFFERS[each] for each in reversed(failure.actions)}
+    known = [_filled(_OFFERS[each], failure) for each in reversed(failure.actions)]
+    found = {each.line: each for each in known}
     return tuple(each for each in reversed(found.values()) if each.line)
+
+
+def _filled(offer: Offer, failure: Failure) -> Offer:
+    """An offer that is about what the failure is about; what that leaves open is no offer."""
+    if "{provider}" not in offer.line:
+        return offer
+    provider = str(failure.facts.get("provider") or "")
+    line = offer.line.format(provider=shlex.quote(provider)) if provider else ""
+    return offer._replace(line=line)
 
 
 def _details(failure: Failure, at: str) -> Iterator[str]:

@@ -60,7 +60,7 @@ class Consent:
 
 def require_consent(sending: Sending, records: Iterable[Consent]) -> None:
     """Let pass what somebody agreed to; refuse all else before anything is sent."""
-    if not any(consent.allows(sending) for consent in _in_force(sending, records)):
+    if not any(consent.allows(sending) for consent in in_force(records)):
         raise ConsentRequired(
             project=sending.project, provider=sending.provider, scope=str(sending.scope)
         )
@@ -75,12 +75,13 @@ def require_no_more(first: Sending, instead: Sending, records: Iterable[Consent]
     require_consent(instead, records)
 
 
-def _in_force(sending: Sending, records: Iterable[Consent]) -> list[Consent]:
-    """What was said of this project and provider since it was last withdrawn."""
-    said = [
-        record
-        for record in records
-        if (record.project, record.provider) == (sending.project, sending.provider)
-    ]
-    withdrawn = [place for place, record in enumerate(said) if not record.is_given]
-    return said[withdrawn[-1] + 1 :] if withdrawn else said
+def in_force(records: Iterable[Consent]) -> tuple[Consent, ...]:
+    """What was agreed to and has not been withdrawn since, in the order in which it was said."""
+    found: list[Consent] = []
+    for record in records:
+        if record.is_given:
+            found.append(record)
+        else:
+            gone = (record.project, record.provider)
+            found = [each for each in found if (each.project, each.provider) != gone]
+    return tuple(found)
