@@ -12,8 +12,7 @@ import pytest
 
 from holdfast.agent.core.providers import Format, Provider
 from holdfast.agent.failures import KeyFileOpen, KeyMissing, SettingsUnreadable
-from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys
-from holdfast.telemetry import Redactor
+from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, without_keys
 
 THERE = Provider("there", Format.CHAT, "https://there.example", "THERE_API_KEY")
 LOCAL = Provider("local", Format.CHAT, "http://127.0.0.1:1")
@@ -37,26 +36,14 @@ def test_they_are_found_everywhere(tmp_path: Path) -> None:
 
     assert found(EnvironmentKeys({"THERE_API_KEY": f" {SECRET}\n"})) == SECRET
     assert found(FileKeys(path)) == SECRET
-    assert found(KeyringKeys(_ring)) == SECRET
+    assert found(KeyringKeys({"there": SECRET})) == SECRET
     assert found(EnvironmentKeys({}), FileKeys(tmp_path / "none"), FileKeys(path)) == SECRET
     assert found(EnvironmentKeys({"THERE_API_KEY": "first"}), FileKeys(path)) == "first"
 
 
-def _ring(service: str, name: str) -> str | None:
-    return {("holdfast", "there"): SECRET}.get((service, name))
-
-
-def _locked(service: str, name: str) -> str | None:
-    raise RuntimeError("the keyring is locked")
-
-
 def test_who_wants_none_gets_none() -> None:
     assert found(EnvironmentKeys({"": "x"}), provider=LOCAL) is None
-    assert found(KeyringKeys(_ring), provider=LOCAL) is None
-
-
-def test_a_keyring_that_is_locked_has_none() -> None:
-    assert found(KeyringKeys(_locked), EnvironmentKeys({"THERE_API_KEY": SECRET})) == SECRET
+    assert found(KeyringKeys({"there": SECRET}), provider=LOCAL) is None
 
 
 def test_where_to_put_it_is_said() -> None:
@@ -114,17 +101,31 @@ def test_a_key_does_not_show_itself() -> None:
 
 
 @pytest.mark.promise("T6", "C6")
-def test_all_that_are_there_can_be_hidden() -> None:
-    """Whatever a provider, a tool or a model echoes, exact values are taken out."""
-    keys = Keys(
-        [EnvironmentKeys({"THERE_API_KEY": SECRET}), KeyringKeys(_ring), KeyringKeys(_locked)],
-        file=Path("keys.toml"),
-    )
-    known = keys.known([THERE, LOCAL])
+def test_all_that_are_there_are_known(tmp_path: Path) -> None:
+    """Also those that another source comes before; a source that is refused tells none."""
+    refused = FileKeys(key_file(tmp_path, f'there = "{SECRET}"', 0o644))
+    sources = [EnvironmentKeys({"THERE_API_KEY": f"{SECRET}\n"}), KeyringKeys({"there": "other"})]
+    keys = Keys([*sources, refused], file=Path("keys.toml"))
+    assert keys.known() == ()
+    keys.look_for([THERE, LOCAL])
 
-    assert known == (SECRET,)
-    half, rest = SECRET[:9], SECRET[9:]
-    stream = Redactor(known).stream()
-    shown = stream.feed(f"a {half}") + stream.feed(f"{rest} b") + stream.flush()
-    assert half not in shown
-    assert shown.startswith("a ")
+    assert keys.known() == (SECRET, "other")
+
+
+@pytest.mark.promise("T6", "C6")
+def test_one_that_is_found_later_is_known_from_then_on(tmp_path: Path) -> None:
+    keys = Keys([FileKeys(tmp_path / "keys.toml")], file=tmp_path / "keys.toml")
+    keys.look_for([THERE])
+    key_file(tmp_path, f'there = "{SECRET}"')
+    keys.find(THERE)
+    keys.find(THERE)
+
+    assert keys.known() == (SECRET,)
+
+
+@pytest.mark.promise("C6", "C22")
+def test_no_variable_holds_a_key_whatever_it_is_called() -> None:
+    offered = {"PATH": "/bin", "THERE_API_KEY": SECRET, "HEADER": f"Bearer {SECRET}"}
+
+    assert without_keys(offered, (SECRET, "other")) == {"PATH": "/bin"}
+    assert without_keys(offered, ()) == offered

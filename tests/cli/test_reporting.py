@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,16 @@ def test_no_secret_leaves() -> None:
     assert reported(LEAKY)["code"] == "CLI_USAGE_WRONG"
     assert KEY not in readable(f"holdfast: {LEAKY.problem}\n")
     assert readable("holdfast: unknown command 'docto'\n") == "holdfast: unknown command 'docto'\n"
+
+
+@pytest.mark.promise("T6")
+def test_what_is_known_by_its_value_does_not_leave(tmp_path: Path) -> None:
+    """A key need not look like one to be hidden, once it is known to be one."""
+    script = "from holdfast.cli.reporting import readable; print(readable('it was quiet-canary'))"
+    env = {"HOLDFAST_HOME": str(tmp_path), "OPENAI_API_KEY": "quiet-canary"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, check=True)
+
+    assert done.stdout == b"it was [redacted:known]\n"
 
 
 @pytest.mark.promise("T6", "T7")

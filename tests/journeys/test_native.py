@@ -38,7 +38,7 @@ WAITING = "read -r word; env; set; echo heard $word"
 FORMATS = [
     pytest.param(form, marks=() if form is Format.MESSAGES else pytest.mark.long) for form in Format
 ]
-ECHO = f'{{"error": {{"type": "server_error", "message": "your key was {KEY}"}}}}'
+PRINTING = f"k={KEY[:20]}; k=${{k}}{KEY[20:]}; echo it is $k and also $(printf %s $k | base64 -w0)"
 
 
 @pytest.fixture
@@ -46,6 +46,11 @@ def bench() -> Iterator[Bench]:
     with in_conversation() as made:
         write_sample(made.project)
         yield made
+
+
+def echo(kind: str) -> bytes:
+    """A refusal that quotes what it was sent."""
+    return f'{{"error": {{"type": "{kind}", "message": "your key was {KEY}"}}}}'.encode()
 
 
 def mending(bench: Bench, seen: list[bool]) -> Script:
@@ -59,7 +64,7 @@ def mending(bench: Bench, seen: list[bool]) -> Script:
     def script(server: ProviderServer) -> Iterator[Line | Reply]:
         yield use("shell", command=TESTS, seconds=200)
         assert "FAILED (failures=1)" in told(server)
-        yield Status(500, headers={"retry-after": "0"}, body=ECHO.encode())
+        yield Status(500, headers={"retry-after": "0"}, body=echo("server_error"))
         yield use("search", pattern="def total")
         yield use("read", path="basket.py")
         yield edit(server, WRONG, WORSE)
@@ -69,13 +74,16 @@ def mending(bench: Bench, seen: list[bool]) -> Script:
         yield use("shell", command=TESTS, seconds=200)
         assert "OK" in told(server)
         yield use("shell", command=f"cat {keys}")
+        yield use("shell", command=PRINTING)
+        assert told(server).count("it is [redacted:known] and also [redacted:known]") == 1
         yield use("shell", command=WAITING, keeps_input=True, seconds=1)
         running = processes().values()
         seen.append(any(WAITING.encode() in command for command, _ in running))
         seen.append(any(KEY.encode() in command + environ for command, environ in running))
-        yield use("shell", action="input", id="sh5", input="well\n", seconds=200)
+        yield use("shell", action="input", id="sh6", input="well\n", seconds=200)
         assert "heard well" in told(server)
         yield Line(say="It is mended.")
+        yield Status(400, body=echo("invalid_request_error"))
 
     return script
 
@@ -88,7 +96,8 @@ async def test_a_mistake_is_mended_and_nobody_sees_the_key(bench: Bench, form: F
         settle(bench, form, there=server.url)
         done = await asked(bench, *new_session("Mend the basket."))
         validate(form, server.requests[-1].body)
-    *records, result = lines(done.stdout)
+        *records, result = lines(done.stdout)
+        refused = await asked(bench, "--session", result["session"], "--consent", "And now?")
     published = bench.ran("publish", "--yes", "--draft", result["draft"])
     shown = bench.ran("sessions", "show", result["session"], "--json")
     exported = bench.ran("sessions", "export", result["session"])
@@ -96,14 +105,18 @@ async def test_a_mistake_is_mended_and_nobody_sees_the_key(bench: Bench, form: F
     assert (result["status"], result["text"]) == ("completed", "It is mended."), (done, records)
     ended = [each["event"] for each in records if each.get("event", {}).get("type") == "tool_ended"]
     assert [each["is_ok"] for each in ended] == [
-        False, True, True, True, False, True, True, False, True, True,
+        False, True, True, True, False, True, True, False, True, True, True,
     ]  # fmt: skip
     assert published.returncode == 0, published
     assert RIGHT in bench.files()["basket.py"]
     assert seen == [True, False]
-    kept = bench.settings.config / "keys.toml"
-    assert holders(KEY, bench.home) == [str(kept)]
-    for each in (done, published, shown, exported):
+    kept, raw = bench.settings.config / "keys.toml", bench.settings.state / "exec/processes"
+    found = [each for each in holders(KEY, bench.home) if not each.startswith(f"{raw}/")]
+    assert found == [str(kept)]  # the plane keeps for a while what a process wrote, as it is
+    error = lines(refused.stdout)[-1]["error"]
+    assert (error["code"], KEY in str(error)) == ("MODEL_REQUEST_REFUSED", False)
+    assert error["userMessage"].endswith("your key was ***")
+    for each in (done, refused, published, shown, exported):
         assert KEY.encode() not in each.stdout + each.stderr
     assert KEY not in "".join(request.body.decode() for request in server.requests)
     assert {KEY in str(request.headers) for request in server.requests} == {True}

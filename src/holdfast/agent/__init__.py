@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from holdfast.agent.core.servers import own_servers
     from holdfast.agent.exchange import Deadlines
     from holdfast.agent.ground import Ground, toolchains_in
-    from holdfast.agent.keys import EnvironmentKeys, FileKeys, Key, KeyringKeys, Keys, KeySource
+    from holdfast.agent.keys import (
+        EnvironmentKeys,
+        FileKeys,
+        Key,
+        KeyringKeys,
+        Keys,
+        KeySource,
+        without_keys,
+    )
     from holdfast.agent.kit import Kit, chosen
     from holdfast.agent.pricing import load_prices
     from holdfast.agent.providing import HttpModels
@@ -61,6 +69,7 @@ __all__ = [
     "system_prompt",
     "toolbox",
     "toolchains_in",
+    "without_keys",
 ]
 
 __getattr__ = face(
@@ -98,5 +107,6 @@ __getattr__ = face(
         "load_prices": "pricing",
         "load_script": "scripted",
         "read_providers": "core.providers",
+        "without_keys": "keys",
     },
 )

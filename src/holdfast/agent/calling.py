@@ -62,7 +62,7 @@ class Job:
     def show(self, output: str) -> None:
         """Show the person a piece of output at once; it is not kept."""
         self.heard = anyio.current_time()
-        self.log.outbox.show(Showing(self.call, Sort.OUTPUT, legible(output[-_SHOWN_MAX:])))
+        self.log.show(Showing(self.call, Sort.OUTPUT, legible(output[-_SHOWN_MAX:])))
 
     async def ask(
         self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False

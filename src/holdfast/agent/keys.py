@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -13,11 +14,10 @@ import msgspec
 
 from holdfast.agent.core.providers import Provider
 from holdfast.agent.failures import KeyFileOpen, KeyMissing, SettingsUnreadable
-from holdfast.failures import Failure, boundary
+from holdfast.failures import Failure
 from holdfast.world import disk_failure
 
 _BYTES_MAX = 64 * 1024
-_SERVICE = "holdfast"
 
 
 class Key:
@@ -92,18 +92,17 @@ class FileKeys:
 
 
 class KeyringKeys:
-    """Keys in the keyring of the desktop, under our name; `look_up` is that of `keyring`."""
+    """Keys that the keyring of the desktop had for us, by the names of their providers.
 
-    def __init__(self, look_up: Callable[[str, str], str | None]) -> None:
-        self._look_up = look_up
+    It is asked elsewhere, once: a keyring may wait for a person to unlock it, and we do not.
+    """
+
+    def __init__(self, entries: Mapping[str, str]) -> None:
+        self._entries = entries
 
     def find(self, provider: Provider) -> str | None:
-        """The provider's entry; a keyring that is locked or broken has none."""
-        try:
-            with boundary("keyring"):
-                return self._look_up(_SERVICE, provider.name)
-        except Failure:
-            return None
+        """The provider's entry."""
+        return self._entries.get(provider.name)
 
 
 class Keys:
@@ -112,6 +111,7 @@ class Keys:
     def __init__(self, sources: Iterable[KeySource], *, file: Path) -> None:
         self._sources = tuple(sources)
         self._file = file  # where a person may put one
+        self._found: tuple[str, ...] = ()
 
     def find(self, provider: Provider) -> Key | None:
         """The key to send; None where a provider wants none."""
@@ -126,12 +126,33 @@ class Keys:
                 file=provider.variable or str(self._file),
                 problem=f"the key of {provider.name} has letters that no key has",
             )
-        return None if value is None else Key(value)
+        if value is None:
+            return None
+        self._remember(value)
+        return Key(value)
 
-    def known(self, providers: Iterable[Provider]) -> tuple[str, ...]:
-        """All keys that there are, for who takes them out of logs, reports and events."""
-        found = (source.find(each) for each in providers for source in self._sources)
-        return tuple(sorted({key.strip() for key in found if key and key.strip()}))
+    def look_for(self, providers: Iterable[Provider]) -> None:
+        """Know all keys that there are; a source that is refused has none to tell."""
+        for provider in providers:
+            for source in self._sources:
+                with suppress(Failure):
+                    self._remember((source.find(provider) or "").strip())
+
+    def known(self) -> tuple[str, ...]:
+        """All keys that were found, for who takes them out of journals, logs and reports."""
+        return self._found
+
+    def _remember(self, key: str) -> None:
+        if key and key not in self._found:
+            self._found = (*self._found, key)
+
+
+def without_keys(environment: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
+    """An environment without the variables that hold a key, whatever they are called."""
+    keys = tuple(known)
+    return {
+        name: value for name, value in environment.items() if not any(key in value for key in keys)
+    }
 
 
 def _open_to_read(path: str, flags: int) -> int:

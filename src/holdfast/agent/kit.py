@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.agent.core.budget import Budget
+from holdfast.agent.hiding import Known
 from holdfast.agent.model import Choice, Spent, Tokens, ToolSpec
 from holdfast.agent.ports import Models, Tool
 
@@ -18,6 +19,10 @@ def _anybody(provider: str) -> None:
     del provider
 
 
+def _none() -> tuple[str, ...]:
+    return ()
+
+
 async def nothing() -> None:
     """Nothing is to be ended."""
 
@@ -27,7 +32,8 @@ class Kit:
     """Everything that turns are taken with.
 
     `agreed` raises what is missing before anything goes to a provider, each time anew. `clear`
-    ends whatever tools have left running, when a turn is stopped.
+    ends whatever tools have left running, when a turn is stopped. `known` are the keys that stay
+    out of everything that a turn tells.
     """
 
     models: Models
@@ -37,6 +43,7 @@ class Kit:
     complaints: tuple[str, ...] = ()  # of what could not be used, for the person
     budget: Budget = field(default_factory=Budget)
     agreed: Callable[[str], None] = _anybody
+    known: Known = _none
     clear: Callable[[], Awaitable[None]] = nothing
     tool_longest: float = TOOL_LONGEST
     silence_longest: float = SILENCE_LONGEST

@@ -7,22 +7,30 @@ import secrets
 import anyio
 
 from holdfast.agent.core.tree import Tree
-from holdfast.agent.model import AnyMessage, AnyNews, Entered, Memo
+from holdfast.agent.hiding import Veil
+from holdfast.agent.model import AnyMessage, AnyNews, Entered, Memo, Showing
 from holdfast.agent.outbox import Outbox, Told
 
 
 class Log:
     """One conversation during one turn; it has one writer at a time, who does not wait between."""
 
-    def __init__(self, tree: Tree, outbox: Outbox) -> None:
+    def __init__(self, tree: Tree, outbox: Outbox, veil: Veil) -> None:
         self.tree, self.outbox = tree, outbox
+        self._veil = veil
 
     def put(self, *told: Told) -> None:
-        """Take up what is to be kept, and tell it with what is shown."""
-        for each in told:
+        """Take up what is to be kept, and tell it with what is shown; no key is in either."""
+        clean = [self._veil.over(each) for each in told]
+        for each in clean:
             if isinstance(each, Memo):
                 self.tree.take(each)
-        self.outbox.put(*told)
+        self.outbox.put(*clean)
+
+    def show(self, piece: Showing) -> None:
+        """Tell something that may be left out if nobody keeps up."""
+        if (clean := self._veil.over_piece(piece)).text:
+            self.outbox.show(clean)
 
     def enter(self, message: AnyMessage, *news: AnyNews, id: str | None = None) -> None:
         """Let a message follow the head, and be it."""

@@ -68,7 +68,7 @@ class Reply:
 
     def _show(self, sort: Sort, text: str) -> None:
         if self._is_shown:
-            self._log.outbox.show(Showing(self.id, sort, text))
+            self._log.show(Showing(self.id, sort, text))
 
 
 def _renamed(message: ModelMessage, log: Log, id: str) -> ModelMessage:

@@ -9,6 +9,7 @@ from typing import Final
 from holdfast.agent.core.budget import Budget
 from holdfast.agent.core.receipts import RECALL
 from holdfast.agent.core.tree import Tree
+from holdfast.agent.hiding import Veil
 from holdfast.agent.kit import Kit, nothing
 from holdfast.agent.log import Log
 from holdfast.agent.model import (
@@ -69,7 +70,7 @@ class SubAgent:
         """Have it done; however it ends, this ends with it, and says what it came to."""
         tree, outbox = Tree(), Outbox()
         kit = replace(self._kit, tools={**self._kit.tools, RECALL: Recall(tree.result)})
-        turn = Turn(kit, Log(tree, outbox), kit.choice)
+        turn = Turn(kit, Log(tree, outbox, Veil(kit.known)), kit.choice)
         story = _Story(desk)
         async with companions() as tasks:
             tasks.start_soon(turn.run, str(arguments["task"]))

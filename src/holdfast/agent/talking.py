@@ -17,6 +17,7 @@ from holdfast.agent.core.plan import TOOL
 from holdfast.agent.core.receipts import RECALL
 from holdfast.agent.core.tree import Tree
 from holdfast.agent.failures import AgentCrashed, HeadUnknown
+from holdfast.agent.hiding import Veil
 from holdfast.agent.kit import Kit, chosen
 from holdfast.agent.log import Log
 from holdfast.agent.model import AnyMessage, Choice, Ending, Entered, Moved, Noting, Over
@@ -57,6 +58,7 @@ class Talk:
         own: dict[str, Tool] = {RECALL: Recall(self._result), TOOL: Tasks(self._said)}
         self._kit = replace(kit, tools={**kit.tools, **own})
         self._memory, self._crashes, self._tasks = memory, crashes, tasks
+        self._veil = Veil(kit.known)
         self._complaints = kit.complaints  # that nobody was told of yet
         self._tree: Tree | None = None  # as long as it is what was kept
         self._turn: Turn | None = None
@@ -112,21 +114,22 @@ class Talk:
             reason = f"{error.error} in {error.where}"
         except Failure as failure:
             reason = None
-            outbox.put(Over(Ending.FAILED, to_wire(failure)))
+            outbox.put(self._veil.over(Over(Ending.FAILED, to_wire(failure))))
         finally:
             self._turn = None
             if reason is not None:
                 self._tree = None
                 self._crashes.note(reason, now=anyio.current_time())
-                outbox.put(Over(Ending.FAILED, to_wire(AgentCrashed(reason=reason))))
+                over = Over(Ending.FAILED, to_wire(AgentCrashed(reason=reason)))
+                outbox.put(self._veil.over(over))
             ended.set()
 
     async def _take(self, prompt: str, how: Mapping[str, str], outbox: Outbox) -> None:
         tree = self._tree
         if tree is None:
             tree = self._tree = await self._remembered(outbox)
-        log = Log(tree, outbox)
-        outbox.put(*map(Noting, self._complaints))
+        log = Log(tree, outbox, self._veil)
+        log.put(*map(Noting, self._complaints))
         self._complaints = ()
         head = how.get("head")
         if head is not None and head != tree.head:

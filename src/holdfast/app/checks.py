@@ -12,6 +12,7 @@ from holdfast.app.children import ask, try_program
 from holdfast.app.core import confinement, runtime, storage, surroundings
 from holdfast.app.core.remedies import install_profile
 from holdfast.app.doctor import Check, Look
+from holdfast.app.keyring import keyring_usable
 from holdfast.app.model import Finding, Machine
 from holdfast.app.settings import KNOWN, Settings
 
@@ -169,7 +170,13 @@ def _programs(settings: Settings, machine: Machine) -> tuple[Check, ...]:
 
         return Check(f"program.{name}", "Programs (optional)", name, program)
 
-    return tuple(check(name) for name in ("codex", "claude", "node", "git", "rg"))
+    async def keyring() -> Finding:
+        return surroundings.judge_keyring(await keyring_usable())
+
+    return (
+        *map(check, ("codex", "claude", "node", "git", "rg")),
+        Check("program.keyring", "Programs (optional)", "keyring", keyring),
+    )
 
 
 def _own_program() -> str:

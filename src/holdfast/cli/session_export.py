@@ -9,13 +9,12 @@ from typing import Final
 
 import msgspec
 
-from holdfast.agent import EnvironmentKeys, FileKeys, Keys, read_providers
 from holdfast.app.sessions import KeptSession, Sessions
-from holdfast.app.settings import Settings, environment
+from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.turn_lines import record_of
 from holdfast.cli.model import Outcome
-from holdfast.cli.own_file import own_text
+from holdfast.cli.provider_keys import known_secrets
 from holdfast.cli.record_lines import json_line
 from holdfast.failures import Failure
 from holdfast.nouns import printable
@@ -44,19 +43,6 @@ def exported(sessions: Sessions, session: KeptSession, redactor: Redactor) -> It
     yield json_line(clean.mapping({"schema": _SCHEMA, "type": "session", **about}))
     for each in sessions.records(session):
         yield json_line(clean.mapping(record_of(*each)))
-
-
-def known_secrets(settings: Settings) -> tuple[str, ...]:
-    """Every secret that can be known here by its value.
-
-    Those are the keys of providers, and whatever a variable holds that is called like a secret.
-    """
-    file, keys = settings.config / "providers.toml", settings.config / "keys.toml"
-    variables = environment()
-    found = Keys((EnvironmentKeys(variables), FileKeys(keys)), file=keys)
-    hidden = ValueRedactor(str).mapping(variables)
-    named = (value for name, value in variables.items() if hidden.get(name) != value)
-    return (*found.known(read_providers(str(file), own_text(file)).values()), *named)
 
 
 def _write_new(path: Path, lines: Iterator[str]) -> None:

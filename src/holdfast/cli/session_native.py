@@ -14,8 +14,6 @@ from typing import Final
 from holdfast.agent import (
     Crashes,
     DraftWorkspace,
-    EnvironmentKeys,
-    FileKeys,
     Ground,
     HttpModels,
     Keys,
@@ -27,17 +25,19 @@ from holdfast.agent import (
     load_prices,
     load_script,
     own_servers,
-    read_providers,
     system_prompt,
     toolbox,
     toolchains_in,
+    without_keys,
 )
 from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
+from holdfast.app.keyring import keyring_entries
 from holdfast.app.sessions import KeptSession
 from holdfast.app.settings import Settings, environment, home_of_person
 from holdfast.cli.configured import budget_of
 from holdfast.cli.own_file import own_text
+from holdfast.cli.provider_keys import keys_of, providers_of
 from holdfast.cli.session_consent import require
 from holdfast.runners import NativeRunner, Stage
 from holdfast.workbench import Workbench
@@ -60,10 +60,11 @@ async def _kit(
 ) -> AsyncGenerator[Kit]:
     stage.clear()  # what an earlier agent of this session has left
     async with AsyncExitStack() as stack:
-        models, choice = await _models(session, settings, stack)
+        keys = await _keys(settings)
+        models, choice = await _models(session, settings, keys, stack)
         thread = stack.enter_context(WriterThread())
         workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
-        ground, settled = _ground(session, stage), _tool_settings(settings)
+        ground, settled = _ground(session, stage, keys), _tool_settings(settings)
         box = await stack.enter_async_context(toolbox(ground, workspace, settled))
         surroundings = Surroundings(
             root=stage.root,
@@ -78,6 +79,7 @@ async def _kit(
             tools=box.tools,
             system=system_prompt(surroundings),
             agreed=partial(_agreed, bench),
+            known=keys.known,
             clear=box.clear,
             complaints=box.known.complaints,
             budget=budget_of(session.options),
@@ -100,11 +102,19 @@ def _tool_settings(settings: Settings) -> ToolSettings:
     )
 
 
-def _ground(session: KeptSession, stage: Stage) -> Ground:
+async def _keys(settings: Settings) -> Keys:
+    """The keys of all providers; those that are there by now are known at once."""
+    providers = providers_of(settings)
+    keys = keys_of(settings, await keyring_entries(providers))
+    keys.look_for(providers.values())
+    return keys
+
+
+def _ground(session: KeptSession, stage: Stage, keys: Keys) -> Ground:
     return Ground(
         processes=stage.processes,
         root=stage.root,
-        environment=stage.environment,
+        environment=without_keys(stage.environment, keys.known()),
         scratch=stage.scratch,
         session=session.id,
         readable=toolchains_in(home_of_person()),
@@ -112,15 +122,14 @@ def _ground(session: KeptSession, stage: Stage) -> Ground:
 
 
 async def _models(
-    session: KeptSession, settings: Settings, stack: AsyncExitStack
+    session: KeptSession, settings: Settings, keys: Keys, stack: AsyncExitStack
 ) -> tuple[Models, Choice]:
     script = session.options.get("scenario")
     if script is not None:
         return load_script(Path(script)), _UNSAID
-    file, keys = settings.config / "providers.toml", settings.config / "keys.toml"
     models = HttpModels(
-        read_providers(str(file), own_text(file)),
-        keys=Keys((EnvironmentKeys(environment()), FileKeys(keys)), file=keys),
+        providers_of(settings),
+        keys=keys,
         prices=load_prices(),
         clock=SystemClock(),
         chance=SystemChance(),

@@ -6,7 +6,9 @@ import pytest
 
 from holdfast.app.core.confinement import Ran
 from holdfast.app.core.surroundings import (
+    Keyring,
     Reached,
+    judge_keyring,
     judge_loopback,
     judge_program,
     judge_socket,
@@ -28,6 +30,21 @@ OK, WARNING, FAILED = Status.OK, Status.WARNING, Status.FAILED
 )
 def test_loopback(facts: Reached | Refused, status: Status) -> None:
     assert judge_loopback(facts).status is status
+
+
+@pytest.mark.parametrize(
+    ("facts", "status", "said"),
+    [
+        (Keyring("SecretService"), OK, "SecretService"),
+        (Refused("none is installed", "ENOENT"), Status.SKIPPED, "no library for it"),
+        (Refused("it is locked"), WARNING, "cannot be used (it is locked)"),
+    ],
+)
+def test_keyring(facts: Keyring | Refused, status: Status, said: str) -> None:
+    found = judge_keyring(facts)
+
+    assert (found.status, found.text.startswith(said)) == (status, True)
+    assert (found.remedy is not None) == (status is WARNING)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,24 @@ class Reached:
     answered: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """A keyring answered us."""
+
+    name: str
+
+
+def judge_keyring(facts: Keyring | Refused) -> Finding:
+    """Keys of providers may also be in the keyring, where there is one."""
+    if isinstance(facts, Keyring):
+        return Finding(Status.OK, facts.name)
+    if facts.errno == "ENOENT":
+        text = "no library for it; keys come from the environment or from keys.toml"
+        return Finding(Status.SKIPPED, text)
+    text = f"cannot be used ({facts.reason}); keys come from the environment or from keys.toml"
+    return Finding(Status.WARNING, text, "Unlock or mend the keyring, then: keyring diagnose")
+
+
 def judge_loopback(facts: Reached | Refused) -> Finding:
     """A server on this machine can be reached from this machine."""
     if isinstance(facts, Refused) or not facts.answered:

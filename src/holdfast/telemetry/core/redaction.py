@@ -23,6 +23,14 @@ class Redactor:
         others: tuple[Pass, ...] = (scan_pem, scan_tokens, scan_contexts)
         self._passes = others if first is None else (first, *others)
 
+    @classmethod
+    def of_known(cls, known: Iterable[str]) -> Redactor:
+        """One that hides these values, however they are encoded, and leaves all else alone."""
+        redactor = cls()
+        first = known_pass(known)
+        redactor._passes = () if first is None else (first,)
+        return redactor
+
     def text(self, text: str) -> str:
         """The text without its secrets."""
         for scan in self._passes:

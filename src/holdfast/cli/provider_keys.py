@@ -1,0 +1,34 @@
+"""Where the keys of providers are, and all secrets that can be known by their value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.agent import EnvironmentKeys, FileKeys, KeyringKeys, Keys, Provider, read_providers
+from holdfast.app.settings import Settings, environment
+from holdfast.cli.own_file import own_text
+from holdfast.telemetry import ValueRedactor
+
+
+def providers_of(settings: Settings) -> dict[str, Provider]:
+    """The providers that there are, by name."""
+    file = settings.config / "providers.toml"
+    return read_providers(str(file), own_text(file))
+
+
+def keys_of(settings: Settings, ring: Mapping[str, str]) -> Keys:
+    """Keys from the environment, from what the keyring had, and from a file of the person's."""
+    file = settings.config / "keys.toml"
+    return Keys((EnvironmentKeys(environment()), KeyringKeys(ring), FileKeys(file)), file=file)
+
+
+def known_secrets(settings: Settings) -> tuple[str, ...]:
+    """Every secret that can be known here by its value without asking anybody.
+
+    Those are the keys of providers, and whatever a variable holds that is called like a secret.
+    """
+    variables, keys = environment(), keys_of(settings, {})
+    keys.look_for(providers_of(settings).values())
+    hidden = ValueRedactor(str).mapping(variables)
+    named = (value for name, value in variables.items() if hidden.get(name) != value)
+    return (*keys.known(), *named)
