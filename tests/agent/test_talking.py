@@ -96,6 +96,30 @@ async def test_another_process_knows_all_that_was_said() -> None:
     assert stand.history == ["user: 1", "model: One.", "user: 3", "model: Three."]
 
 
+@pytest.mark.promise("T6", "C6")
+async def test_a_key_is_neither_kept_nor_shown_nor_sent() -> None:
+    key = "sk-canary-0123456789abcdef"
+
+    async def leak(arguments: dict[str, object], desk: Desk) -> Done:
+        for half in (key[:12], key[12:]):
+            desk.show(half)
+        return Done(f"it is {key}", shown=key)
+
+    stand = Stand([calls("leak"), says(f"It was {key}.")], tools=[Small("leak", leak)])
+    stand.kit = replace(stand.kit, known=lambda: (key,), complaints=(f"{key} is unusable",))
+    async with stand.talk() as talk:
+        told = await stand.turn(talk, f"Is it {key}?")
+        told += await stand.turn(talk, "Go on.", {"head": key})
+
+    hidden = "[redacted:known]"
+    words = [msgspec.json.encode(each) for each in told]
+    sent = [each.message.text for _, prompt in stand.scripted.asked for each in prompt.said]
+    assert [each for each in (*words, *stand.memory) if key[:9].encode() in each] == []
+    assert sent == [f"Is it {hidden}?", f"Is it {hidden}?", "", f"it is {hidden}"]
+    assert [each.text for each in only(told, Telling)] == [f"It was {hidden}."]
+    assert hidden in str([each.failure for each in only(told, Over)])
+
+
 async def test_nobody_goes_on_from_what_never_was() -> None:
     stand = Stand([says("One.")])
     async with stand.talk() as talk:
