@@ -13,8 +13,9 @@ import pytest
 from holdfast.cli.core.look import PLAIN, Look
 from holdfast.cli.demo import Show
 from holdfast.cli.failures import DemoFailed
+from holdfast.runners.sample import FILES
 from tests.cli.planes import eventually
-from tests.cli.running import COMMAND, environment, short_home
+from tests.cli.running import COMMAND, environment, holdfast, short_home
 
 
 @pytest.fixture
@@ -57,6 +58,17 @@ def test_a_command_that_ends_otherwise_ends_it(tmp_path: Path) -> None:
         Show(tmp_path, Look(80, is_coloured=False, signs=PLAIN)).run("false")
 
     assert caught.value == DemoFailed(command="false", status=1, expected=0)
+
+
+def test_its_project_can_be_had_where_nothing_is_yet(home: Path) -> None:
+    sample = home / "basket"
+
+    first, again = (holdfast("demo", "--sample", str(sample), home=home) for _ in range(2))
+
+    assert (first.returncode, first.stdout, first.stderr) == (0, "", "")
+    assert {each.name: each.read_text() for each in sample.iterdir()} == FILES
+    assert again.returncode == 2
+    assert "is there already" in again.stderr
 
 
 @pytest.mark.timeout(400)

@@ -28,6 +28,7 @@ class PtyScreen:
     ) -> None:
         self.master, self.process = master, process
         self.raw = b""
+        self.columns = size[0]
         self._screen = pyte.HistoryScreen(*size, history=10_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
 
@@ -42,6 +43,11 @@ class PtyScreen:
         columns = range(self._screen.columns)
         top = ("".join(row[x].data for x in columns) for row in self._screen.history.top)
         return "\n".join([*(line.rstrip() for line in top), *self.lines])
+
+    @property
+    def row(self) -> int:
+        """The number of the line, of all that `scrolled` has, where the cursor is."""
+        return len(self._screen.history.top) + self._screen.cursor.y
 
     def type(self, text: str) -> None:
         """Press keys."""

@@ -20,11 +20,12 @@ from holdfast.cli.commands import Request
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.stop_page import Sort
 from holdfast.cli.core.turn_lines import words_of
-from holdfast.cli.failures import DemoFailed
+from holdfast.cli.failures import DemoFailed, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import write
+from holdfast.nouns import printable
 from holdfast.runners import write_sample
-from holdfast.world import command_of, system_processes
+from holdfast.world import command_of, disk_failure, system_processes
 
 _INDENT = "    "
 _LEADS_OUT = ("Look at it:", "Publish it:", "Go on:", "Report:")  # of a session that is soon gone
@@ -33,6 +34,9 @@ _US = (sys.executable, "-P", "-m", "holdfast.cli.main")
 
 def demo(request: Request, settings: Settings) -> Outcome:
     """Let a scripted agent mend a small project, while what it stands on is killed."""
+    sample = request.value("--sample")
+    if sample is not None:
+        return _write_sample(Path(sample))
     look = look_for(sys.stdout, request, settings)
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as made:
         directory = Path(made).resolve()
@@ -43,6 +47,17 @@ def demo(request: Request, settings: Settings) -> Outcome:
         finally:
             show.clear_up()
     show.tell("That was all of it, and nothing of it is left.")
+    return Outcome()
+
+
+def _write_sample(directory: Path) -> Outcome:
+    if os.path.lexists(directory):
+        problem = f"{printable(str(directory))} is there already"
+        raise UsageWrong(problem=problem, read_on="holdfast demo --help")
+    try:
+        write_sample(directory)
+    except OSError as error:
+        raise disk_failure(error, path=str(directory)) from error
     return Outcome()
 
 

@@ -184,7 +184,11 @@ a terminal, or give --consent.""",
 Let a scripted agent mend a small project in a directory of its own, and watch what
 happens when the processes behind it are killed. It needs no key and no network,
 touches nothing of yours, and leaves nothing behind.""",
-        examples=(("holdfast demo", "watch it"),),
+        examples=(
+            ("holdfast demo", "watch it"),
+            ("holdfast demo --sample basket", "have its project, to try things on"),
+        ),
+        options=(Option(("--sample",), "only write its small project there, and end", form="DIR"),),
     ),
     Command(
         name="host",

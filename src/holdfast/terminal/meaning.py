@@ -19,13 +19,14 @@ from holdfast.terminal.core.slash import Deed, Do, Run, Say, Wrong, help_lines, 
 from holdfast.terminal.core.status import cost_lines
 from holdfast.terminal.core.surface import trouble_of
 from holdfast.terminal.live import helper_lines
-from holdfast.terminal.model import Block, Note, Trouble
+from holdfast.terminal.model import Block, Note, Prompted, Trouble
 from holdfast.terminal.ports import Setting
 from holdfast.terminal.transcript import Transcript
 
 _GOING_BACK: Final = """\
 Change it and press Enter: the conversation goes on from before it. Files stay as they are; /undo
 takes steps in the draft back. /branch 0 stays here."""
+_SEEN_ANYWAY: Final = (Deed.RETRY, Deed.DETAILS, Deed.QUIT)  # without being shown as typed
 _OTHER_RUNNER: Final = "An agent is chosen when a session begins: holdfast --runner NAME"
 
 
@@ -104,7 +105,10 @@ class Meaning:
 
     def _mean(self, line: str, then: str = "") -> None:
         self.trouble = None
-        match meaning_of(line, draft=self._about.draft, session=self._about.session):
+        meant = meaning_of(line, draft=self._about.draft, session=self._about.session)
+        if not (isinstance(meant, Say) or (isinstance(meant, Do) and meant.deed in _SEEN_ANYWAY)):
+            self._shell.tell(Prompted(line.strip()))
+        match meant:
             case Say(text):
                 self.say(text)
             case Run(argv):

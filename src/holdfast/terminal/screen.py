@@ -67,6 +67,7 @@ class Screen:
             key_bindings=bindings(self),
             style=_STYLE if is_coloured else Style([]),
             full_screen=False,
+            erase_when_done=True,
             mouse_support=False,
             refresh_interval=1.0,
         )
