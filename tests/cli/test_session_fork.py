@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.app.failures import SessionForkBusy, SessionForkRefused
+from holdfast.app.failures import SessionForkBusy
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.cli.commands import Request
 from holdfast.cli.session_fork import fork
 from holdfast.host import compose_book
-from holdfast.host.model import AnyRecord, Opened, Prompted, TurnBegun
+from holdfast.host.model import AnyRecord, Happened, Opened, Prompted, TurnBegun, TurnClosed
+from holdfast.runners.model import Ending, SessionKnown
+from holdfast.workbench.failures import ConsentRequired
 from tests.cli.conversations import in_conversation, lines, scripted, sessions
 from tests.cli.workbenches import Bench
 
@@ -64,22 +66,33 @@ def test_a_rehearsal_goes_on_where_it_was(bench: Bench) -> None:
     assert shown.startswith(b"\n> Go\nOne\n")
 
 
-def kept(bench: Bench, runner: str, *records: AnyRecord) -> KeptSession:
+def kept(bench: Bench, runner: str, *records: AnyRecord, draft: str = "d") -> KeptSession:
     all_of_them = Sessions(bench.settings)
-    made = all_of_them.make(str(bench.project), "d", runner, title="", options={})
-    opened = Opened(made.id, made.project, "d", runner, 1)
+    made = all_of_them.make(str(bench.project), draft, runner, title="", options={})
+    opened = Opened(made.id, made.project, draft, runner, 1)
     assert compose_book(all_of_them.directory(made), (opened, *records), name=made.id)
     return made
 
 
 def test_what_cannot_be_forked_is_not(bench: Bench) -> None:
-    codex = kept(bench, "codex")
     busy = kept(bench, "native", Prompted("c", 1, "Go", 1), TurnBegun(1, 1))
     waiting = kept(bench, "native", Prompted("c", 1, "Go", 1))
 
-    with pytest.raises(SessionForkRefused):
-        fork(Request("fork", argument=codex.id), bench.settings)
     for each in (busy, waiting):
         with pytest.raises(SessionForkBusy):
             fork(Request("fork", argument=each.id), bench.settings)
-    assert len(Sessions(bench.settings).all()) == 3
+    assert len(Sessions(bench.settings).all()) == 2
+
+
+@pytest.mark.promise("W12")
+def test_codex_is_not_started_before_somebody_agreed_to_it(bench: Bench) -> None:
+    draft = json.loads(bench.asked("draft", "open", "--json").answer)["id"]
+    known = Happened(1, SessionKnown("thread"))
+    over = TurnClosed(1, Ending.COMPLETED, 1)
+    said = (Prompted("c", 1, "Go", 1), TurnBegun(1, 1), known, over)
+    kept(bench, "codex", *said, draft=draft)
+    done = bench.ran("fork", "--json")
+
+    assert done.returncode == 3, done.stderr
+    assert lines(done.stdout)[-1]["code"] == ConsentRequired.code
+    assert len(Sessions(bench.settings).all()) == 1

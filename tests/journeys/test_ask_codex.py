@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 import anyio.to_thread
 import pytest
@@ -31,6 +32,20 @@ def bench() -> Iterator[Bench]:
         yield made
 
 
+def _ran(
+    bench: Bench, words: Sequence[str], more: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*COMMAND, *words],
+        env=environment(bench.home, **more),
+        cwd=bench.project,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
+
+
 @pytest.mark.promise("W1", "S3")
 async def test_codex_works_in_a_draft_goes_on_and_is_published(bench: Bench) -> None:
     async with ModelServer(SCRIPT) as model:
@@ -38,18 +53,8 @@ async def test_codex_works_in_a_draft_goes_on_and_is_published(bench: Bench) -> 
         found["HOLDFAST_CODEX"] = str(codex_binary())
 
         async def ask(*words: str) -> Records:
-            def asked() -> subprocess.CompletedProcess[bytes]:
-                return subprocess.run(
-                    [*COMMAND, "ask", "--json", *words],
-                    env=environment(bench.home, **found),
-                    cwd=bench.project,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    timeout=200,
-                    check=False,
-                )
-
-            done = await anyio.to_thread.run_sync(asked)
+            given = ("ask", "--json", *words)
+            done = await anyio.to_thread.run_sync(partial(_ran, bench, given, found))
             assert done.returncode == 0, (done.stdout, done.stderr)
             return lines(done.stdout)
 
@@ -66,3 +71,35 @@ async def test_codex_works_in_a_draft_goes_on_and_is_published(bench: Bench) -> 
     assert (again["text"], again["turn"], again["published"]) == ("I remember.", 2, True)
     assert bench.files() == {"a": "one\n", "b": "two\n"}
     assert "Write b" in model.requests[-1].texts  # it is the same thread
+
+
+@pytest.mark.promise("A4")
+async def test_codex_goes_on_twice_each_with_a_thread_of_its_own(bench: Bench) -> None:
+    script: list[Reply] = [
+        [add_file("b", "two"), Complete(tokens_in=20, tokens_out=5)],
+        *([Say(f"Answer {number}."), Complete(tokens_in=30, tokens_out=5)] for number in (1, 2, 3)),
+    ]
+    async with ModelServer(script) as model:
+        found = codex_home(bench.home / "c", model.url)
+        found["HOLDFAST_CODEX"] = str(codex_binary())
+
+        async def ran(*words: str) -> Records:
+            done = await anyio.to_thread.run_sync(partial(_ran, bench, words, found))
+            assert done.returncode == 0, (done.stdout, done.stderr)
+            return lines(done.stdout)
+
+        first = (await ran("ask", "--json", "--runner", "codex", "--consent", "Write b"))[-1]
+        asked_before = len(model.requests)
+        (made,) = await ran("fork", "--json")
+        asked_by_fork = len(model.requests) - asked_before
+        fork = (await ran("ask", "--json", "--session", made["id"], "In the fork"))[-1]
+        origin = (await ran("ask", "--json", "--session", first["session"], "In the origin"))[-1]
+        told = [request.texts for request in model.requests[-2:]]
+
+    assert (asked_by_fork, made["of"], fork["turn"]) == (0, first["session"], 2)
+    assert (fork["text"], origin["text"]) == ("Answer 2.", "Answer 3.")
+    assert all("Write b" in texts and "Answer 1." in texts for texts in told)
+    assert "In the fork" in told[0]
+    assert "In the fork" not in told[1]
+    for each in (first["draft"], made["draft"]):
+        assert bench.asked("draft", "diff", "--draft", each, "--stat").answer.count("b") > 0

@@ -110,6 +110,27 @@ async def test_history_and_id_survive_a_kill_and_the_running_turn_does_not(tmp_p
 
 
 @pytest.mark.promise("F26")
+async def test_a_fork_is_kept_knows_what_was_said_and_leaves_the_first_alone(tmp_path: Path) -> None:
+    script: list[Reply] = [[Say(f"Answer {number}.")] for number in (1, 2, 3)]
+    async with staged(tmp_path, script) as stage:
+        async with stage.connect() as server:
+            thread = await server.start_thread(cwd=tmp_path)
+            await thread.ask("first question")
+        async with stage.connect() as server:
+            fork = await server.fork_thread(thread.id)
+            os.kill(stage.pid_of("codex"), signal.SIGKILL)
+        for each, question in ((fork.id, "of the fork"), (thread.id, "of the first")):
+            async with stage.connect() as server:
+                await (await server.resume_thread(each)).ask(question)
+
+    of_fork, of_first = (set(request.texts) for request in stage.model.requests[-2:])
+    assert fork.id != thread.id
+    assert {"first question", "Answer 1.", "of the fork"} <= of_fork
+    assert {"first question", "Answer 1.", "of the first"} <= of_first
+    assert {"of the fork", "Answer 2."}.isdisjoint(of_first)
+
+
+@pytest.mark.promise("F26")
 async def test_an_approval_that_was_pending_is_not_asked_again(tmp_path: Path) -> None:
     asked = anyio.Event()
 

@@ -138,20 +138,6 @@ class TrustUnconfirmed(
     file: str
 
 
-class SessionForkRefused(
-    Failure,
-    code="SESSION_FORK_REFUSED",
-    kind=Kind.INVALID,
-    title="This runner cannot be forked",
-    user_message="{session} is with {runner}, which keeps what it knows to itself: it cannot be "
-    "gone on with twice. Begin a new session instead.",
-):
-    """A session is to be forked whose runner keeps the conversation elsewhere."""
-
-    session: str
-    runner: str
-
-
 class SessionForkBusy(
     Failure,
     code="SESSION_FORK_BUSY",

@@ -14,7 +14,7 @@ from holdfast.app.settings import Settings, environment
 from holdfast.cli.commands import Request
 from holdfast.cli.draft_guest import guest_of
 from holdfast.cli.exec_dial import server_of
-from holdfast.cli.session_consent import Agreed
+from holdfast.cli.session_consent import Agreed, require
 from holdfast.exec import Client
 from holdfast.runners import Runner, Stage
 from holdfast.runners.failures import RunnerUnknown
@@ -34,6 +34,17 @@ class Engagement:
     @asynccontextmanager
     async def engaged(self) -> AsyncGenerator[Runner]:
         """The runner of the session, for the length of the block."""
+        async with self._staged() as (stage, bench):
+            yield self._chosen(stage, bench)
+
+    async def forked(self, thread: str) -> str:
+        """Have Codex keep what it knows of this session twice; return the new thread's name."""
+        async with self._staged() as (stage, bench):
+            require(bench, runners.CodexRunner.name)
+            return await runners.CodexRunner(stage, self._settings.codex).fork(thread)
+
+    @asynccontextmanager
+    async def _staged(self) -> AsyncGenerator[tuple[Stage, Workbench]]:
         session = self._session
         bench = Workbench.at(Path(session.project), self._settings.state)
         server = server_of(Request(), self._settings)
@@ -42,7 +53,7 @@ class Engagement:
             if place is not None and place.holder is not None:
                 server = await guest_of(server, Path(place.holder.directory))
         async with Client(server.dial_or_start) as client:
-            yield self._chosen(Stage(client, root, environment(), _scratch(), session.id), bench)
+            yield Stage(client, root, environment(), _scratch(), session.id), bench
 
     def _chosen(self, stage: Stage, bench: Workbench) -> Runner:
         """Only the one that is chosen is loaded, and all that it needs."""

@@ -10,8 +10,8 @@ TRANSFER = (
         summary="go on with a conversation twice",
         description="""\
 Make a new session that knows all that was said in another one, in a draft of its own
-with the same content. From then on the two share nothing. Those with Codex cannot be
-forked: what Codex knows, it keeps itself.""",
+with the same content. From then on the two share nothing; Codex, which keeps what it
+knows itself, goes on with a thread of its own. No turn may run in it.""",
         examples=(("holdfast fork h1x7abcd", "another way to go on"),),
         options=(Option(("--json",), "print one JSON object instead of text"),),
         argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),

@@ -29,6 +29,8 @@ from holdfast.codex.wire.generated import (
     InitializeCapabilities,
     InitializeParams,
     SandboxMode,
+    ThreadForkParams,
+    ThreadForkResponse,
     ThreadResumeInitialTurnsPageParams,
     ThreadResumeParams,
     ThreadResumeResponse,
@@ -172,6 +174,15 @@ class AppServer:
             if turn.status == "inProgress":
                 followed.turns.found(turn.id)
         return self._thread(resumed.thread.id, resumed.thread.path)
+
+    async def fork_thread(self, thread: str, *, cwd: str | None = None) -> Thread:
+        """Begin another conversation that knows all that was said in one so far, there or here.
+
+        It is kept at once, and can be resumed as any other; the first one stays as it is.
+        """
+        params = ThreadForkParams(thread, cwd=cwd, exclude_turns=True)
+        forked = await self._calls.typed("thread/fork", params, ThreadForkResponse)
+        return self._thread(forked.thread.id, forked.thread.path)
 
     async def request(
         self, method: str, params: object = None, *, timeout: float | None = None

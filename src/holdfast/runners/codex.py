@@ -95,6 +95,14 @@ class CodexRunner:
             thread = await self._thread(server, session)
             yield CodexConversation(thread, transport, questions, tasks)
 
+    async def fork(self, session: str) -> str:
+        """Have Codex keep a conversation twice; return the word for the new one."""
+        async with self._connected(_Asking()) as (server, _):
+            try:
+                return (await server.fork_thread(session, cwd=self._stage.root)).id
+            except ErrorResponse as refused:
+                raise SessionUnknown(runner=NAME, session=session) from refused
+
     @asynccontextmanager
     async def _connected(
         self, questions: _Asking
