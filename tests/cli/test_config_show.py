@@ -33,9 +33,10 @@ def test_everything_is_shown_with_who_said_so(bench: Bench) -> None:
     origins = bench.asked("config", "show", "--origin").answer.splitlines()
     record = json.loads(bench.asked("config", "show", "--json").answer)
 
-    assert page.splitlines()[:4] == [
+    assert page.splitlines()[:5] == [
         "runner           rehearsal",
         "model            openai/x",
+        "effort           -",
         "color            auto",
         "plain            false",
     ]

@@ -10,7 +10,7 @@ from holdfast.agent import Budget
 from holdfast.app.failures import SettingInvalid
 from holdfast.app.sessions import Sessions
 from holdfast.cli.commands import Request
-from holdfast.cli.configured import budget_of, configured
+from holdfast.cli.configured import budget_of, chosen_for, configured
 from tests.cli.workbenches import Bench, at_bench
 
 OWN = 'runner = "native"\nmodel = "openai/x"\ncolor = "never"\nplain = true\n[budget]\nsteps = 9\n'
@@ -40,6 +40,27 @@ def test_what_is_settled_fills_in(bench: Bench) -> None:
     # A model that is settled is one for the runner that is settled.
     assert meant(bench, runner="codex") == {"--runner": "codex", "budget.steps": "9"}
     assert meant(bench, session="s") == {"--session": "s"}
+
+
+def test_an_effort_is_for_our_own_agent(bench: Bench) -> None:
+    with open(bench.settings.config / "config.toml", "w") as own:
+        own.write('runner = "native"\ncolor = "never"\neffort = "low"\n')
+
+    assert meant(bench) == {"--runner": "native", "--effort": "low"}
+    assert meant(bench, effort="high")["--effort"] == "high"
+    assert meant(bench, runner="codex") == {"--runner": "codex"}
+    assert meant(bench, session="s", effort="max") == {"--session": "s", "--effort": "max"}
+    with pytest.raises(SettingInvalid):
+        meant(bench, effort="enormous")
+
+
+def test_who_goes_on_says_how_for_this_turn() -> None:
+    given = (("--model", "a/b"), ("--effort", "low"), ("--timeout", "5"))
+    going_on = Request("ask", given=(*given, ("--session", "s")))
+
+    assert chosen_for(going_on) == {"model": "a/b", "effort": "low"}
+    assert chosen_for(Request("chat", given=(("--continue", "True"),))) == {}
+    assert chosen_for(Request("ask", given=given)) == {}  # a session begins with them
 
 
 def test_a_command_that_calls_is_said_in_ones_own_file(bench: Bench) -> None:

@@ -53,6 +53,7 @@ def test_one_that_is_named_is_taken_up_with_what_it_was_told(bench: Bench) -> No
         ({"runner": "nobody"}, RunnerUnknown),
         ({"runner": "native"}, UsageWrong),
         ({"runner": "native", "model": "no-provider"}, UsageWrong),
+        ({"runner": "codex", "effort": "high"}, UsageWrong),
         ({"runner": "native", "model": "openai/x"}, ConsentRequired),
         ({"runner": "codex"}, ConsentRequired),
     ],

@@ -38,8 +38,10 @@ def test_one_goes_back_to_an_earlier_prompt_and_changes_the_model(bench: Bench) 
         screen.type("Ask first\r")
         screen.sees("Answer one.")
         screen.shows(READY)
-        screen.type("/model scripted/other\r")
-        screen.sees("From the next prompt on, scripted/other is asked.")
+        screen.type("/model low high\r")
+        screen.sees("Say PROVIDER/MODEL, one of none, minimal, low")
+        screen.type("/model scripted/other high\r")
+        screen.sees("scripted/other is asked to think with effort high.")
         screen.type("Ask second\r")
         screen.sees("Answer two.")
         screen.shows(READY)
@@ -50,12 +52,13 @@ def test_one_goes_back_to_an_earlier_prompt_and_changes_the_model(bench: Bench) 
 
     records = lines(bench.ran("sessions", "show", sessions(bench)[0]["id"], "--json").stdout)
     prompted = [each for each in records if each.get("type") == "prompted"]
-    assert [(each["text"], sorted(each.get("how", {}))) for each in prompted] == [
-        ("Ask first", []),
-        ("Ask second", ["model"]),
-        ("Ask second again", ["head", "model"]),
-        ("", ["compact", "model"]),
-    ]
+    chosen = {"model": "scripted/other", "effort": "high"}
+    hows = [{**each.get("how", {})} for each in prompted]
+    assert [each["text"] for each in prompted] == [
+        "Ask first", "Ask second", "Ask second again", ""
+    ]  # fmt: skip
+    assert hows[2].pop("head")
+    assert hows == [{}, chosen, chosen, {**chosen, "compact": "yes"}]
 
 
 def _go_back(screen: PtyScreen) -> None:

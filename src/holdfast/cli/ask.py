@@ -14,7 +14,7 @@ from holdfast.app.sessions import KeptSession, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
-from holdfast.cli.configured import configured
+from holdfast.cli.configured import chosen_for, configured
 from holdfast.cli.core.turn_lines import LEFT, TurnResult, result_of
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
@@ -51,7 +51,7 @@ def ask(request: Request, settings: Settings) -> Outcome:
     look = None if request.is_json else look_for(sys.stderr, request, settings)
     attendance = Attendance(session, settings, look)
     limited = None if limit is None else float(limit)
-    order = TurnOrder(prompt, _how(request), request.has("--in-place"), limited)
+    order = TurnOrder(prompt, chosen_for(request), request.has("--in-place"), limited)
     anyio.run(attendance.run, order)
     return _outcome(attendance, session, request)
 
@@ -63,12 +63,6 @@ def _prompt(request: Request) -> str:
     if prompt is None or not prompt.strip():
         raise UsageWrong(problem="say what is to be done", read_on=_READ_ON)
     return os.fsencode(prompt).decode("utf-8", "backslashreplace")
-
-
-def _how(request: Request) -> dict[str, str]:
-    """How the turn is to be taken, where that is not how the session takes them anyway."""
-    model = request.value("--model")
-    return {"model": model} if model is not None and request.has("--session") else {}
 
 
 def _outcome(attendance: Attendance, session: KeptSession, request: Request) -> Outcome:

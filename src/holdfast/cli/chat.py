@@ -21,7 +21,7 @@ from holdfast.app.sessions import NAME_CELLS, RUNNERS, KeptSession, Sessions, ru
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
-from holdfast.cli.configured import configured
+from holdfast.cli.configured import chosen_for, configured
 from holdfast.cli.core.error_page import error_page
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
@@ -109,6 +109,7 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         history=settings.state / "history",
         draw=_draw,
         options=lambda: _options(session, settings),
+        how=chosen_for(request) if session.runner == "native" else {},
         is_coloured=look_for(sys.stdout, request, settings).is_coloured,
         notify=tuple((request.value("notify") or "").split(",")),
         notify_command=tuple(shlex.split(request.value("notify_command") or "")),

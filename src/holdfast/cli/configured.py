@@ -39,6 +39,14 @@ def configured(request: Request, settings: Settings) -> Request:
     return request._replace(given=tuple(given.items()), colour=str(counting["color"]))
 
 
+def chosen_for(request: Request) -> dict[str, str]:
+    """How turns are to be taken, where that is not how the session takes them anyway."""
+    if not any(map(request.has, _GOING_ON)):
+        return {}
+    found = {name: request.value(f"--{name}") for name in ("model", "effort")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def config_of(request: Request, settings: Settings) -> Config:
     """What is settled for a request, its own flags first."""
     flags: dict[str, Value] = {
@@ -48,9 +56,10 @@ def config_of(request: Request, settings: Settings) -> Config:
         flags["color"] = request.colour
     if request.has("--plain"):
         flags["plain"] = True
-    ways = request.value("--notify")
-    if ways is not None:
-        flags["notify"] = value_of("notify", ways, where="--notify")
+    for key in ("notify", "effort"):
+        said = request.value(f"--{key}")
+        if said is not None:
+            flags[key] = value_of(key, said, where=f"--{key}")
     return read_config(settings, here_of(request), flags)
 
 
@@ -93,7 +102,9 @@ def _calling(counting: Mapping[str, Value]) -> dict[str, str]:
 
 def _settled_flags(request: Request, config: Config) -> dict[str, str]:
     """Flags that were not given; a model is settled for the runner that is, and for no other."""
-    wanted = ("runner", "model") if not request.has("--runner") else ()
+    wanted = ["runner", "model"] if not request.has("--runner") else []
+    if config.settled["runner"].value == "native":
+        wanted.append("effort")
     return {
         f"--{key}": str(config.settled[key].value)
         for key in wanted

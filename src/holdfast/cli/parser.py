@@ -19,6 +19,7 @@ _TALK = (
     "--plain",
     "--notify",
     "--model",
+    "--effort",
     "--scenario",
     "--draft",
 )

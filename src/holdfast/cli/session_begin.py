@@ -46,6 +46,9 @@ def begin_session(
     if runner not in RUNNERS:
         raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
     options = _options(request)
+    if "effort" in options and runner != "native":
+        problem = f"{runner} is not told an --effort, only native is"
+        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
     if runner == "native" and "scenario" not in options and "/" not in options.get("model", ""):
         read_on = f"holdfast {request.command} --help"
         raise UsageWrong(problem="say which --model, as PROVIDER/MODEL", read_on=read_on)
@@ -66,7 +69,7 @@ def begin_session(
 
 def _options(request: Request) -> dict[str, str]:
     """What the runner is told; a script is meant from where the person is."""
-    found = {"model": request.value("--model"), "scenario": request.value("--scenario")}
+    found = {name: request.value(f"--{name}") for name in ("model", "effort", "scenario")}
     if found["scenario"] is not None:
         found["scenario"] = os.path.abspath(found["scenario"])
     budgets = {flag: value for flag, value in request.given if flag.startswith(BUDGET)}

@@ -5,6 +5,11 @@ from __future__ import annotations
 from holdfast.cli.commands import PROJECT, Command, Option
 
 _JSON = Option(("--json",), "print one JSON object per line instead of text")
+_EFFORT = Option(
+    ("--effort",),
+    "how hard the model of native thinks: none, minimal, low, medium, high, xhigh, max",
+    form="WORD",
+)
 SESSION = (
     Command(
         name="ask",
@@ -54,6 +59,7 @@ or say so with --consent.""",
                 form="FILE",
             ),
             Option(("--model",), "the model to ask, for native as PROVIDER/MODEL", form="NAME"),
+            _EFFORT,
             Option(("--timeout",), "end the turn after so many seconds", form="SECONDS"),
             PROJECT,
         ),
@@ -77,7 +83,7 @@ twice leaves.""",
             ("holdfast --resume h1x7abcd", "go on with this session"),
         ),
         options=(
-            Option(("--runner",), "who carries it out: rehearsal or codex", form="NAME"),
+            Option(("--runner",), "who carries it out: rehearsal, native or codex", form="NAME"),
             Option(("--resume",), "be at this session again", form="ID"),
             Option(("--continue",), "be at the newest session about this project again"),
             Option(("--plain",), "lines only: for screen readers and simple terminals"),
@@ -94,6 +100,7 @@ twice leaves.""",
             Option(
                 ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
             ),
+            _EFFORT,
             PROJECT,
         ),
         argument=("[PROMPT]", "what is to be done first"),
@@ -167,7 +174,7 @@ a terminal, or give --consent.""",
             ("holdfast acp --runner codex", "as the command of an agent in the editor's settings"),
         ),
         options=(
-            Option(("--runner",), "who carries it out: rehearsal or codex", form="NAME"),
+            Option(("--runner",), "who carries it out: rehearsal, native or codex", form="NAME"),
             Option(
                 ("--consent",), "agree that the agent's model may see this project, from now on"
             ),
@@ -175,6 +182,7 @@ a terminal, or give --consent.""",
             Option(
                 ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
             ),
+            _EFFORT,
         ),
     ),
     Command(

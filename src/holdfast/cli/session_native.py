@@ -124,7 +124,8 @@ def _ground(session: KeptSession, stage: Stage, keys: Keys) -> Ground:
 async def _models(
     session: KeptSession, settings: Settings, keys: Keys, stack: AsyncExitStack
 ) -> tuple[Models, Choice]:
-    script = session.options.get("scenario")
+    said = session.options
+    script = said.get("scenario")
     if script is not None:
         return load_script(Path(script)), _UNSAID
     models = HttpModels(
@@ -135,7 +136,7 @@ async def _models(
         chance=SystemChance(),
     )
     await stack.enter_async_context(models)
-    return models, chosen(session.options.get("model", ""), _UNSAID)
+    return models, chosen(said.get("model", ""), _UNSAID, effort=said.get("effort", ""))
 
 
 def _agreed(bench: Workbench, provider: str) -> None:

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+"""How hard a model can be told to think; not every model knows every word."""
+
 
 class Event(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
     """One thing that happened in a turn; what this version does not know of it is ignored."""

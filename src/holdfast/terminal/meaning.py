@@ -15,7 +15,16 @@ from holdfast.host import Seat
 from holdfast.host.model import Abort, Answer, Command, Prompt, Steer
 from holdfast.runners.model import Asked
 from holdfast.terminal.core.branches import prompt_lines
-from holdfast.terminal.core.slash import Deed, Do, Run, Say, Wrong, help_lines, meaning_of
+from holdfast.terminal.core.slash import (
+    Deed,
+    Do,
+    Run,
+    Say,
+    Wrong,
+    choice_of,
+    help_lines,
+    meaning_of,
+)
 from holdfast.terminal.core.status import cost_lines
 from holdfast.terminal.core.surface import trouble_of
 from holdfast.terminal.live import helper_lines
@@ -61,7 +70,7 @@ class Meaning:
         self.trouble: Trouble | None = None  # about which Enter does the likeliest
         self._seat, self._transcript, self._shell = seat, transcript, shell
         self._about = about
-        self._model = ""  # for what is asked from now on, as it was before if empty
+        self._chosen = dict(about.how)  # for what is asked from now on, if not as before
         self._head: str | None = None  # the entry from which the conversation goes on
         self._mark, self._count = f"chat-{secrets.token_hex(6)}", 0
         self._said = ""
@@ -170,18 +179,21 @@ class Meaning:
     def _how(self) -> dict[str, str]:
         """How the next prompt is to be taken; where it goes on from counts once."""
         head, self._head = self._head, None
-        model = self._model or self._transcript.model
-        found = {"model": model or None, "head": head}
-        return {name: value for name, value in found.items() if value is not None}
+        before = {"model": self._transcript.model, "effort": self._transcript.effort}
+        chosen = {name: value for name, value in (before | self._chosen).items() if value}
+        return chosen if head is None else {**chosen, "head": head}
 
-    def _switch(self, model: str) -> None:
+    def _switch(self, argument: str) -> None:
+        chosen = choice_of(argument)
         if "model" not in self._about.options():
             self._list(["This agent's model is chosen when a session begins, with --model."])
-        elif "/" not in model:
-            self._shell.tell(Note("Say it as PROVIDER/MODEL.", is_warning=True))
+        elif isinstance(chosen, Wrong):
+            self._shell.tell(Note(chosen.problem, is_warning=True))
         else:
-            self._model = model
-            self._list([f"From the next prompt on, {model} is asked."])
+            self._chosen |= chosen
+            whom, effort = chosen.get("model", "the model"), chosen.get("effort")
+            how = f" to think with effort {effort}" if effort else ""
+            self._list([f"From the next prompt on, {whom} is asked{how}."])
 
     def _compact(self) -> None:
         if "compact" not in self._about.options():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +34,7 @@ class Setting:
     history: Path
     draw: Draw
     options: Callable[[], Sequence[str]]  # how its agent can be told to take a turn
+    how: Mapping[str, str]  # prompts are taken from now on, where that is not as before
     is_coloured: bool = True
     is_light: bool = False
     notify: tuple[str, ...] = ("bell", "osc9")  # how a person is called who may look elsewhere

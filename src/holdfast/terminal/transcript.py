@@ -89,6 +89,7 @@ class Transcript:
     report: str = ""
     prompted: str = ""  # what was asked last
     model: str = ""  # that was chosen on the way
+    effort: str = ""
     branches: Branches = field(default_factory=Branches)
     helpers: list[Card] = field(default_factory=list[Card])  # of the agent, that are done
 
@@ -144,6 +145,7 @@ class Transcript:
             case Prompted(text=text, how=how):
                 self.prompted = text or self.prompted
                 self.model = how.get("model", self.model)
+                self.effort = how.get("effort", self.effort)
             case TurnBegun(turn):
                 waiting = (each for each in self.session.waiting if each.turn == turn)
                 yield from (PromptBlock(words_of(each)) for each in waiting)

@@ -14,6 +14,7 @@ from holdfast.terminal.core.slash import (
     Run,
     Say,
     Wrong,
+    choice_of,
     completions,
     help_lines,
     meaning_of,
@@ -45,6 +46,27 @@ def meant(line: str) -> Meant:
 )
 def test_a_line_has_one_meaning(line: str, meaning: Meant) -> None:
     assert meant(line) == meaning
+
+
+@pytest.mark.parametrize(
+    ("argument", "chosen"),
+    [
+        ("openai/x", {"model": "openai/x"}),
+        ("high", {"effort": "high"}),
+        ("openai/x  high", {"model": "openai/x", "effort": "high"}),
+        ("none a/b", {"model": "a/b", "effort": "none"}),
+        ("openai/x much", None),
+        ("low high", None),
+        ("a/b c/d", None),
+        ("gpt-5", None),
+    ],
+)
+def test_a_model_is_named_with_or_without_an_effort(
+    argument: str, chosen: dict[str, str] | None
+) -> None:
+    found = choice_of(argument)
+
+    assert (None if isinstance(found, Wrong) else found) == chosen
 
 
 @given(st.text())

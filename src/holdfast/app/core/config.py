@@ -14,6 +14,7 @@ from difflib import get_close_matches
 from typing import Final, TypeGuard
 
 from holdfast.app.failures import ConfigKeyRefused, ConfigKeyUnknown, SettingInvalid
+from holdfast.runners.model import EFFORTS
 
 Value = str | bool | int | float
 
@@ -100,6 +101,7 @@ def _is_text(raw: object) -> TypeGuard[str]:
 KEYS: Final = {
     "runner": Key(f"one of {', '.join(RUNNERS)}", _one_of(*RUNNERS), RUNNERS[0]),
     "model": Key("a word such as openai/gpt-5.1", _text),
+    "effort": Key(f"one of {', '.join(EFFORTS)}", _one_of(*EFFORTS)),
     "color": Key("auto, always or never", _one_of("auto", "always", "never"), "auto"),
     "plain": Key("true or false", _claim, False),
     "notify": Key(f"off, or one or several of {', '.join(WAYS)}", _ways, "bell,osc9"),

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import Final, NamedTuple
 
+from holdfast.runners.model import EFFORTS
+
 
 class Deed(Enum):
     """What the terminal does itself."""
@@ -62,7 +64,13 @@ SLASHES: Final = (
     Slash("sessions", "all conversations", argv=("sessions", "list")),
     Slash("consent", "who may see this project", "[give|revoke PROVIDER]", argv=("consent",)),
     Slash("doctor", "what works on this machine", argv=("doctor",)),
-    Slash("model", "ask another model from now on", "PROVIDER/MODEL", Deed.MODEL, wants=True),
+    Slash(
+        "model",
+        "whom to ask from now on, and how hard to think",
+        "[PROVIDER/MODEL] [EFFORT]",
+        Deed.MODEL,
+        wants=True,
+    ),
     Slash("runner", "how to work with another agent", "[NAME]", Deed.RUNNER),
     Slash("compact", "summarise what is older, to make room", "", Deed.COMPACT),
     Slash("branch", "go back to an earlier prompt", "[NUMBER]", Deed.BRANCH),
@@ -128,6 +136,17 @@ def _run(slash: Slash, argument: str, known: dict[str, str]) -> Run | Wrong:
     except ValueError:
         return Wrong(f"/{slash.name}: a quote is not closed.")
     return Run((*(known.get(each, each) for each in slash.argv), *words))
+
+
+def choice_of(argument: str) -> dict[str, str] | Wrong:
+    """The model, the effort or both that the words after /model name."""
+    found: dict[str, str] = {}
+    for word in argument.split():
+        name = "effort" if word in EFFORTS else "model" if "/" in word else ""
+        if not name or name in found:
+            return Wrong(f"Say PROVIDER/MODEL, one of {', '.join(EFFORTS)}, or both.")
+        found[name] = word
+    return found
 
 
 def help_lines(width: int) -> list[str]:
