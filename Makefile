@@ -37,9 +37,10 @@ check: $(READY)  ## lint, types, layers and the shape of the code
 bench: $(READY)  ## measure, and write docs/benchmarks.md
 	@$(BIN)/python bench/run.py docs/benchmarks.md
 
-docs: $(READY)  ## write the generated pages: docs/failures.md and docs/reference/cli.md
+docs: $(READY)  ## write the pages that are made from the code
 	@$(BIN)/python -m holdfast.app.catalogue docs/failures.md
 	@$(BIN)/python -m holdfast.cli.reference docs/reference/cli.md
+	@$(BIN)/python scripts/write_reference.py docs/reference
 
 prices: $(READY)  ## fetch what models cost and how much fits into them
 	@scripts/uv run --quiet --no-project --with genai-prices python scripts/refresh_prices.py src/holdfast/agent/prices.json

@@ -168,6 +168,7 @@ class Visit:
             self._stirred.set()
 
     async def _attach(self, params: AttachParams) -> Standing:
+        """Lead the session, or only watch it; hear where it stands."""
         if params.role is Role.LEAD:
             generation = params.generation
             if generation is None:
@@ -180,9 +181,11 @@ class Visit:
         return self._standing()
 
     async def _state(self, _: NoParams) -> Standing:
+        """Where the session stands."""
         return self._standing()
 
     async def _watch(self, params: WatchParams) -> Done:
+        """Be told everything after a record, and what is shown meanwhile."""
         self._watching.cancel()
         self._watching = anyio.CancelScope()
         self._tasks.start_soon(self._tell, params, self._watching)

@@ -126,14 +126,17 @@ class Attendant:
         )
 
     async def _status(self) -> dict[str, str]:
+        """Say that there is a session."""
         await self._desk.session("environment status")
         return {"status": "ready"}
 
     async def _environment_info(self) -> object:
+        """What the answer to `initialize` says of the machine."""
         await self._desk.session("environment info")
         return self._info
 
     async def _configuration(self, _asked: ConfigParams) -> object:
+        """How Codex is set up on this machine, as far as it asks."""
         await self._desk.session("environment config")
         return configuration(self._house.own.environment)
 

@@ -48,6 +48,7 @@ class OperatorMethods:
         }
 
     async def _list(self, params: dict[str, object]) -> OperatorListResult:
+        """All processes of the server."""
         nothing(params)
         return OperatorListResult(
             tuple(
@@ -58,21 +59,25 @@ class OperatorMethods:
         )
 
     async def _read(self, asked: OperatorReadParams) -> ReadResult:
+        """The output of a process of any session."""
         processes = self._plane.find(asked.session_id).processes
         result, _ = await processes.get(asked.read.process_id).read(asked.read)
         return result
 
     async def _signal(self, asked: OperatorSignalParams) -> dict[str, object]:
+        """Signal a process of any session."""
         number = signal_number(asked.signal)
         await self._plane.find(asked.session_id).processes.signal(asked.process_id, number)
         return {}
 
     async def _terminate(self, asked: OperatorParams) -> TerminateResult:
+        """End a process of any session, and all that it has started."""
         processes = self._plane.find(asked.session_id).processes
         return TerminateResult(await processes.terminate(asked.process_id))
 
     async def _bind(self, asked: PlaceParams) -> BindResult:
-        """Only a place that somebody holds: else nobody could know what is seen in there."""
+        """Make a token that leads into one place and nowhere else."""
+        # Only a place that somebody holds: else nobody could know what is seen in there.
         bindings = self._needed_bindings()
         directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
         async with self._plane.site(directory).reached():
@@ -80,6 +85,7 @@ class OperatorMethods:
         return BindResult(token)
 
     async def _unbind(self, asked: PlaceParams) -> dict[str, object]:
+        """Let the tokens of a place count no more, and put out whoever came with one."""
         bindings = self._needed_bindings()
         directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
         await self._hands.do(lambda: bindings.unbind(directory))

@@ -46,6 +46,7 @@ class ProcessMethods:
         return (await self._desk.session("exec")).processes
 
     async def _start(self, asked: StartAsked) -> StartResult:
+        """Start a process, and tell of it from its first event on."""
         session = await self._desk.session("exec")
         result, process = await session.processes.start(asked)
         # Whoever has the session by now is told; that may be another connection than the one
@@ -55,32 +56,38 @@ class ProcessMethods:
         return result
 
     async def _read(self, asked: ReadParams) -> ReadResult:
+        """The output that is kept, from an event on; waits for more if it is asked to."""
         process = (await self._processes()).get(asked.process_id)
         result, reach = await process.read(asked)
         self._desk.pump.caught_up(process, reach)
         return result
 
     async def _write(self, asked: WriteParams) -> WriteResult:
+        """Give a process input, once for each write id."""
         return WriteResult(await (await self._processes()).write(asked))
 
     async def _signal(self, asked: SignalParams) -> dict[str, object]:
-        """Codex knows `interrupt` only; whoever knows us better may name any signal."""
+        """Signal the group of a process: `interrupt`, and where we are known any other."""
         number = signal_number(asked.signal)
         await (await self._processes()).signal(asked.process_id, number)
         return {}
 
     async def _terminate(self, asked: ProcessParams) -> TerminateResult:
+        """End a process and all that it has started."""
         return TerminateResult(await (await self._processes()).terminate(asked.process_id))
 
     async def _close_stdin(self, asked: ProcessParams) -> dict[str, object]:
+        """End the input of a process."""
         await (await self._processes()).get(asked.process_id).close_stdin()
         return {}
 
     async def _resize(self, asked: ResizeParams) -> dict[str, object]:
+        """Make the terminal of a process another size."""
         if not (0 < asked.rows <= SIZE_MAX and 0 < asked.cols <= SIZE_MAX):
             raise RequestInvalid(reason=f"a size is between 1 and {SIZE_MAX}")
         (await self._processes()).get(asked.process_id).resize(asked.rows, asked.cols)
         return {}
 
     async def _list(self) -> ListResult:
+        """The processes of the session."""
         return (await self._processes()).listed()

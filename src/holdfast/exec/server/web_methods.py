@@ -49,6 +49,7 @@ class WebMethods:
             body.take(news)
 
     async def _request(self, params: HttpParams) -> HttpResult:
+        """Make a web request from here; its body comes whole, or in pieces as it comes."""
         await self._desk.session("http")
         request = self._checked(params)
         limit = _PATIENCE if params.timeout_ms is None else params.timeout_ms / 1000
