@@ -21,6 +21,7 @@ Value = str | bool | int | float
 RUNNERS: Final = ("rehearsal", "codex", "native")
 BUDGET: Final = "budget."
 WAYS: Final = ("bell", "osc9", "osc777", "command")  # to call a person who looks elsewhere
+_COUNT_END: Final = 10**18  # what is kept as text is read again: as long as that may be
 _CLAIMS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -66,7 +67,9 @@ def _claim(raw: object) -> Value | None:
 def _count(raw: object) -> Value | None:
     if _is_text(raw) and raw.isascii() and raw.isdigit() and len(raw) <= 18:
         raw = int(raw)
-    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        return None
+    return raw if 0 < raw < _COUNT_END else None
 
 
 def _amount(raw: object) -> Value | None:
