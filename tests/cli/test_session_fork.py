@@ -84,6 +84,21 @@ def test_what_cannot_be_forked_is_not(bench: Bench) -> None:
     assert len(Sessions(bench.settings).all()) == 2
 
 
+def test_a_session_whose_journal_was_damaged_goes_on_twice(bench: Bench) -> None:
+    draft = json.loads(bench.asked("draft", "open", "--json").answer)["id"]
+    turn = (Prompted("c", 1, "Go", 1), TurnBegun(1, 1), TurnClosed(1, Ending.COMPLETED, 1))
+    session = kept(bench, "native", *turn, draft=draft)
+    journal = Sessions(bench.settings).directory(session) / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"Go"', b'"No"'))
+
+    fork(Request("fork", argument=session.id), bench.settings)
+
+    made = Sessions(bench.settings).find(None)
+    said = [record for _, record in Sessions(bench.settings).records(made)]
+    assert made.options == {"forked": session.id}
+    assert said[1:] == list(turn[1:])
+
+
 @pytest.mark.promise("W12")
 def test_codex_is_not_started_before_somebody_agreed_to_it(bench: Bench) -> None:
     draft = json.loads(bench.asked("draft", "open", "--json").answer)["id"]

@@ -39,6 +39,7 @@ async def forked(session: KeptSession, settings: Settings) -> KeptSession:
     """Make a session that goes on from where another one is, which has to be at rest."""
     sessions = Sessions(settings)
     records = sessions.records(runnable(session))
+    last = max((number for number, _ in records), default=0)  # one that was damaged may be missing
     known, thread = _at_rest(session, records).runner_session, None
     if known is not None and session.runner == "codex":  # which keeps what it knows itself
         from holdfast.cli.session_runner import Engagement
@@ -46,7 +47,7 @@ async def forked(session: KeptSession, settings: Settings) -> KeptSession:
         thread = await Engagement(session, settings).forked(known)
     with at_work(Request("fork", given=(("--project", session.project),)), settings) as project:
         draft = fork_draft(project.workbench, session.draft).id
-        if sessions.last(session) != len(records):  # it went on meanwhile, and so did its draft
+        if sessions.last(session) != last:  # it went on meanwhile, and so did its draft
             discard(project.workbench, draft)
             raise SessionForkBusy(session=short(session))
     made = sessions.make(
