@@ -60,12 +60,14 @@ class Editor(acp.Client):
 
 
 @asynccontextmanager
-async def connected(bench: Bench, steps: str) -> AsyncGenerator[tuple[Any, Editor]]:
+async def connected(bench: Bench, *turns: str) -> AsyncGenerator[tuple[Any, Editor]]:
     editor = Editor()
-    argv = [*COMMAND, "acp", "--scenario", scripted(bench, steps)]
+    argv = [*COMMAND, "acp", "--scenario", scripted(bench, *turns)]
     env = environment(bench.home)
     client: Any = editor
-    async with acp.spawn_agent_process(client, *argv, env=env, cwd=bench.project) as (agent, _):
+    async with acp.spawn_agent_process(
+        client, *argv, env=env, cwd=bench.project, use_unstable_protocol=True
+    ) as (agent, _):
         hello = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
         assert hello.agent_info.name == "holdfast"
         yield agent, editor
@@ -83,6 +85,8 @@ async def test_an_editor_leads_a_session_and_loads_it_again(bench: Bench) -> Non
         assert editor.asked == ["May I?: ['yes', 'no']"]
         calls = [e for e in editor.updates if e.session_update.startswith("tool_call")]
         assert [each.status for each in calls if each.status] == ["in_progress", "completed"]
+        places = [place.path for each in calls for place in each.locations or ()]
+        assert places == [str(bench.project / "b")] * 2
     async with connected(bench, steps) as (agent, editor):
         listed = await agent.list_sessions(cwd=str(bench.project))
         assert [each.session_id for each in listed.sessions] == [session]
@@ -90,6 +94,36 @@ async def test_an_editor_leads_a_session_and_loads_it_again(bench: Bench) -> Non
 
         assert editor.told == "Write bI ask.\n\nDone."
     assert bench.files() == {"a": "one\n"}
+
+
+async def test_an_editor_forks_a_session_and_changes_how_turns_are_taken(bench: Bench) -> None:
+    turns = [
+        '{ask = "May I?"}, {say = "One."}',
+        '{ask = "And now?"}, {write = "b", content = "two\\n"}, {say = "Two."}',
+    ]
+    async with connected(bench, *turns) as (agent, editor):
+        begun = await agent.new_session(cwd=str(bench.project))
+        await agent.prompt(session_id=begun.session_id, prompt=[acp.text_block("First")])
+        fork = await agent.fork_session(cwd=str(bench.project), session_id=begun.session_id)
+        modes = [each.id for each in fork.modes.available_modes]
+        with pytest.raises(acp.RequestError):
+            await agent.set_session_mode(session_id=fork.session_id, mode_id="of tomorrow")
+
+        await agent.set_session_mode(session_id=begun.session_id, mode_id="alone")
+        alone = [acp.text_block("Second, alone")]
+        await agent.prompt(session_id=begun.session_id, prompt=alone)
+        before = bench.files()
+        await agent.set_session_mode(session_id=fork.session_id, mode_id="in-place")
+        in_place = [acp.text_block("Second, in place")]
+        await agent.prompt(session_id=fork.session_id, prompt=in_place)
+        editor.updates.clear()
+        loaded = await agent.load_session(cwd=str(bench.project), session_id=fork.session_id)
+
+    assert modes == ["ask", "in-place", "alone"]
+    assert (fork.modes.current_mode_id, loaded.modes.current_mode_id) == ("ask", "in-place")
+    assert editor.asked == ["May I?: ['yes', 'no']", "And now?: ['yes', 'no']"]  # not in between
+    assert editor.told == "FirstOne.Second, in placeTwo."
+    assert (before, bench.files()) == ({"a": "one\n"}, {"a": "one\n", "b": "two\n"})
 
 
 async def test_a_turn_is_cancelled(bench: Bench) -> None:

@@ -7,7 +7,7 @@ import pytest
 from acp import schema
 
 from holdfast.host import Kept, Reconnecting, Seen, Shown
-from holdfast.host.model import Happened, Prompted, TurnBegun
+from holdfast.host.model import Happened, Prompted, Published, TurnBegun
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -26,7 +26,10 @@ from holdfast.runners.model import (
     TurnStarted,
     Used,
 )
-from holdfast.terminal.updates import Update, Updates, options_of
+from holdfast.terminal.model import Opened
+from holdfast.terminal.updates import Update, Updates, located, options_of
+
+ABOUT = Opened("s", "/p", "", "", root="/copy")
 
 
 def kept(*events: AnyEvent) -> list[Seen]:
@@ -34,7 +37,7 @@ def kept(*events: AnyEvent) -> list[Seen]:
 
 
 def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
-    updates = Updates(is_replayed=is_replayed)
+    updates = Updates(ABOUT, is_replayed=is_replayed)
     return [update for each in seen for update in updates.of(each)]
 
 
@@ -60,6 +63,44 @@ def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
             ToolStarted("1", "of tomorrow", "?"),
             [acp.start_tool_call("1", "?", kind="other", status="in_progress")],
         ),
+        (
+            ToolStarted("1", "edit", "edit a", {"paths": ["a", "/copy/b"]}),
+            [
+                acp.start_tool_call(
+                    "1",
+                    "edit a",
+                    kind="edit",
+                    status="in_progress",
+                    locations=[
+                        schema.ToolCallLocation(path="/p/a"),
+                        schema.ToolCallLocation(path="/p/b"),
+                    ],
+                    raw_input={"paths": ["a", "/copy/b"]},
+                )
+            ],
+        ),
+        (
+            ToolEnded("1", True, "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n"),
+            [
+                acp.update_tool_call(
+                    "1",
+                    status="completed",
+                    content=[acp.tool_diff_content("/p/x", "2\n", "1\n")],
+                )
+            ],
+        ),
+        (
+            ToolEnded("1", True, "--- a/x\n+++ b/x\n(cut off)"),
+            [
+                acp.update_tool_call(
+                    "1",
+                    status="completed",
+                    content=[
+                        acp.tool_content(acp.text_block("--- a/x\n+++ b/x\n(cut off)")),
+                    ],
+                )
+            ],
+        ),
         (ToolEnded("1", True), [acp.update_tool_call("1", status="completed")]),
         (
             ToolEnded("1", False, "no"),
@@ -71,7 +112,7 @@ def told(seen: list[Seen], *, is_replayed: bool = False) -> list[Update]:
         ),
         (
             FilesChanged("1", ("a",)),
-            [acp.update_tool_call("1", locations=[schema.ToolCallLocation(path="a")])],
+            [acp.update_tool_call("1", locations=[schema.ToolCallLocation(path="/p/a")])],
         ),
         (
             Planned((PlanStep("a", Progress.DONE), PlanStep("b", Progress.BEGUN))),
@@ -96,6 +137,29 @@ def test_every_event_has_its_words(event: AnyEvent, expected: list[Update]) -> N
     assert told(kept(event)) == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("a/b", "/p/a/b"),
+        ("./a/../b", "/p/b"),
+        ("/p/a", "/p/a"),
+        ("/copy/a", "/p/a"),
+        ("/copy", "/p"),
+        ("/copying/a", "/copying/a"),
+        ("/etc/hosts", "/etc/hosts"),
+    ],
+)
+def test_an_editor_is_told_where_a_file_of_the_project_is(path: str, expected: str) -> None:
+    assert located(path, ABOUT) == expected
+    assert located("a", ABOUT._replace(root="")) == "/p/a"
+
+
+def test_that_the_project_has_it_is_told() -> None:
+    seen: list[Seen] = [Kept(1, Published(1, 2))]
+
+    assert told(seen) == [acp.update_agent_thought_text("The project has it now: 2 path(s).")]
+
+
 def test_what_was_told_piece_by_piece_is_not_told_again() -> None:
     pieces: list[Seen] = [
         Shown((Delta("1", Sort.TEXT, "Hel"), Delta("1", Sort.TEXT, "lo"))),
@@ -118,6 +182,8 @@ def test_what_a_person_said_is_told_only_to_who_was_not_there() -> None:
 
     assert told(seen) == []
     assert told(seen, is_replayed=True) == [acp.update_user_message_text("Go")]
+    said = [*kept(Said("1", "Hi")), *seen, *kept(Said("2", "Ho"))]
+    assert told(said)[1:] == [acp.update_agent_message_text("Ho")]
 
 
 def test_a_question_is_offered_with_its_refusal() -> None:

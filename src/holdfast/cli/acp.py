@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 
 import anyio
 
@@ -16,8 +17,11 @@ from holdfast.cli.failures import EditorSupportMissing
 from holdfast.cli.model import Outcome
 from holdfast.cli.session_begin import begin_session
 from holdfast.cli.session_start import start_host
+from holdfast.failures import Failure
 from holdfast.host import Seat, seated
 from holdfast.terminal.model import Opened
+from holdfast.workbench import Workbench
+from holdfast.workbench.model import Mode
 
 
 def acp(request: Request, settings: Settings) -> Outcome:
@@ -36,16 +40,23 @@ class _Stays:
     def __init__(self, request: Request, settings: Settings) -> None:
         self._request, self._settings = request, settings
         self._sessions = Sessions(settings)
+        self._roots: dict[str, str] = {}  # where agents see their projects, if elsewhere
 
     def begin(self, project: str) -> Opened:
         """Begin a session about a project; nobody is there to be asked for consent."""
         given = (*self._request.given, ("--project", project))
         request = self._request._replace(given=given, is_json=True)
-        return _opened(begin_session("", request, self._settings))
+        return self._known(begin_session("", request, self._settings))
 
     def find(self, session: str) -> Opened:
         """The session of this id."""
-        return _opened(self._sessions.find(session))
+        return self._known(self._sessions.find(session))
+
+    async def fork(self, session: str) -> Opened:
+        """A new session that knows all that was said in one, which has to be at rest."""
+        from holdfast.cli.session_fork import forked
+
+        return self._known(await forked(self._sessions.find(session), self._settings))
 
     def all(self) -> Sequence[Opened]:
         """Every session, the newest first."""
@@ -60,6 +71,20 @@ class _Stays:
     def last(self, session: str) -> int:
         """The number of the last record that is written down of a session."""
         return self._sessions.last(self._sessions.find(session))
+
+    def _known(self, session: KeptSession) -> Opened:
+        if session.id not in self._roots:
+            self._roots[session.id] = _root(session, self._settings)
+        return _opened(session)._replace(root=self._roots[session.id])
+
+
+def _root(session: KeptSession, settings: Settings) -> str:
+    """Where the agent of a session sees the project; empty if that is where it is."""
+    bench = Workbench.at(Path(session.project), settings.state)
+    with suppress(Failure), bench.held() as (held, _):  # without a draft nobody works in one
+        draft = held.drafts.find(session.draft)
+        return "" if draft.mode is Mode.OVERLAY else str(held.drafts.copy_of(draft))
+    return ""
 
 
 def _opened(session: KeptSession) -> Opened:

@@ -18,9 +18,9 @@ from acp.interfaces import Client
 from holdfast import __version__
 from holdfast.failures import Failure, boundary, from_wire, to_wire
 from holdfast.host import Kept, Reconnecting, Seat, Seen, Unresponsive
-from holdfast.host.model import Abort, Answer, Begun, Happened, Prompt, Prompted, TurnClosed
+from holdfast.host.model import Abort, Answer, Begun, Happened, Prompt, Prompted, TurnClosed, Who
 from holdfast.runners.model import Asked, Ending
-from holdfast.terminal.model import Opened
+from holdfast.terminal.model import MODES, Mode, Opened
 from holdfast.terminal.updates import Updates, options_of
 from holdfast.world import companions
 
@@ -44,6 +44,10 @@ class Stays(Protocol):
         """Every session, the newest first."""
         ...
 
+    async def fork(self, session: str) -> Opened:
+        """A new session that knows all that was said in one, which has to be at rest."""
+        ...
+
     def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
         """Sit at a session, from the record that follows `after` on."""
         ...
@@ -59,6 +63,7 @@ class EditorAgent:
     def __init__(self, stays: Stays) -> None:
         self._stays = stays
         self._seats: dict[str, Seat] = {}  # where a turn runs
+        self._modes: dict[str, Mode] = {}  # that were chosen here
         self._client: Client
 
     def on_connect(self, conn: Client) -> None:
@@ -73,6 +78,7 @@ class EditorAgent:
                 load_session=True,
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),
+                    fork=schema.SessionForkCapabilities(),
                     resume=schema.SessionResumeCapabilities(),
                     close=schema.SessionCloseCapabilities(),
                 ),
@@ -85,26 +91,51 @@ class EditorAgent:
     async def new_session(self, cwd: str, **_: object) -> acp.NewSessionResponse:
         """Begin a session, in a draft of its own."""
         with _told():
-            return acp.NewSessionResponse(session_id=self._stays.begin(cwd).id)
+            begun = self._stays.begin(cwd)
+        return acp.NewSessionResponse(session_id=begun.id, modes=self._mode_state(begun.id))
 
     async def load_session(self, cwd: str, session_id: str, **_: object) -> acp.LoadSessionResponse:  # noqa: ARG002  # a session knows its project
         """Tell all that was said in a session, and go on with it."""
         with _told():
             until = self._stays.last(session_id)
-            updates = Updates(is_replayed=True)
+            updates = Updates(self._stays.find(session_id), is_replayed=True)
             async with self._stays.seat(session_id, after=0) as seat:
                 seen = 0
                 while seen < until:
                     for each in await seat.receive():
                         seen = each.seq if isinstance(each, Kept) else seen
                         await self._update(session_id, updates, each)
-        return acp.LoadSessionResponse()
+        return acp.LoadSessionResponse(modes=self._mode_state(session_id))
 
     async def resume_session(self, session_id: str, **_: object) -> schema.ResumeSessionResponse:
         """Go on with a session without being told again what was said."""
         with _told():
             self._stays.find(session_id)
-        return schema.ResumeSessionResponse()
+        return schema.ResumeSessionResponse(modes=self._mode_state(session_id))
+
+    async def fork_session(
+        self,
+        cwd: str,  # noqa: ARG002  # a session knows its project
+        session_id: str,
+        **_: object,
+    ) -> schema.ForkSessionResponse:
+        """Begin a session that goes on from where another one is, in a draft of its own."""
+        with _told():
+            made = await self._stays.fork(session_id)
+        if session_id in self._modes:
+            self._modes[made.id] = self._modes[session_id]
+        return schema.ForkSessionResponse(session_id=made.id, modes=self._mode_state(made.id))
+
+    async def set_session_mode(
+        self, session_id: str, mode_id: str, **_: object
+    ) -> schema.SetSessionModeResponse:
+        """Have turns taken in another way from now on, as long as this editor stays."""
+        chosen = next((mode for mode in MODES if mode.id == mode_id), None)
+        if chosen is None:
+            raise acp.RequestError.invalid_params({"modeId": mode_id})
+        with _told():
+            self._modes[self._stays.find(session_id).id] = chosen
+        return schema.SetSessionModeResponse()
 
     async def list_sessions(
         self, cwd: str | None = None, **_: object
@@ -153,12 +184,13 @@ class EditorAgent:
     async def _turn(self, session: str, text: str) -> TurnClosed:
         command = f"acp-{secrets.token_hex(8)}"
         async with self._seated(session) as seat:
-            await seat.command(Prompt(command, text))
+            mode = self._modes.get(session, MODES[0])
+            await seat.command(Prompt(command, text, is_in_place=mode.is_in_place))
             return await self._attend(session, seat, command)
 
     async def _attend(self, session: str, seat: Seat, command: str) -> TurnClosed:
         """Tell everything of one turn, and ask what it asks."""
-        updates, turn = Updates(), -1
+        updates, turn = Updates(self._stays.find(session)), -1
         async with companions() as tasks:
             while True:
                 for each in await seat.receive():
@@ -189,8 +221,8 @@ class EditorAgent:
 
     async def _ask(self, session: str, seat: Seat, asked: Asked) -> None:
         """Ask the person in the editor; nobody, or an editor that cannot ask, refuses."""
-        answer = asked.refusal
-        if asked.choices:
+        answer, mode = asked.refusal, self._modes.get(session, MODES[0])
+        if asked.choices and mode.asks:
             call = schema.ToolCallUpdate(
                 tool_call_id=asked.item or asked.question, title=asked.title
             )
@@ -198,7 +230,17 @@ class EditorAgent:
             if isinstance(response.outcome, schema.AllowedOutcome):
                 answer = response.outcome.option_id
         with suppress(Failure):  # it was answered elsewhere, or the turn is over
-            await seat.command(Answer(f"acp-{asked.question}", asked.question, answer))
+            by = Who.PERSON if mode.asks else Who.UNATTENDED
+            await seat.command(Answer(f"acp-{asked.question}", asked.question, answer, by))
+
+    def _mode_state(self, session: str) -> schema.SessionModeState:
+        return schema.SessionModeState(
+            current_mode_id=self._modes.get(session, MODES[0]).id,
+            available_modes=[
+                schema.SessionMode(id=each.id, name=each.name, description=each.meaning)
+                for each in MODES
+            ],
+        )
 
     @asynccontextmanager
     async def _seated(self, session: str) -> AsyncGenerator[Seat]:
@@ -239,4 +281,4 @@ async def serve_editor(stays: Stays) -> None:
     """Answer the editor at the other end of standard input and output until it leaves."""
     with boundary("acp"):
         agent: Any = EditorAgent(stays)  # Any: it has those methods only that it announces
-        await acp.run_agent(agent)
+        await acp.run_agent(agent, use_unstable_protocol=True)  # to fork is one of these

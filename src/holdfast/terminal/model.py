@@ -83,12 +83,41 @@ Block = Prompted | Words | Card | Plan | Note | Trouble
 
 
 class Opened(NamedTuple):
-    """A session that an editor can have."""
+    """A session that an editor can have; its agent sees the project at `root`, if elsewhere."""
 
     id: str
     project: str
     title: str
     at: str
+    root: str = ""
+
+
+class Mode(NamedTuple):
+    """How an editor has turns taken from now on."""
+
+    id: str
+    name: str
+    meaning: str
+    is_in_place: bool = False
+    asks: bool = True
+
+
+MODES: Final = (
+    Mode("ask", "Draft", "Changes stay in a draft until you publish; what needs leave is asked."),
+    Mode(
+        "in-place",
+        "In place",
+        "The project has what a turn did when it has completed, after a checkpoint.",
+        is_in_place=True,
+    ),
+    Mode(
+        "alone",
+        "Alone",
+        "Changes stay in a draft, and nobody is asked: what needs leave is refused.",
+        asks=False,
+    ),
+)
+"""The ways there are, the first unless another is chosen."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import acp
 from acp import schema
 
 from holdfast.host import Kept, Seen, Shown
-from holdfast.host.model import Happened, Prompted
+from holdfast.host.model import Happened, Prompted, Published
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -25,6 +26,8 @@ from holdfast.runners.model import (
     ToolStarted,
     Used,
 )
+from holdfast.terminal.core.hunks import hunks_of
+from holdfast.terminal.model import Opened
 
 Update: TypeAlias = (
     schema.UserMessageChunk
@@ -34,6 +37,9 @@ Update: TypeAlias = (
     | schema.ToolCallProgress
     | schema.AgentPlanUpdate
     | schema.UsageUpdate
+)
+Content: TypeAlias = (
+    schema.ContentToolCallContent | schema.FileEditToolCallContent | schema.TerminalToolCallContent
 )
 
 _STATUSES: Final[dict[Progress, schema.PlanEntryStatus]] = {
@@ -58,8 +64,8 @@ _KINDS: Final[dict[str, schema.ToolKind]] = {
 class Updates:
     """Turns what is seen of a session into updates; nothing is told twice."""
 
-    def __init__(self, *, is_replayed: bool = False) -> None:
-        self._is_replayed = is_replayed
+    def __init__(self, about: Opened, *, is_replayed: bool = False) -> None:
+        self._about, self._is_replayed = about, is_replayed
         self._streamed: set[str] = set()  # items that were told piece by piece
         self._last: str | None = None  # the item that was told of last
 
@@ -71,8 +77,12 @@ class Updates:
                     yield from self._grown(delta)
             case Kept(_, Happened(event=event)):
                 yield from self._told(event)
-            case Kept(_, Prompted(text=text)) if self._is_replayed:
-                yield acp.update_user_message_text(text)
+            case Kept(_, Prompted(text=text)):
+                self._last = None
+                if self._is_replayed:
+                    yield acp.update_user_message_text(text)
+            case Kept(_, Published(paths=paths)) if paths:
+                yield acp.update_agent_thought_text(f"The project has it now: {paths} path(s).")
             case _:
                 pass
 
@@ -104,16 +114,18 @@ class Updates:
             case ToolStarted(item, tool, title, given):
                 kind = _KINDS.get(tool, "other")
                 yield acp.start_tool_call(
-                    item, title, kind=kind, status="in_progress", raw_input=given or None
+                    item,
+                    title,
+                    kind=kind,
+                    status="in_progress",
+                    locations=self._places(_named(given)) or None,
+                    raw_input=given or None,
                 )
             case ToolEnded(item, is_ok, output):
-                content = [acp.tool_content(acp.text_block(output))] if output else None
-                yield acp.update_tool_call(
-                    item, status="completed" if is_ok else "failed", content=content
-                )
+                status: schema.ToolCallStatus = "completed" if is_ok else "failed"
+                yield acp.update_tool_call(item, status=status, content=self._content(output))
             case FilesChanged(item, paths):
-                places = [schema.ToolCallLocation(path=path) for path in paths]
-                yield acp.update_tool_call(item, locations=places)
+                yield acp.update_tool_call(item, locations=self._places(paths))
             case Planned(steps):
                 yield acp.update_plan(
                     acp.plan_entry(step.text, status=_STATUSES[step.progress]) for step in steps
@@ -124,6 +136,34 @@ class Updates:
                 yield schema.UsageUpdate(used=used, size=size, session_update="usage_update")
             case _:
                 pass
+
+    def _content(self, output: str) -> list[Content] | None:
+        """What a tool came to: changes of files as such, all else as it was said."""
+        hunks = hunks_of(output) if output.startswith("--- ") else None
+        if hunks:
+            return [
+                acp.tool_diff_content(located(hunk.path, self._about), hunk.after, hunk.before)
+                for hunk in hunks
+            ]
+        return [acp.tool_content(acp.text_block(output))] if output else None
+
+    def _places(self, paths: Sequence[str]) -> list[schema.ToolCallLocation]:
+        return [schema.ToolCallLocation(path=located(path, self._about)) for path in paths]
+
+
+def located(path: str, about: Opened) -> str:
+    """Where a file is for the editor: in the project, also if its agent works in a copy of it."""
+    there = posixpath.normpath(posixpath.join(about.project, path))
+    if about.root and (there == about.root or there.startswith(f"{about.root}/")):
+        return about.project + there.removeprefix(about.root)
+    return there
+
+
+def _named(given: Mapping[str, object]) -> list[str]:
+    """The files that a tool is about to look at or change, as far as it says so."""
+    found = given.get("paths", given.get("path"))
+    named: list[object] = [*found] if isinstance(found, list | tuple) else [found]
+    return [each for each in named if isinstance(each, str)]
 
 
 def options_of(asked: Asked) -> list[schema.PermissionOption]:
