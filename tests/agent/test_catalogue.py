@@ -48,10 +48,13 @@ async def test_the_tools_of_a_session(tmp_path: Path) -> None:
         assert os.listdir(ground.scratch) == []
 
 
+@needs_sandbox()
 async def test_no_skills_no_tool_for_them(tmp_path: Path) -> None:
     async with ground_in(tmp_path) as ground:
         workspace = MemoryWorkspace({}, root=ground.root)
         async with toolbox(ground, workspace, ToolSettings()) as box:
             assert "skill" not in box.tools
-            assert box.known == Known(notes=(), skills=(), complaints=())
+            assert box.known == Known(
+                notes=(), skills=(), complaints=(), confinement=box.known.confinement
+            )
             assert "ask" in box.tools and "ask" not in box.without_person

@@ -8,10 +8,14 @@ from typing import cast
 
 import pytest
 
-from holdfast.agent.core.confinement import sandbox_for
+from holdfast.agent.core.confinement import Confinement, sandbox_for
 from holdfast.agent.ground import Freedom, Ground, toolchains_in
-from holdfast.exec import Client
+from holdfast.exec import Client, Process
+from holdfast.exec.failures import StartFailed
+from holdfast.exec.model import Command
 from holdfast.world import MARK
+from tests.agent.grounds import ground_in, needs_sandbox
+from tests.journeys.stage import linux_only
 
 SECRETS = (
     *("OPENAI_API_KEY", "GITHUB_TOKEN", "MY_SECRET", "PGPASSWORD", "DB_PASS", "api_key"),
@@ -67,3 +71,26 @@ def test_of_a_home_only_languages_are_seen(tmp_path: Path) -> None:
     (tmp_path / ".nvm").write_text("no directory")
 
     assert toolchains_in(tmp_path) == (f"{tmp_path}/.cargo/bin", f"{tmp_path}/.pyenv")
+
+
+class Refusing:
+    """A server that shuts nobody in."""
+
+    async def start(self, command: Command) -> Process:
+        assert command.sandbox is not None
+        raise StartFailed(command=" ".join(command.argv), reason="bubblewrap is missing")
+
+
+@pytest.mark.anyio
+async def test_where_nobody_is_shut_in_it_is_said_why() -> None:
+    ground = replace(GROUND, processes=cast("Client", Refusing()))  # all that is asked of it
+
+    assert await ground.confinement() == Confinement("none", ("bubblewrap is missing",))
+
+
+@pytest.mark.anyio
+@linux_only
+@needs_sandbox()
+async def test_how_well_commands_are_shut_in_is_found_out(tmp_path: Path) -> None:
+    async with ground_in(tmp_path) as ground:
+        assert (await ground.confinement()).strength == "full"

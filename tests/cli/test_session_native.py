@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 
+from holdfast.agent import Crashes
+from holdfast.app.sessions import KeptSession
+from holdfast.cli.commands import Request
+from holdfast.cli.session_begin import begin_session
+from holdfast.cli.session_native import native_runner
+from holdfast.cli.session_runner import Engagement
+from holdfast.runners import Stage
+from holdfast.runners.testing import Notebook
+from holdfast.workbench import Workbench
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
 
@@ -75,3 +87,53 @@ def test_without_a_key_the_turn_fails_and_says_where_one_goes(bench: Bench) -> N
     error = lines(done.stdout)[-1]["error"]
     assert error["code"] == "MODEL_KEY_MISSING"
     assert "OPENAI_API_KEY" in error["userMessage"]
+
+
+def session_with(bench: Bench, **options: str) -> KeptSession:
+    """A session with our own agent that nobody has talked in."""
+    said = {"project": str(bench.project), "runner": "native", **options}
+    given = tuple((f"--{name}", value) for name, value in said.items())
+    return begin_session("", Request("chat", given=given), bench.settings, asks_later=True)
+
+
+def tracing(bench: Bench) -> Path:
+    """Where an MCP server of the person leaves a trace as soon as it is started."""
+    trace, config = bench.home / "trace", bench.settings.config
+    config.mkdir(parents=True)
+    server = {"command": sys.executable, "args": ["-c", f"open({str(trace)!r}, 'a').write('x')"]}
+    (config / "mcp.json").write_bytes(msgspec.json.encode({"mcpServers": {"tracing": server}}))
+    return trace
+
+
+@pytest.mark.anyio
+async def test_who_asks_how_it_is_starts_nothing(bench: Bench) -> None:
+    trace = tracing(bench)
+    session = session_with(bench, scenario=script(bench, WORK))
+    async with Engagement(session, bench.settings).engaged() as runner:
+        health = await runner.health()
+        assert (health.is_healthy, trace.exists()) == (True, False), health
+        async with runner.converse(None, Notebook()):
+            assert trace.exists()  # whoever talks has what was settled
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [
+        ("nobody/x", "There is no provider nobody"),
+        ("openai/x", "Set OPENAI_API_KEY"),
+        ("ollama/x", "nobody has agreed"),
+    ],
+)
+async def test_what_a_conversation_would_lack_is_said_before(
+    bench: Bench, model: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    session, where = session_with(bench, model=model), bench.settings
+    nowhere = cast("Stage", None)  # nothing is started there
+    own = native_runner(
+        session, nowhere, Workbench.at(bench.project, where.state), where, Crashes()
+    )
+    health = await own.health()
+
+    assert (health.is_healthy, wrong in health.reason) == (False, True), health

@@ -50,13 +50,16 @@ async def test_it_does_not_go_on_with_what_another_began() -> None:
 async def test_it_says_what_it_lacks() -> None:
     @asynccontextmanager
     async def kits() -> AsyncGenerator[Kit]:
-        raise KeyMissing(provider="p", variable="P_KEY", file="/keys")
+        raise AssertionError("no conversation is begun for that")
         yield
 
-    health = await NativeRunner(kits).health()
+    async def examine() -> None:
+        raise KeyMissing(provider="p", variable="P_KEY", file="/keys")
+
+    health = await NativeRunner(kits, examine=examine).health()
 
     assert (health.is_healthy, "P_KEY" in health.reason) == (False, True)
-    assert (await runner_of(ScriptedModels([])).health()).is_healthy
+    assert (await NativeRunner(kits).health()).is_healthy
 
 
 @pytest.mark.promise("A2")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.agent.approving import Approvals
+from holdfast.agent.core.confinement import Confinement
 from holdfast.agent.core.leave import Asking
 from holdfast.agent.core.servers import Server
 from holdfast.agent.editing import Edit
@@ -49,12 +50,13 @@ class Known:
     """What was found for a session beside its tools; all of it is data of others.
 
     `notes` are by their paths, the nearest last; `skills` are names, and what each is for;
-    `complaints` say to the person what cannot be used.
+    `complaints` say to the person what cannot be used; `confinement` is that of commands.
     """
 
     notes: tuple[tuple[str, str], ...]
     skills: tuple[tuple[str, str], ...]
     complaints: tuple[str, ...]
+    confinement: Confinement
 
 
 class Toolbox:
@@ -100,10 +102,13 @@ async def toolbox(
             servers, wrong = await servers_of(settings.servers, workspace, ground, tasks)
             leaves = Leaves(workspace, ground, approvals)
             theirs, unusable = await mcp_tools(servers, leaves, [each.spec.name for each in tools])
+            confinement = await ground.confinement()
+            weak = filter(None, [confinement.for_person()])
             known = Known(
                 notes=await find_notes(workspace, settings.inside),
                 skills=tuple(skills.menu),
-                complaints=(*skills.complaints, *wrong, *unusable),
+                complaints=(*weak, *skills.complaints, *wrong, *unusable),
+                confinement=confinement,
             )
             yield Toolbox([*tools, *theirs], shells, known)
     finally:

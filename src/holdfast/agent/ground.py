@@ -10,9 +10,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from holdfast.agent.core.confinement import sandbox_for
+import anyio
+
+from holdfast.agent.core.confinement import Confinement, sandbox_for
 from holdfast.confine import allowed_environment
 from holdfast.exec import Client
+from holdfast.exec.failures import StartFailed
 from holdfast.exec.model import Command
 from holdfast.world import MARK
 
@@ -23,6 +26,7 @@ _QUIET: Final = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
+_NOTHING_LONGEST: Final = 5.0  # seconds that doing nothing is waited for
 _SHELLS: Final = ("/bin/bash", "/bin/sh")
 # What it complains of comes in between what it says, as a person at a terminal would see it. A
 # sandbox has a directory for temporary files of its own, and ours outlives a command.
@@ -75,6 +79,18 @@ class Ground:
         shell = next((each for each in _SHELLS if os.path.exists(each)), _SHELLS[-1])
         argv = (_SHELLS[-1], "-c", _ALL_TOGETHER, shell, line, self.scratch)
         return self.command(argv, freedom, mark=mark, has_stdin=has_stdin)
+
+    async def confinement(self) -> Confinement:
+        """How well a command is shut in here, found out by one that does nothing."""
+        command = self.command(("true",), Freedom.SANDBOX, mark=self.new_mark())
+        try:
+            process = await self.processes.start(command)
+        except StartFailed as failure:
+            return Confinement("none", (failure.reason,))
+        with anyio.move_on_after(_NOTHING_LONGEST):
+            while await process.receive():
+                pass
+        return Confinement(process.sandbox_strength, process.sandbox_lacks)
 
     def command(
         self, argv: tuple[str, ...], freedom: Freedom, *, mark: str, has_stdin: bool = False

@@ -30,6 +30,7 @@ from holdfast.agent import (
     toolchains_in,
     without_keys,
 )
+from holdfast.agent.failures import ProviderUnknown
 from holdfast.agent.model import Choice
 from holdfast.agent.ports import Models
 from holdfast.app.keyring import keyring_entries
@@ -51,7 +52,23 @@ def native_runner(
     session: KeptSession, stage: Stage, bench: Workbench, settings: Settings, crashes: Crashes
 ) -> NativeRunner:
     """Our own agent, for one session."""
-    return NativeRunner(partial(_kit, session, stage, bench, settings), crashes)
+    kits = partial(_kit, session, stage, bench, settings)
+    return NativeRunner(kits, crashes, partial(_examine, session, bench, settings))
+
+
+async def _examine(session: KeptSession, bench: Workbench, settings: Settings) -> None:
+    """Raise what a conversation would lack; nothing is started, sent or changed for that."""
+    _tool_settings(settings)
+    script = session.options.get("scenario")
+    if script is not None:
+        load_script(Path(script))
+        return
+    providers, choice = providers_of(settings), _choice(session)
+    provider = providers.get(choice.provider)
+    if provider is None:
+        raise ProviderUnknown(provider=choice.provider, known=", ".join(sorted(providers)))
+    keys_of(settings, await keyring_entries(providers)).find(provider)
+    _agreed(bench, choice.provider)
 
 
 @asynccontextmanager
@@ -72,6 +89,7 @@ async def _kit(
             day=_day(),
             notes=box.known.notes,
             skills=box.known.skills,
+            sandbox=box.known.confinement.for_model(),
         )
         kit = Kit(
             models=models,
@@ -124,8 +142,7 @@ def _ground(session: KeptSession, stage: Stage, keys: Keys) -> Ground:
 async def _models(
     session: KeptSession, settings: Settings, keys: Keys, stack: AsyncExitStack
 ) -> tuple[Models, Choice]:
-    said = session.options
-    script = said.get("scenario")
+    script = session.options.get("scenario")
     if script is not None:
         return load_script(Path(script)), _UNSAID
     models = HttpModels(
@@ -136,7 +153,12 @@ async def _models(
         chance=SystemChance(),
     )
     await stack.enter_async_context(models)
-    return models, chosen(said.get("model", ""), _UNSAID, effort=said.get("effort", ""))
+    return models, _choice(session)
+
+
+def _choice(session: KeptSession) -> Choice:
+    said = session.options
+    return chosen(said.get("model", ""), _UNSAID, effort=said.get("effort", ""))
 
 
 def _agreed(bench: Workbench, provider: str) -> None:

@@ -110,12 +110,16 @@ class Client:
         feed = self._feed(process_id or str(self._ids.make("process")))
         process = Process(command, feed, self._line, self._session)
         try:
-            process.was_continued = await start(
-                feed, command, self._line, continue_if_started=continue_if_started
-            )
+            begun = await start(feed, command, self._line, continue_if_started=continue_if_started)
         except Failure:
             self._table.remove(feed)
             raise
+        process.was_continued = begun is None
+        if begun is not None:
+            process.sandbox_strength, process.sandbox_lacks = (
+                begun.sandbox_strength,
+                begun.sandbox_lacks,
+            )
         return process
 
     def resume(self, session_id: str) -> Self:

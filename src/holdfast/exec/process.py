@@ -38,6 +38,8 @@ class Process:
         """`writer` tells us apart from all others who write to the same process."""
         self.command = command
         self.was_continued = False  # its start was found to have happened after a cut
+        self.sandbox_strength = ""  # `full` or `reduced` of one that is shut in, where that is said
+        self.sandbox_lacks: tuple[str, ...] = ()  # what that does not do that it should
         self.stdin = Stdin(feed.process, line, mark=f"{session.id}-{feed.process}{writer}")
         self._feed, self._line, self._session = feed, line, session
 

@@ -22,21 +22,23 @@ _STARTING_LONGEST = 10.0
 _COMMAND_CHARS_MAX = 200
 
 
-async def start(feed: Feed, command: Command, line: Line, *, continue_if_started: bool) -> bool:
-    """Start a process; say whether it was found running after its start had been cut off.
+async def start(
+    feed: Feed, command: Command, line: Line, *, continue_if_started: bool
+) -> StartResult | None:
+    """Start a process; nothing is said of one that was found after its start had been cut off.
 
     A start that nobody knows the outcome of is looked up if that was asked for; else, and if the
     caller no longer waits, whatever came of it is ended. Until then nobody gets its id.
     """
     try:
         try:
-            await line.call("process/start", _params(feed.process, command), StartResult)
+            return await line.call("process/start", _params(feed.process, command), StartResult)
         except (OutcomeUnknown, RequestTimedOut):
             if not (continue_if_started and await _is_there(feed.process, line)):
                 await feed.put_down()
                 raise
             await feed.catch_up(feed.ask)
-            return True
+            return None
         finally:
             feed.is_started = True
     except ErrorResponse as error:
@@ -52,7 +54,6 @@ async def start(feed: Feed, command: Command, line: Line, *, continue_if_started
         if patience.cancelled_caught:
             line.start_soon(feed.put_down)
         raise
-    return False
 
 
 async def _is_there(process: str, line: Line) -> bool:

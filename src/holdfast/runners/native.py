@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Final
 
@@ -28,6 +28,13 @@ _WORD: Final = "native-1"  # of every conversation: all that it is stands in the
 Kits = Callable[[], AbstractAsyncContextManager[Kit]]
 """Gives what a conversation is held with; whatever its tools have started ends with the block."""
 
+Examine = Callable[[], Awaitable[None]]
+"""Raises what a conversation would lack; nothing is started, sent or changed for that."""
+
+
+async def _nothing_lacks() -> None:
+    """Whatever is wanted is there."""
+
 
 class NativeRunner:
     """Our own agent; how often it crashes is counted over all of its conversations."""
@@ -37,18 +44,20 @@ class NativeRunner:
         continues=True, steers=True, asks=True, confines=True, options=OPTIONS
     )
 
-    def __init__(self, kits: Kits, crashes: Crashes | None = None) -> None:
+    def __init__(
+        self, kits: Kits, crashes: Crashes | None = None, examine: Examine = _nothing_lacks
+    ) -> None:
         """Count crashes on top of those of an earlier runner of the same session."""
-        self._kits = kits
+        self._kits, self._examine = kits, examine
         self._crashes = crashes or Crashes()
 
     async def health(self) -> Health:
-        """Healthy if everything is there that a conversation needs."""
+        """Healthy if everything is there that a conversation needs; none is begun for that."""
         try:
-            async with self._kits():
-                return Health(True, version=__version__)
+            await self._examine()
         except Failure as failure:
             return Health(False, reason=failure.user_message)
+        return Health(True, version=__version__)
 
     @asynccontextmanager
     async def converse(

@@ -3,6 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+
+_LESSER = """\
+# The sandbox here
+This machine can only shut commands in less well than it should. A command still changes nothing \
+but the project and $TMPDIR, and reaches no network. But: {lacks}. In the project's root, and \
+wherever else it says "Permission denied", it changes files that are there and makes no new ones: \
+make those with the write tool, then it can. Run nothing that you have not looked at."""
+_NONE = """\
+# No sandbox here
+This machine cannot shut commands in ({lacks}). So a command runs only with reach `open`, and only \
+if the person allows that very command. Use the other tools as far as they go, ask for a command \
+where nothing else will do, and say what you could not check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """How well commands are shut in, and what that lacks or why it cannot be done."""
+
+    strength: str = "full"  # or `reduced`, or `none`
+    lacks: tuple[str, ...] = ()
+
+    def for_model(self) -> str:
+        """What a model has to know about it; nothing if all is well."""
+        text = {"reduced": _LESSER, "none": _NONE}.get(self.strength, "")
+        return text.format(lacks="; ".join(self.lacks))
+
+    def for_person(self) -> str:
+        """What the person is told of it; nothing if all is well."""
+        lacks = "; ".join(self.lacks)
+        match self.strength:
+            case "reduced":
+                return (
+                    "The agent's commands are shut in less well than they should be on this "
+                    f"machine: {lacks}. See: holdfast doctor"
+                )
+            case "none":
+                return (
+                    "The agent's commands cannot be shut in on this machine "
+                    f"({lacks}), so you are asked about each. See: holdfast doctor"
+                )
+            case _:
+                return ""
 
 
 def sandbox_for(

@@ -40,6 +40,7 @@ class Surroundings:
     notes: Sequence[tuple[str, str]] = ()  # of the project, by the path of each; the nearest last
     skills: Sequence[tuple[str, str]] = ()  # their names, and what each is for
     can_ask: bool = True
+    sandbox: str = ""  # what is to be known about how commands are shut in
 
 
 def system_prompt(surroundings: Surroundings) -> str:
@@ -51,6 +52,8 @@ def system_prompt(surroundings: Surroundings) -> str:
         f"- directory: {where.root}\n- system: {where.system}\n- today: {where.day}",
         _RULES,
     ]
+    if where.sandbox:
+        parts.append(where.sandbox)
     if not where.can_ask:
         parts.append(_SHORT)
     if where.skills:
