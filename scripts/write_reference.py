@@ -194,7 +194,8 @@ The Agent Client Protocol, version {acp.meta.PROTOCOL_VERSION}, over standard in
     rows = []
     for key, name in acp.meta.AGENT_METHODS.items():
         noun, _, verb = key.partition("_")
-        spellings = (key, verb, f"{verb}_{noun}", f"{verb}_{noun}s")
+        within = verb.replace("_", f"_{noun}_", 1)  # set_mode of a session is set_session_mode
+        spellings = dict.fromkeys((key, verb, f"{verb}_{noun}", f"{verb}_{noun}s", within))
         served = (getattr(editing.EditorAgent, each, None) for each in spellings if each)
         rows += [(f"`{name}`", _sentence(each)) for each in served if each is not None]
     yield from _table(("method", "meaning"), rows)

@@ -110,7 +110,9 @@ async def test_history_and_id_survive_a_kill_and_the_running_turn_does_not(tmp_p
 
 
 @pytest.mark.promise("F26")
-async def test_a_fork_is_kept_knows_what_was_said_and_leaves_the_first_alone(tmp_path: Path) -> None:
+async def test_a_fork_is_kept_knows_what_was_said_and_leaves_the_first_alone(
+    tmp_path: Path,
+) -> None:
     script: list[Reply] = [[Say(f"Answer {number}.")] for number in (1, 2, 3)]
     async with staged(tmp_path, script) as stage:
         async with stage.connect() as server:

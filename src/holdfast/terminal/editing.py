@@ -178,9 +178,6 @@ class EditorAgent:
             return {"sessions": sorted(self._seats), **params}
         raise acp.RequestError.method_not_found(method)
 
-    async def ext_notification(self, method: str, params: dict[str, object]) -> None:
-        """Nothing that an editor tells beside the protocol is of use."""
-
     async def _turn(self, session: str, text: str) -> TurnClosed:
         command = f"acp-{secrets.token_hex(8)}"
         async with self._seated(session) as seat:
