@@ -9,7 +9,7 @@ TOOLS := .venv/.test-tools
 PYTEST := $(BIN)/pytest -q -n 3 --dist worksteal
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-long matrix check bench docs prices lock clean help
+.PHONY: run test test-long matrix check bench docs picture prices lock clean help
 
 run: $(READY)  ## examine this machine, then show in a minute what Holdfast is for
 	@$(BIN)/holdfast doctor | tail -n 2
@@ -41,6 +41,9 @@ docs: $(READY)  ## write the pages that are made from the code
 	@$(BIN)/python -m holdfast.app.catalogue docs/failures.md
 	@$(BIN)/python -m holdfast.cli.reference docs/reference/cli.md
 	@$(BIN)/python scripts/write_reference.py docs/reference
+
+picture: $(READY) $(TOOLS)  ## write docs/terminal.svg, the picture of a real session
+	@$(BIN)/python -m tests.journeys.tutorial_stage docs/terminal.svg
 
 prices: $(READY)  ## fetch what models cost and how much fits into them
 	@scripts/uv run --quiet --no-project --with genai-prices python scripts/refresh_prices.py src/holdfast/agent/prices.json

@@ -22,6 +22,7 @@ QUESTION = "[y/N] "
 KEYS = {"^D": "\x04"}
 PROMPTS = ("$", ">")
 LEAVING = "/quit"
+ANYTHING = r"(?:.*\n)*?"
 
 
 class Step(NamedTuple):
@@ -59,15 +60,17 @@ class Reader:
         self._screen = screen
         self._names: dict[str, str] = {}  # as they are here, by those on the page
 
-    def follow(self, steps: list[Step]) -> None:
-        """Do all of it; the shell is ready afterwards."""
-        row = -1
-        self._screen.until(lambda: self._is_ready("$", row), "a shell")
-        for step, after in pairwise([*steps, Step("$", "", [])]):
-            row = self._screen.row
-            rows = 1 + (2 + len(step.typed)) // self._screen.columns if step.prompt == "$" else 0
+    def follow(self, steps: list[Step], *, then: str = "$") -> None:
+        """Do all of it; what is ready afterwards has the prompt `then`."""
+        self._screen.until(lambda: self._is_ready(steps[0].prompt, -1), "a prompt")
+        begin = 0
+        for step, after in pairwise([*steps, Step(then, "", [])]):
+            if step.prompt:  # a key is pressed in the middle of something, which moves
+                begin = self._screen.row
+            if step.prompt == "$":
+                begin += 1 + (2 + len(step.typed)) // self._screen.columns
             self._screen.type(f"{self._meant(step.typed)}\r" if step.prompt else KEYS["^D"])
-            self._see(step, row + rows, after)
+            self._see(step, begin, after)
 
     def _see(self, step: Step, begin: int, after: Step) -> None:
         """Wait until what a step shows is there, and one can type what comes next."""
@@ -117,11 +120,11 @@ class Reader:
     def _pattern(self, step: Step) -> tuple[re.Pattern[str], dict[str, str]]:
         """What is to be seen, and which groups of it are names that are not known yet."""
         names: dict[str, str] = {}
-        lines = [
-            r"(?:.*\n)*?" if line == "…" else self._line(line, names) + r"\n" for line in step.seen
-        ]
+        lines = [ANYTHING if line == "…" else self._line(line, names) + r"\n" for line in step.seen]
         if step.prompt == ">" and step.typed != LEAVING:  # it stays to be read
             lines.insert(0, f"> {re.escape(step.typed) or '.*'}\n")
+        if not step.prompt:
+            lines.insert(0, ANYTHING)
         return re.compile("".join(lines)), names
 
     def _line(self, line: str, names: dict[str, str]) -> str:

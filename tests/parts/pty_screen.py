@@ -16,8 +16,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyte
+from pyte.screens import Char
 
 LONGEST = 60.0
+FAINT, NORMAL = 2, 22  # numbers of SGR
+
+
+class _Screen(pyte.HistoryScreen):
+    """A screen that knows what is faint, for which pyte has no word: it says that it blinks."""
+
+    def select_graphic_rendition(self, *attrs: int, **more: object) -> None:
+        """Set how what follows looks."""
+        super().select_graphic_rendition(*attrs, **more)
+        for each in attrs:
+            if each in (0, FAINT, NORMAL):
+                self.cursor.attrs = self.cursor.attrs._replace(blink=each == FAINT)
 
 
 class PtyScreen:
@@ -29,13 +42,19 @@ class PtyScreen:
         self.master, self.process = master, process
         self.raw = b""
         self.columns = size[0]
-        self._screen = pyte.HistoryScreen(*size, history=10_000, ratio=0.5)
+        self._screen = _Screen(*size, history=10_000, ratio=0.5)
         self._stream = pyte.ByteStream(self._screen)
 
     @property
     def lines(self) -> list[str]:
         """What is on the screen now, a string for each row."""
         return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def cells(self) -> list[list[Char]]:
+        """What is on the screen now, and how it looks; what is faint says that it blinks."""
+        columns = range(self._screen.columns)
+        return [[self._screen.buffer[y][x] for x in columns] for y in range(self._screen.lines)]
 
     @property
     def scrolled(self) -> str:
