@@ -69,7 +69,7 @@ async def test_where_nobody_is_asked_it_is_refused() -> None:
     assert desk.asked == []
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"{", b'{"a": 1}', b"\xff", b'["\xff"]'])
 async def test_a_file_that_cannot_be_read_allows_nothing(tmp_path: Path, content: bytes) -> None:
     kept = tmp_path / "leaves.json"
     kept.write_bytes(content)

@@ -51,9 +51,10 @@ def test_a_name_of_none_or_of_two_is_refused(sessions: Sessions) -> None:
     assert caught.value.count == 2
 
 
-def test_one_that_cannot_be_read_hides_no_other(sessions: Sessions) -> None:
+@pytest.mark.parametrize("damaged", [b"{", b'{"id":"\xff"}'])
+def test_one_that_cannot_be_read_hides_no_other(sessions: Sessions, damaged: bytes) -> None:
     good, bad = made(sessions), made(sessions)
-    (sessions.directory(bad) / "session.json").write_text("{")
+    (sessions.directory(bad) / "session.json").write_bytes(damaged)
 
     assert sessions.all() == [good]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from holdfast.app.trust import Trust
 from holdfast.world import SystemClock
 
@@ -22,10 +24,11 @@ def test_what_is_trusted_is_the_content_at_its_place(tmp_path: Path) -> None:
     assert not trust.holds(FILE, b"a")
 
 
-def test_a_damaged_record_trusts_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [b"{", b'{"file":"\xff"}'])
+def test_a_damaged_record_trusts_nothing(tmp_path: Path, damaged: bytes) -> None:
     trust = Trust(tmp_path)
     trust.give(FILE, b"a", SystemClock())
     (record,) = (tmp_path / "trust").iterdir()
-    record.write_bytes(b"{")
+    record.write_bytes(damaged)
 
     assert not trust.holds(FILE, b"a")

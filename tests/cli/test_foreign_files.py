@@ -66,6 +66,7 @@ def test_nothing_but_regular_files_of_the_right_shape_is_read(home: Path) -> Non
     rollout(home, FIRST[:-1] + "1").write_bytes(b"\0\xff" * 1000)
     evil = json.dumps({"type": "session_meta", "payload": {"id": "\x1b[2J", "cwd": "/p"}})
     rollout(home, FIRST[:-1] + "2").write_text(evil)
+    rollout(home, FIRST[:-1] + "3").write_bytes(b'{"type":"\xff"}')
 
     assert [each.about.id for each in conversations(TOOLS["codex"], "/p")] == [FIRST]
 
@@ -74,10 +75,12 @@ def test_lines_that_cannot_be_read_are_counted(home: Path) -> None:
     deep = '{"type":"event_msg","payload":' + "[" * 100_000
     long = asked("x" * (LINE_MOST + 10))
     path = rollout(home, FIRST, asked("One"), asked("Two")[:-9], deep, long, asked("Three"))
+    with path.open("ab") as file:
+        file.write(asked("Four").encode().replace(b"Four", b"\xff") + b"\n")
     reading = Reading(TOOLS["codex"], path)
 
     assert list(reading.steps()) == [Asked("One", 0), Asked("Three", 0)]
-    assert (reading.torn, reading.is_cut) == (4, False)
+    assert (reading.torn, reading.is_cut) == (5, False)
 
 
 def test_what_is_too_long_is_cut(home: Path) -> None:

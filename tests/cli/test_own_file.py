@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.app.failures import ConfigUnreadable
 from holdfast.cli.own_file import own_text
 from holdfast.failures import Failure
 
@@ -17,3 +18,11 @@ def test_a_file_is_read_and_none_says_nothing(tmp_path: Path) -> None:
     assert own_text(tmp_path / "missing") == ""
     with pytest.raises(Failure):
         own_text(tmp_path)
+
+
+def test_what_is_no_text_is_said_to_be_none(tmp_path: Path) -> None:
+    (tmp_path / "there").write_bytes(b"a = '\xe9'\n")
+
+    with pytest.raises(ConfigUnreadable) as caught:
+        own_text(tmp_path / "there")
+    assert caught.value.facts == {"file": str(tmp_path / "there"), "problem": "it is no text"}

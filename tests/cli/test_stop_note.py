@@ -21,8 +21,9 @@ def test_a_word_is_found_again_and_the_next_is_another(tmp_path: Path) -> None:
     assert first.pid == os.getpid()
     assert not (tmp_path / "gone").exists()
 
-    (tmp_path / "stopped.json").write_text('{"at_ms": 1')
-    assert last_note(tmp_path) is None
+    for damaged in (b'{"at_ms": 1', b'{"at_ms":1,"user":"\xff","pid":1}'):
+        (tmp_path / "stopped.json").write_bytes(damaged)
+        assert last_note(tmp_path) is None
 
 
 @pytest.mark.anyio

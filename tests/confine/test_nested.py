@@ -107,3 +107,13 @@ def test_one_that_was_kept_cannot_be_crowded_out(tmp_path: Path) -> None:
     ]
     (here.workspace / "deep/deeper/x/.git").rmdir()
     assert wanted(here)[0] == set()
+
+
+@pytest.mark.parametrize("damaged", [b"{", b'{"\xff":[]}'])
+def test_what_was_remembered_and_spoiled_stops_nobody(tmp_path: Path, damaged: bytes) -> None:
+    here = stage(tmp_path)
+    (here.workspace / "x/.git").mkdir(parents=True)
+    here.state.mkdir(parents=True, exist_ok=True)
+    (here.state / "nested.json").write_bytes(damaged)
+
+    assert wanted(here) == ({f"x/{name}" for name in GIT}, ())

@@ -45,6 +45,18 @@ def test_they_stand_while_they_are_needed(workspace: Path, placeholders: Placeho
     assert _names(workspace) == {".git"}
 
 
+@pytest.mark.parametrize("damaged", [b"{", b'{"\xff":1}'])
+def test_what_was_spoiled_stops_nobody(
+    workspace: Path, placeholders: Placeholders, tmp_path: Path, damaged: bytes
+) -> None:
+    (tmp_path / "state/placeholders").mkdir(parents=True)
+    (tmp_path / "state/placeholders/made.json").write_bytes(damaged)
+    alive, _ = placeholders.hold({str(workspace): NAMES})
+    assert ".codex" in _names(workspace)
+    placeholders.release(alive)
+    assert _names(workspace) == {".git"}
+
+
 def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) -> None:
     first, _ = placeholders.hold({str(workspace): NAMES})
     second, kept = placeholders.hold({str(workspace): NAMES})

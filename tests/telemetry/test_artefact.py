@@ -55,7 +55,9 @@ def test_size_is_bounded_and_the_newest_stay(tmp_path: Path) -> None:
     assert kept == [f"s{number}" for number in range(200 - len(kept), 200)]
 
 
-@pytest.mark.parametrize("damage", [b'{"code": "TEL', b"\0\0\0", b"\xff\xfe{}", b"[]"])
+@pytest.mark.parametrize(
+    "damage", [b'{"code": "TEL', b"\0\0\0", b"\xff\xfe{}", b'{"code": "\xff"}', b"[]"]
+)
 def test_a_damaged_line_costs_only_itself(tmp_path: Path, damage: bytes) -> None:
     sink = ArtefactSink(tmp_path)
     record(sink, failing(1))

@@ -39,8 +39,11 @@ def test_whoever_comes_after_a_kill_removes_it(layered: Bench) -> None:
     assert not (layered.workbench.directory / "first-batch.json").exists()
 
 
-def test_what_is_damaged_before_a_draft_was_made_removes_none(layered: Bench) -> None:
+@pytest.mark.parametrize("damaged", [b"{", b'{"key":"\xff"}'])
+def test_what_is_damaged_before_a_draft_was_made_removes_none(
+    layered: Bench, damaged: bytes
+) -> None:
     draft = open_draft(layered.workbench).id
-    (layered.workbench.directory / "first-batch.json").write_bytes(b"{")
+    (layered.workbench.directory / "first-batch.json").write_bytes(damaged)
 
     assert [each.id for each in list_drafts(layered.workbench)] == [draft]

@@ -38,7 +38,7 @@ async def ask(probe: str, directory: str, facts: type[Facts]) -> Facts | Refused
         if "refused" in answer:
             return msgspec.json.decode(answer["refused"], type=Refused)
         return msgspec.json.decode(answer["facts"], type=facts)
-    except (msgspec.DecodeError, KeyError):
+    except (ValueError, KeyError):  # it may not even be text
         return Refused(f"the probe ended with status {status}: {_last_line(output)}")
 
 

@@ -77,7 +77,7 @@ class Sessions:
         found: list[KeptSession] = []
         with suppress(FileNotFoundError):
             for name in sorted(os.listdir(self._directory), reverse=True):
-                with suppress(OSError, msgspec.DecodeError):
+                with suppress(OSError, ValueError):  # it may not even be text
                     data = (self._directory / name / _ABOUT).read_bytes()
                     found.append(msgspec.json.decode(data, type=KeptSession))
         return found

@@ -16,8 +16,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from holdfast.app.settings import environment, home_of_person
 from holdfast.cli.core import claude_transcript, codex_rollout
 from holdfast.cli.core.foreign_talk import About, Asked, Step
@@ -66,7 +64,7 @@ class Reading:
         for line in _lines(self._path):
             try:
                 yield from list(self._tool.steps(line))
-            except (msgspec.DecodeError, RecursionError):
+            except (ValueError, RecursionError):  # it may not even be text
                 self.torn += 1
 
 
@@ -81,7 +79,7 @@ def conversations(tool: Tool, project: str) -> Iterator[Found]:
 def _head(tool: Tool, path: Path) -> Found | None:
     about, asked = None, ""
     for line in islice(_lines(path), HEAD_MOST):
-        with suppress(msgspec.DecodeError, RecursionError):
+        with suppress(ValueError, RecursionError):
             about = about or tool.about(line)
             asked = asked or next((s.text for s in tool.steps(line) if isinstance(s, Asked)), "")
         if about and asked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.app.failures import ConfigUnreadable
 from holdfast.world import disk_failure
 
 
@@ -15,3 +16,5 @@ def own_text(path: Path) -> str:
         return ""
     except OSError as error:
         raise disk_failure(error, path=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigUnreadable(file=str(path), problem="it is no text") from error

@@ -38,7 +38,7 @@ def last_note(directory: Path) -> StopNote | None:
     """The last word that was left there, if any was."""
     try:
         return msgspec.json.decode((directory / _NAME).read_bytes(), type=StopNote)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError):  # it may not even be text
         return None
 
 

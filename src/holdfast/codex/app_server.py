@@ -37,6 +37,7 @@ from holdfast.codex.wire.generated import (
     ThreadStartParams,
     ThreadStartResponse,
 )
+from holdfast.codex.wire.reading import read_anything
 from holdfast.failures import Failure
 from holdfast.rpc import (
     ChildTransport,
@@ -193,7 +194,7 @@ class AppServer:
         too busy to look at is made again.
         """
         answer = await self._calls.raw(method, params, timeout=timeout)
-        return msgspec.json.decode(answer)
+        return read_anything(method, answer)
 
     async def notifications(
         self, *, overflow: Overflow = Overflow.END, items_max: int = 100_000

@@ -126,7 +126,7 @@ def _remembered(state: Path) -> dict[str, list[str]]:
     """The repositories that were kept the last time, or whoever is shut in could crowd them out."""
     try:
         return msgspec.json.decode((state / _MEMORY).read_bytes(), type=dict[str, list[str]])
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError):  # it may not even be text
         return {}
 
 

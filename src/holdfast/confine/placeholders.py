@@ -131,7 +131,7 @@ class Placeholders:
             if not whole.exists():
                 (self._home / _MADE_NEXT).rename(whole)
             return msgspec.json.decode(whole.read_bytes(), type=dict[str, int])
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (FileNotFoundError, ValueError):
             return {}  # the first was never written to its end, so nothing was made yet
 
     def _write_down(self, made: dict[str, int]) -> None:

@@ -75,7 +75,7 @@ def read_failures(directory: Path) -> Iterator[Failure]:
         for line in path.read_bytes().splitlines():
             try:
                 yield from_wire(msgspec.json.decode(line, type=dict[str, object]))
-            except msgspec.DecodeError:
+            except ValueError:  # it may not even be text
                 continue
 
 

@@ -52,7 +52,7 @@ def forget_first_batch(held: Held) -> None:
         return
     except OSError as error:
         raise disk_failure(error, path=str(_path(held))) from error
-    except msgspec.DecodeError:  # it was cut short, so no draft was made yet
+    except ValueError:  # it was cut short, so no draft was made yet
         begun = None
     if begun is not None and facts_of(held, Deed.BATCH, begun.key) is None:
         for draft in held.drafts.all():

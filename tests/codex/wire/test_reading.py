@@ -28,7 +28,7 @@ from holdfast.codex.wire.generated import (
     UserMessageThreadItem,
 )
 from holdfast.codex.wire.message import Message
-from holdfast.codex.wire.reading import read_answer, read_params
+from holdfast.codex.wire.reading import read_answer, read_anything, read_params
 from holdfast.rpc.failures import AnswerInvalid, ParamsInvalid
 
 IDS = {"threadId": "t", "turnId": "u"}
@@ -177,6 +177,14 @@ def test_an_answer_that_does_not_fit_is_named_as_one() -> None:
     assert raised.value == AnswerInvalid(
         method="turn/interrupt", reason="TurnInterruptResponse is no int"
     )
+
+
+def test_an_answer_that_nobody_can_read_is_named_as_one() -> None:
+    assert read_anything("model/list", msgspec.Raw(b'{"data":[]}')) == {"data": []}
+    for sent in (b'"\xff"', b"[" * 100_000 + b"]" * 100_000):
+        with pytest.raises(AnswerInvalid) as caught:
+            read_anything("model/list", msgspec.Raw(sent))
+        assert caught.value.method == "model/list"
 
 
 def test_what_is_foreign_can_still_be_told_apart_from_what_is_known() -> None:

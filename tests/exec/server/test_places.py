@@ -202,6 +202,13 @@ async def test_an_operator_binds_and_unbinds(draft: Draft) -> None:
         assert await refused(talk, "place/bind", directory=draft.name) == "PLACE_LOST"
 
 
+@pytest.mark.parametrize("damaged", [b"{", b'{"places":{"00":"\xff"}}', b'{"places":{"0g":"/"}}'])
+async def test_what_was_spoiled_leads_nowhere(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "bindings").write_bytes(damaged)
+
+    assert Bindings(tmp_path, SystemDisk()).guests == {}
+
+
 async def test_nothing_of_a_place_stays_open(draft: Draft) -> None:
     async with housed(draft.state) as server:
         before = len(os.listdir("/proc/self/fd"))

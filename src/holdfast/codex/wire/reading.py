@@ -45,6 +45,14 @@ def read_answer(method: str, wanted: type[M], result: Raw) -> M:
         raise AnswerInvalid(method=method, reason=misfit.reason) from misfit.__cause__
 
 
+def read_anything(method: str, result: Raw) -> object:
+    """Read what a request was answered with as plain values, or raise `AnswerInvalid`."""
+    try:
+        return decode(result)
+    except _UNREADABLE as error:
+        raise AnswerInvalid(method=method, reason=str(error)[:_REASON_MAX]) from error
+
+
 def _read_again(wanted: type[M], raw: Raw) -> M:
     value: object = {} if bytes(raw) in _EMPTY else decode(raw)
     return _record(value, wanted)

@@ -68,13 +68,14 @@ class Bindings:
     def _read(self) -> Iterator[tuple[bytes, str]]:
         try:
             record = msgspec.json.decode(self._path.read_bytes(), type=_Bindings)
-        except (FileNotFoundError, msgspec.MsgspecError):
+        except (FileNotFoundError, ValueError):  # it may not even be text
             return
         if record.version > _VERSION:
             where, found = str(self._path), record.version
             raise StoreTooNew(path=where, schema="exec-server", found=found, newest=_VERSION)
         for key, place in record.places.items():
-            yield bytes.fromhex(key), place
+            with suppress(ValueError):  # a token that was spoiled leads nowhere
+                yield bytes.fromhex(key), place
 
 
 @dataclass(eq=False, slots=True)
