@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import httpx2
 
+from holdfast.agent.core.http_asking import How, Lost, Request, Web
+from holdfast.agent.core.http_head import Head
 from holdfast.agent.core.prices import Priced, PriceList, Prices, Rates
 from holdfast.agent.core.providers import Format, Provider
 from holdfast.agent.exchange import Deadlines
@@ -34,7 +35,7 @@ def models_at(
     *,
     policy: RetryPolicy = AT_ONCE,
     deadlines: Deadlines | None = None,
-    transport: httpx2.AsyncBaseTransport | None = None,
+    web: Web | None = None,
     keys: Keys = KEYS,
 ) -> HttpModels:
     """Models of one provider, `there`."""
@@ -46,7 +47,7 @@ def models_at(
         chance=SystemChance(),
         policy=policy,
         deadlines=deadlines,
-        transport=transport,
+        web=web,
     )
 
 
@@ -64,32 +65,36 @@ async def served(
             yield models, server
 
 
-class Delayed(httpx2.AsyncBaseTransport):
+class Delayed:
     """A provider in memory: of each request the seconds before its headers and its chunks."""
 
     def __init__(self, *scripts: tuple[float, Sequence[tuple[float, bytes]]]) -> None:
         self._scripts = iter(scripts)
         self.closed = 0
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+    async def ask(self, request: Request, *, connect: float, until: float) -> _Chunks | Lost:
         wait, chunks = next(self._scripts)
-        await anyio.sleep(wait)
-        stream = _Chunks(chunks, self._close)
-        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=stream)
+        return _Chunks(self, iter(chunks)) if await _is_in_time(wait, until) else Lost(How.LATE)
 
-    def _close(self) -> None:
-        self.closed += 1
+    async def close(self) -> None:
+        """Nothing is kept."""
 
 
-class _Chunks(httpx2.AsyncByteStream):
-    def __init__(self, chunks: Sequence[tuple[float, bytes]], close: Callable[[], None]) -> None:
-        self._chunks = chunks
-        self._close = close
+class _Chunks:
+    head = Head(200, {"content-type": "text/event-stream"})
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for wait, chunk in self._chunks:
-            await anyio.sleep(wait)
-            yield chunk
+    def __init__(self, web: Delayed, chunks: Iterator[tuple[float, bytes]]) -> None:
+        self._web, self._chunks = web, chunks
 
-    async def aclose(self) -> None:
-        self._close()
+    async def read(self, *, until: float) -> bytes | Lost:
+        wait, chunk = next(self._chunks, (0.0, b""))
+        return chunk if await _is_in_time(wait, until) else Lost(How.LATE)
+
+    def close(self) -> None:
+        self._web.closed += 1
+
+
+async def _is_in_time(wait: float, until: float) -> bool:
+    late = wait >= until - anyio.current_time()
+    await (anyio.sleep_until(until) if late else anyio.sleep(wait))
+    return not late

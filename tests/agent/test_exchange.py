@@ -6,12 +6,12 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 
+from holdfast.agent.core.http_asking import How, Lost, Request
 from holdfast.agent.core.providers import Format
 from holdfast.agent.exchange import ANSWER_BYTES_MAX, Deadlines
-from holdfast.agent.failures import AnswerCut, AnswerTooLarge, ModelStalled
+from holdfast.agent.failures import AnswerCut, AnswerTooLarge, ModelStalled, ModelUnreachable
 from holdfast.agent.model import Waiting
 from holdfast.agent.testing import CHOICE, PROMPT, SHORTEST, WHOLE, heard
 from holdfast.failures import Failure, RetryPolicy
@@ -37,15 +37,13 @@ def passed(work: Coroutine[Any, Any, Any]) -> float:  # Any: as asyncio declares
 
 
 async def ask(wait: float, chunks: Sequence[tuple[float, bytes]]) -> None:
-    transport = Delayed((wait, chunks))
-    async with models_at(
-        URL, FORM, policy=NEVER, deadlines=DEADLINES, transport=transport
-    ) as models:
+    web = Delayed((wait, chunks))
+    async with models_at(URL, FORM, policy=NEVER, deadlines=DEADLINES, web=web) as models:
         try:
             found = await heard(models)
             assert found.text == SHORTEST.say
         finally:
-            assert transport.closed == (wait < DEADLINES.first_byte)
+            assert web.closed == (wait < DEADLINES.first_byte)
 
 
 @pytest.mark.promise("A9")
@@ -109,17 +107,17 @@ def test_a_hang_at_every_boundary_leaves_the_same_answer(form: Format) -> None:
     ]
 
     async def main() -> None:
-        async with models_at(URL, form, deadlines=DEADLINES, transport=Delayed(whole)) as models:
+        async with models_at(URL, form, deadlines=DEADLINES, web=Delayed(whole)) as models:
             expected = await heard(models)
-        transport = Delayed(*scripts)
-        async with models_at(URL, form, deadlines=DEADLINES, transport=transport) as models:
+        web = Delayed(*scripts)
+        async with models_at(URL, form, deadlines=DEADLINES, web=web) as models:
             for count in counts:
                 found = await heard(models)
                 [wait] = [each for each in found.pieces if isinstance(each, Waiting)]
                 assert wait.failure["code"] == "MODEL_STALLED", count
                 assert found.last == expected.last, count
                 assert found.text == expected.text, count
-        assert transport.closed == len(scripts)
+        assert web.closed == len(scripts)
 
     assert passed(main()) == pytest.approx(10.0 + 5.0 * (len(counts) - 1))
 
@@ -144,21 +142,21 @@ def test_it_can_be_cancelled_at_any_time(after: float) -> None:
     """Before it begins, in the middle of it, and where it stands still."""
 
     async def main() -> None:
-        transport = Delayed((1.0, [(1.0, EVENTS[0]), (1.0, EVENTS[1]), (100.0, EVENTS[2])]))
+        web = Delayed((1.0, [(1.0, EVENTS[0]), (1.0, EVENTS[1]), (100.0, EVENTS[2])]))
         deadlines = Deadlines(first_byte=100.0, between_chunks=1000.0, total=1000.0)
-        async with models_at(URL, FORM, deadlines=deadlines, transport=transport) as models:
+        async with models_at(URL, FORM, deadlines=deadlines, web=web) as models:
             with anyio.move_on_after(after) as scope:
                 await heard(models)
             assert scope.cancelled_caught
-            assert transport.closed == (after > 1.0)
+            assert web.closed == (after > 1.0)
 
     assert passed(main()) == pytest.approx(after)
 
 
 def test_a_wait_before_the_next_try_can_be_cancelled() -> None:
     async def main() -> None:
-        transport = Delayed((0.0, []), (0.0, []))
-        async with models_at(URL, FORM, policy=SLOWLY, transport=transport) as models:
+        web = Delayed((0.0, []), (0.0, []))
+        async with models_at(URL, FORM, policy=SLOWLY, web=web) as models:
             with anyio.move_on_after(5.0) as scope:
                 async with models.answering(CHOICE, PROMPT) as batches:
                     async for _ in batches:
@@ -169,7 +167,7 @@ def test_a_wait_before_the_next_try_can_be_cancelled() -> None:
 
 
 def test_what_it_raises_shows_no_key() -> None:
-    """What the library raised holds the request, and that the key: it is not chained."""
+    """What hangs on a failure is told with it: nothing does."""
 
     async def main() -> None:
         with pytest.raises(Failure) as raised:
@@ -180,26 +178,44 @@ def test_what_it_raises_shows_no_key() -> None:
     passed(main())
 
 
-class Unconnected(httpx2.AsyncBaseTransport):
-    """A provider that does not pick up."""
+class Unheard:
+    """A provider of whom nothing comes."""
 
-    def __init__(self) -> None:
-        self.limits: dict[str, float] = {}
+    def __init__(self, lost: Lost) -> None:
+        self._lost = lost
+        self.limits: list[float] = []
 
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        self.limits = request.extensions["timeout"]
-        raise httpx2.ConnectTimeout("")
+    async def ask(self, request: Request, *, connect: float, until: float) -> Lost:
+        self.limits.append(connect)
+        return self._lost
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+async def asked(lost: Lost) -> Failure:
+    web = Unheard(lost)
+    async with models_at(URL, FORM, policy=NEVER, deadlines=DEADLINES, web=web) as models:
+        with pytest.raises(Failure) as raised:
+            await heard(models)
+    assert web.limits == [1.0]
+    return raised.value
 
 
 def test_who_does_not_pick_up_is_not_waited_for() -> None:
     async def main() -> None:
-        transport = Unconnected()
-        async with models_at(
-            URL, FORM, policy=NEVER, deadlines=DEADLINES, transport=transport
-        ) as models:
-            with pytest.raises(ModelStalled) as raised:
-                await heard(models)
-        assert (raised.value.stage, raised.value.seconds) == ("connecting", 1.0)
-        assert transport.limits == {"connect": 1.0}
+        failure = await asked(Lost(How.UNCONNECTED))
+        assert isinstance(failure, ModelStalled)
+        assert (failure.stage, failure.seconds) == ("connecting", 1.0)
+
+    passed(main())
+
+
+@pytest.mark.parametrize("how", [How.GONE, How.UNTRUSTED])
+def test_who_is_not_there_may_come_back_and_who_is_not_trusted_will_not_be(how: How) -> None:
+    async def main() -> None:
+        failure = await asked(Lost(how, "because"))
+        assert isinstance(failure, ModelUnreachable)
+        assert (failure.reason, failure.retryable) == ("because", how is How.GONE)
 
     passed(main())

@@ -237,7 +237,7 @@ async def test_nobody_there_is_said() -> None:
             with pytest.raises(ModelUnreachable) as raised:
                 await heard(models)
 
-    assert raised.value.reason == "ConnectError"
+    assert raised.value.reason == "connection refused"
 
 
 async def test_nobody_of_that_name_is_said() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 import anyio
-import httpx2
 
 from holdfast.agent.core.folding import Reading
+from holdfast.agent.core.http_asking import How, Lost, Request, Web, WebAnswer
+from holdfast.agent.core.http_head import Head
 from holdfast.agent.core.sse import EventReader, Overlong
 from holdfast.agent.failures import AnswerCut, AnswerTooLarge, ModelStalled, ModelUnreachable
 from holdfast.agent.model import Answered, AnyPiece, Choice
@@ -17,7 +18,6 @@ from holdfast.failures import Failure, Recovery
 
 ANSWER_BYTES_MAX = 64 * 2**20
 _REFUSAL_BYTES_MAX = 64 * 1024
-_CLOSE_LONGEST = 1.0
 _REST_LONGEST = 0.05  # seconds that a whole answer is held up for a connection to be kept
 
 
@@ -32,44 +32,25 @@ class Deadlines:
 
 
 class Exchange:
-    """One request and its answer; nothing of it outlasts `close`.
+    """One request and its answer; nothing of it outlasts `close`."""
 
-    What the library raises is never chained: it holds the request, and that the key.
-    """
-
-    def __init__(
-        self, transport: httpx2.AsyncBaseTransport, choice: Choice, deadlines: Deadlines
-    ) -> None:
-        self._transport = transport
+    def __init__(self, web: Web, choice: Choice, deadlines: Deadlines) -> None:
+        self._web = web
         self._choice = choice
         self._deadlines = deadlines
-        self._last = anyio.current_time() + deadlines.total
-        self._first = anyio.current_time() + deadlines.first_byte
-        self._response: httpx2.Response | None = None
-        self._chunks: AsyncIterator[bytes] | None = None
+        now = anyio.current_time()
+        self._last = now + deadlines.total
+        self._first = now + deadlines.first_byte
+        self._answer: WebAnswer | None = None
 
-    async def send(
-        self, url: httpx2.URL, headers: Mapping[str, str], body: bytes
-    ) -> httpx2.Response:
+    async def send(self, request: Request) -> Head:
         """Send the request, and wait until the answer begins."""
-        limits = {"timeout": {"connect": self._deadlines.connect}}
-        request = httpx2.Request("POST", url, headers=headers, content=body, extensions=limits)
-        lost = ""
-        with self._patience("no first byte", self._deadlines.first_byte, until=self._first):
-            try:
-                self._response = await self._transport.handle_async_request(request)
-            except httpx2.ConnectTimeout:
-                lost = "connecting"
-            except httpx2.TransportError as error:
-                lost = type(error).__name__
-        if lost == "connecting":
-            raise self._stalled("connecting", self._deadlines.connect)
-        if self._response is None:
-            raise ModelUnreachable(
-                provider=self._choice.provider, model=self._choice.model, reason=lost
-            )
-        self._chunks = self._response.aiter_raw()
-        return self._response
+        until = min(self._first, self._last)
+        found = await self._web.ask(request, connect=self._deadlines.connect, until=until)
+        if isinstance(found, Lost):
+            self._raise_unheard(found)
+        self._answer = found
+        return found.head
 
     async def refusal(self) -> bytes:
         """What is said in place of a stream, as far as it is worth reading."""
@@ -91,76 +72,79 @@ class Exchange:
             taken += len(chunk)
             if taken > ANSWER_BYTES_MAX:
                 raise self._too_large()
-            pieces = self._read(events, answer, chunk)
+            pieces, failure = self._read(events, answer, chunk)
             if pieces and isinstance(pieces[-1], Answered):
                 await self._drain()
                 yield pieces
                 return
             if pieces:
                 yield pieces
+            if failure is not None:
+                raise failure
         rest = answer.end()
         if not rest:
             raise self._cut("it ended too early")
         yield rest
 
-    async def close(self) -> None:
-        """Let go of the connection: it is kept if the answer is over, else closed at once."""
-        if self._response is not None:
-            with anyio.move_on_after(_CLOSE_LONGEST, shield=True):
-                await self._response.aclose()
+    def close(self) -> None:
+        """Let go of the connection: it is kept if the answer is over, else ended at once."""
+        if self._answer is not None:
+            self._answer.close()
 
-    def _read(self, events: EventReader, answer: Reading, chunk: bytes) -> list[AnyPiece]:
-        try:
-            found = events.feed(chunk)
-        except Overlong:
-            raise self._too_large() from None
+    def _read(
+        self, events: EventReader, answer: Reading, chunk: bytes
+    ) -> tuple[list[AnyPiece], Failure | None]:
+        """The pieces in a chunk, and what is wrong behind them; where chunks end is chance."""
         pieces: list[AnyPiece] = []
-        for event in found:
-            pieces += answer.take(event)
-            if pieces and isinstance(pieces[-1], Answered):
-                break
-        return pieces
+        try:
+            for event in events.feed(chunk):
+                pieces += answer.take(event)
+                if pieces and isinstance(pieces[-1], Answered):
+                    break
+        except Overlong:
+            return pieces, self._too_large()
+        except Failure as failure:
+            return pieces, failure
+        return pieces, None
 
     async def _next(self, *, until: float | None) -> bytes:
         """The next bytes; none at the end."""
-        stage, limit = "silence", self._deadlines.between_chunks
+        assert self._answer is not None, "nothing was sent"
+        stage, limit = "no first byte", self._deadlines.first_byte
         if until is None:
+            stage, limit = "silence", self._deadlines.between_chunks
             until = anyio.current_time() + limit
-        else:
-            stage, limit = "no first byte", self._deadlines.first_byte
-        lost, chunk = "", b""
-        with self._patience(stage, limit, until=until):
-            try:
-                chunk = await self._chunk()
-            except httpx2.TransportError as error:
-                lost = type(error).__name__
-        if lost:
-            raise self._cut(lost)
-        return chunk
-
-    async def _chunk(self) -> bytes:
-        assert self._chunks is not None, "nothing was sent"
-        return await anext(self._chunks, b"")
+        chunk = await self._answer.read(until=min(until, self._last))
+        if not isinstance(chunk, Lost):
+            return chunk
+        if chunk.how is How.LATE:
+            raise self._late(stage, limit, until=until)
+        raise self._cut(chunk.reason)
 
     async def _drain(self) -> None:
         """Read what stands behind the answer, which is nothing, so that the line can be kept."""
-        with anyio.move_on_after(_REST_LONGEST):
-            try:
-                while await self._chunk():
-                    pass
-            except httpx2.TransportError:
-                return
+        assert self._answer is not None, "nothing was sent"
+        until = anyio.current_time() + _REST_LONGEST
+        while (rest := await self._answer.read(until=until)) and not isinstance(rest, Lost):
+            pass
 
-    @contextmanager
-    def _patience(self, stage: str, limit: float, *, until: float) -> Generator[None]:
-        """Raise what has not come in time: this stage, or the whole answer."""
-        with anyio.CancelScope(deadline=min(until, self._last)) as scope:
-            yield
-        if scope.cancelled_caught:
-            if until < self._last:
-                raise self._stalled(stage, limit)
-            late = self._stalled("the whole answer", self._deadlines.total)
-            raise late.narrow(retryable=False, recovery=Recovery.ESCALATE)
+    def _raise_unheard(self, lost: Lost) -> NoReturn:
+        if lost.how is How.UNCONNECTED:
+            raise self._stalled("connecting", self._deadlines.connect)
+        if lost.how is How.LATE:
+            raise self._late("no first byte", self._deadlines.first_byte, until=self._first)
+        choice = self._choice
+        unheard = ModelUnreachable(provider=choice.provider, model=choice.model, reason=lost.reason)
+        if lost.how is How.UNTRUSTED:  # nor will it be trusted the next time
+            raise unheard.narrow(retryable=False, recovery=Recovery.ESCALATE)
+        raise unheard
+
+    def _late(self, stage: str, limit: float, *, until: float) -> Failure:
+        """What has not come in time: this stage, or the whole answer."""
+        if until < self._last:
+            return self._stalled(stage, limit)
+        late = self._stalled("the whole answer", self._deadlines.total)
+        return late.narrow(retryable=False, recovery=Recovery.ESCALATE)
 
     def _stalled(self, stage: str, seconds: float) -> ModelStalled:
         return ModelStalled(

@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-import httpx2
 import msgspec
 
 from holdfast import __version__
@@ -17,6 +16,7 @@ from holdfast.exec import mcp_streams as process_streams
 from holdfast.exec.failures import ExtraMissing
 
 try:
+    import httpx2
     from mcp import ClientSession
     from mcp.client.streamable_http import streamable_http_client
     from mcp.types import (

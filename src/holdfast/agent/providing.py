@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Self
 
-import anyio
-import httpx2
 from msgspec.structs import replace
 
 from holdfast.agent.attempting import attempting
 from holdfast.agent.core.folding import garbled
+from holdfast.agent.core.http_asking import Request, Web
+from holdfast.agent.core.http_head import Head
+from holdfast.agent.core.http_place import Place, Proxies
 from holdfast.agent.core.prices import Prices
 from holdfast.agent.core.provider_failures import is_error, refused
 from holdfast.agent.core.providers import Provider
@@ -27,20 +28,18 @@ from holdfast.agent.core.request import (
 )
 from holdfast.agent.exchange import Deadlines, Exchange
 from holdfast.agent.failures import ProviderUnknown, RequestRefused
+from holdfast.agent.http_loop import HttpWeb
 from holdfast.agent.keys import Key, Keys
 from holdfast.agent.model import AnyPiece, Choice, ModelMessage, Prompt, Waiting
 from holdfast.failures import Failure, RetryPolicy, parse_retry_after, to_wire
 from holdfast.world import Chance, Clock
 
-_CLOSE_LONGEST = 1.0
-_KEPT = 90.0  # seconds that a connection is kept for the next request
-
 
 class HttpModels:
     """Answers for the models of all providers that the person has; to be used in a block.
 
-    Redirections are not followed, certificates are verified, and there is no proxy but the one
-    that the wiring names.
+    Redirections are not followed, certificates are verified, and there is no proxy but one of
+    those that the wiring names.
     """
 
     def __init__(  # noqa: PLR0913  # all that the wiring decides, by keyword
@@ -53,8 +52,8 @@ class HttpModels:
         chance: Chance,
         deadlines: Deadlines | None = None,
         policy: RetryPolicy | None = None,
-        proxy: str | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
+        proxies: Proxies | None = None,
+        web: Web | None = None,
     ) -> None:
         self._providers = providers
         self._keys = keys
@@ -63,18 +62,14 @@ class HttpModels:
         self._chance = chance
         self._deadlines = deadlines or Deadlines()
         self._policy = policy or RetryPolicy()
-        self._proxy = proxy
-        self._transport = transport
+        self._web = web or HttpWeb(proxies=proxies)
         self._lines: dict[str, _Line] = {}
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        lines, self._lines = self._lines, {}
-        for line in lines.values():
-            with anyio.move_on_after(_CLOSE_LONGEST, shield=True):
-                await line.transport.aclose()
+        await self._web.close()
 
     @asynccontextmanager
     async def answering(
@@ -100,20 +95,10 @@ class HttpModels:
         if provider is None:
             raise ProviderUnknown(provider=name, known=", ".join(sorted(self._providers)))
         if name not in self._lines:
-            url = httpx2.URL(address(provider))
-            transport = self._transport or self._connected(url)
+            place = Place.read(address(provider))
             stranger = replace(provider, name="")  # to whom all thoughts are those of others
-            self._lines[name] = _Line(provider, writer(provider), writer(stranger), url, transport)
+            self._lines[name] = _Line(provider, writer(provider), writer(stranger), place)
         return self._lines[name]
-
-    def _connected(self, url: httpx2.URL) -> httpx2.AsyncBaseTransport:
-        """What keeps connections; a client above it would do nothing that we want."""
-        return httpx2.AsyncHTTPTransport(
-            verify=url.scheme == "https",  # else there is nothing to be verified
-            trust_env=False,
-            limits=httpx2.Limits(keepalive_expiry=_KEPT),
-            proxy=self._proxy,
-        )
 
     async def _ask_anyhow(
         self, line: _Line, key: Key | None, choice: Choice, prompt: Prompt
@@ -144,34 +129,32 @@ class HttpModels:
     async def _ask(
         self, line: _Line, key: Key | None, choice: Choice, body: bytes
     ) -> AsyncGenerator[Sequence[AnyPiece]]:
-        talk = Exchange(line.transport, choice, self._deadlines)
+        talk = Exchange(self._web, choice, self._deadlines)
         secret = None if key is None else key.reveal()
         try:
-            response = await talk.send(line.url, headers(line.provider, secret), body)
-            if not _is_stream(response):
+            head = await talk.send(Request(line.place, headers(line.provider, secret), body))
+            if not _is_stream(head):
                 full = is_probably_full(body, self.window(choice))
                 raise self._refusal(
-                    choice, response, await talk.refusal(), is_full=full, secret=secret or ""
+                    choice, head, await talk.refusal(), is_full=full, secret=secret or ""
                 )
             answer = reading(line.provider, choice, self._chance.draw(6).hex())
             async with aclosing(talk.pieces(answer)) as batches:
                 async for batch in batches:
                     yield batch
         finally:
-            await talk.close()
+            talk.close()
 
     def _refusal(
-        self, choice: Choice, response: httpx2.Response, said: bytes, *, is_full: bool, secret: str
+        self, choice: Choice, head: Head, said: bytes, *, is_full: bool, secret: str
     ) -> Failure:
-        if response.is_success and not is_error(said):
+        if head.status < 300 and not is_error(said):
             return garbled(choice, "it is no stream of events")
-        failure = refused(
-            choice, response.status_code, said, is_probably_full=is_full, secret=secret
-        )
-        wait = self._wait(response.headers)
+        failure = refused(choice, head.status, said, is_probably_full=is_full, secret=secret)
+        wait = self._wait(head.headers)
         return failure.narrow(retry_after=wait) if wait is not None else failure
 
-    def _wait(self, told: httpx2.Headers) -> float | None:
+    def _wait(self, told: Mapping[str, str]) -> float | None:
         """How long the provider wants us to wait; some say it to the millisecond."""
         exactly = told.get("retry-after-ms", "")
         if exactly.isascii() and exactly.isdigit():
@@ -186,8 +169,7 @@ class _Line:
     provider: Provider
     writer: Writer
     plain_writer: Writer
-    url: httpx2.URL
-    transport: httpx2.AsyncBaseTransport
+    place: Place
     takes_proofs: bool = True
 
 
@@ -197,6 +179,6 @@ def _has_proofs(prompt: Prompt, provider: str) -> bool:
     return any(thinking.proof for message in spoken for thinking in message.thinking)
 
 
-def _is_stream(response: httpx2.Response) -> bool:
-    kind = response.headers.get("content-type", "")
-    return response.status_code == 200 and kind.lower().startswith("text/event-stream")
+def _is_stream(head: Head) -> bool:
+    kind = head.headers.get("content-type", "")
+    return head.status == 200 and kind.lower().startswith("text/event-stream")

@@ -106,12 +106,13 @@ def _problem(url: str) -> str:
         return "must not hold a password"
     if not host or parts.query or parts.fragment:
         return "must be a plain one"
-    if parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host)):
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)):
         return ""
     return "must begin with https://, or lead to this very machine"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this very machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

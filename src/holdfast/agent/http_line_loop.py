@@ -1,0 +1,206 @@
+"""One connection to a provider, over which requests go one after the other.
+
+Callbacks of the loop read; whoever waits is woken once for all that has come. A timer stands in for
+a scope at each wait: that is a tenth of the time, and a step waits several times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import Callable
+from typing import Final, cast
+
+from holdfast.agent.core.http_answer import AnswerReader
+from holdfast.agent.core.http_asking import How, Lost
+from holdfast.agent.core.http_head import Head
+from holdfast.agent.http_dial_loop import told
+
+_READ_BYTES: Final = 64 * 1024
+_WRITE_BYTES: Final = 256 * 1024  # at once: what the kernel does not take of it is copied
+_UNREAD_BYTES_MAX: Final = 2**20
+
+
+class HttpLine(asyncio.BufferedProtocol):
+    """A connection that carries one exchange at a time; `let_go` is told when it is free again."""
+
+    transport: asyncio.Transport  # from the moment that it is connected
+
+    def __init__(self, let_go: Callable[[HttpLine], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._let_go = let_go
+        self._buffer = bytearray(_READ_BYTES)
+        self._reader: AnswerReader | None = None  # while a request is on its way
+        self._unread: list[bytes] = []
+        self._unread_bytes = 0
+        self._news: asyncio.Future[bool] | None = None
+        self._is_full = False  # then what we write must wait
+        self._is_whole = True  # all of the request went out
+        self._lost = ""
+        self.kept_at = 0.0
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a request may still go out; what the loop has not been told yet counts too."""
+        if self._lost or self.transport.is_closing():
+            return False
+        waiting = select.poll()
+        waiting.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not waiting.poll(0)  # nobody speaks without being asked: it is the end, or nonsense
+
+    async def ask(
+        self, head: bytes, body: bytes, *, until: float, is_tunnel: bool = False
+    ) -> HttpAnswer | Lost:
+        """Send a request, and wait for the head of its answer; if none comes, it is the end."""
+        assert self._reader is None, "one exchange at a time"
+        self._reader = reader = AnswerReader(is_tunnel=is_tunnel)
+        found: Head | None = None
+        try:
+            is_late = not await self._write(head, body, until)
+            while not (is_late or reader.head or reader.problem or self._lost):
+                is_late = not await self._wait(until)
+            found = reader.head
+        finally:
+            if found is None:
+                self.end()
+        if is_tunnel:
+            self._reader = None  # from now on it is a line to somebody else
+        if found is not None:
+            return HttpAnswer(self, found)
+        return Lost(How.LATE) if is_late else Lost(How.GONE, reader.problem or self._lost)
+
+    async def read(self, *, until: float) -> bytes | Lost:
+        """All bytes of the answer's body that have come; none at its end."""
+        reader = self._reader
+        assert reader is not None, "nothing was asked"
+        while not self._unread:
+            if reader.is_over:
+                return b""
+            if reader.problem or self._lost:
+                return Lost(How.GONE, reader.problem or self._lost)
+            if not await self._wait(until):
+                return Lost(How.LATE)
+        came, self._unread = self._unread, []
+        if self._unread_bytes > _UNREAD_BYTES_MAX and not self.transport.is_closing():
+            self.transport.resume_reading()
+        self._unread_bytes = 0
+        return came[0] if len(came) == 1 else b"".join(came)
+
+    def release(self) -> None:
+        """Be free for another request if the answer is over, else end the connection at once."""
+        reader, self._reader = self._reader, None
+        is_free = reader is not None and reader.is_keepable and self._is_whole
+        if is_free and not (self._unread or self._lost):
+            self._let_go(self)
+        else:
+            self.end()
+
+    def end(self) -> None:
+        """End the connection at once."""
+        self._reader = None
+        self._lost = self._lost or "we hung up"
+        self.transport.abort()
+
+    async def _write(self, head: bytes, body: bytes, until: float) -> bool:
+        """Write until it is all out or an answer has come; False if that takes too long."""
+        first = _READ_BYTES - len(head)
+        self.transport.write(head + body[:first])
+        rest = memoryview(body)[first:]
+        while rest:
+            assert self._reader is not None
+            if self._reader.head or self._reader.problem or self._lost:
+                self._is_whole = False
+                break
+            if not self._is_full:
+                self.transport.write(rest[:_WRITE_BYTES])
+                rest = rest[_WRITE_BYTES:]
+            elif not await self._wait(until):
+                return False
+        return True
+
+    async def _wait(self, until: float) -> bool:
+        """Wait until something has happened, whatever it was; False if nothing has in time."""
+        news: asyncio.Future[bool] = self._loop.create_future()
+        self._news = news
+        timer = self._loop.call_at(until, _settle, news)
+        try:
+            return await news
+        finally:
+            timer.cancel()
+            self._news = None
+
+    def _tell(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(True)
+
+    # What the loop tells.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take over a transport; also the encrypted one, once a tunnel has been made."""
+        self.transport = cast("asyncio.Transport", transport)  # a stream's always is one
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        """Where to put what comes: made once, since answers come in many small reads."""
+        del sizehint
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Take what has come."""
+        if self._reader is None:
+            self.end()  # nothing was asked
+            return
+        came = self._reader.feed(bytes(memoryview(self._buffer)[:nbytes]))
+        if came:
+            self._unread.append(came)
+            before, self._unread_bytes = self._unread_bytes, self._unread_bytes + len(came)
+            if before <= _UNREAD_BYTES_MAX < self._unread_bytes:
+                self.transport.pause_reading()
+        self._tell()
+
+    def eof_received(self) -> None:
+        """Take note that nothing more comes."""
+        if self._reader is not None:
+            self._reader.end()
+        self._lost = self._lost or "it hung up"
+        self._tell()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Take note that the connection has ended, and why."""
+        reason = "it hung up" if exc is None else told(exc)
+        self._lost = self._lost or reason
+        if self._reader is not None and exc is None:
+            self._reader.end()
+        self._tell()
+
+    def pause_writing(self) -> None:
+        """Write no more for now."""
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        """Write on."""
+        self._is_full = False
+        self._tell()
+
+
+class HttpAnswer:
+    """An answer that has begun, on the line that it comes on."""
+
+    def __init__(self, line: HttpLine, head: Head) -> None:
+        self._line: HttpLine | None = line
+        self.head = head
+
+    async def read(self, *, until: float) -> bytes | Lost:
+        """The next bytes of the body as they come; none at its end."""
+        assert self._line is not None, "it was closed"
+        return await self._line.read(until=until)
+
+    def close(self) -> None:
+        """Let go of the line, which is kept if the answer is over; may be called again."""
+        line, self._line = self._line, None
+        if line is not None:
+            line.release()
+
+
+def _settle(news: asyncio.Future[bool]) -> None:
+    if not news.done():
+        news.set_result(False)
