@@ -52,6 +52,7 @@ async def test_its_last_words_are_the_result_and_its_steps_are_shown() -> None:
     assert stand.history == ["user: go", f"model:  [{NAME}]", "tool: Seven.", "model: Done."]
     shown = [each.text for each in only(told, Showing) if each.sort is Sort.OUTPUT]
     assert "".join(shown) == "I count.\n▸ mark t0\nSeven.\n"
+    assert [each.done.shown for each in only(told, UsedUp)] == ["".join(shown)]
     assert len(only(told, Spent)) == 4
     ((_, first), _) = below.asked
     assert NAME not in [each.name for each in first.tools]

@@ -64,7 +64,9 @@ def test_a_question_is_answered_by_a_key_and_never_by_what_was_being_typed(bench
         screen.type("something els")
         screen.sees("? May I?")
         screen.until(lambda: ">" in screen.lines, "an empty line")
-        screen.type("1")
+        screen.type("²\r")
+        screen.sees("The answers are: yes, no")
+        screen.type("\x151")
         screen.sees("I may.")
 
         screen.until(lambda: "> something els" in screen.lines, "what was typed")

@@ -64,7 +64,9 @@ def test_one_goes_back_to_an_earlier_prompt_and_changes_the_model(bench: Bench) 
 def _go_back(screen: PtyScreen) -> None:
     """To before the second prompt, and ask something else."""
     screen.type("/agents\r")
-    screen.sees("✓ Sub-agent: Greet.")
+    screen.sees("1 ✓ Sub-agent: Greet.")
+    screen.type("/agents 1\r")
+    screen.until(lambda: screen.scrolled.count("● Sub-agent: Greet.") == 2, "its card, again")
     screen.type("\x1b\x1b")
     screen.until(lambda: "> /branch" in screen.lines, "the list")
     screen.type("2\r")

@@ -14,9 +14,10 @@ from holdfast.runners.model import (
     PlanStep,
     Progress,
     Sort,
+    ToolEnded,
     ToolStarted,
 )
-from holdfast.terminal.live import live, status_line
+from holdfast.terminal.live import helper_lines, live, status_line
 from holdfast.terminal.transcript import Transcript
 
 
@@ -89,3 +90,28 @@ def test_the_status_says_who_and_how_far(busy: Transcript) -> None:
         "waiting · codex · Ctrl-C ends the turn · draft 12345678"
     )
     assert status_line(Transcript(), "codex", "d", 14) == "idle · codex"
+
+
+def test_helpers_are_listed_with_what_they_did_last() -> None:
+    transcript = Transcript()
+    assert helper_lines(transcript) == ["The agent has no helpers."]
+    for event in (
+        ToolStarted("1", "sub_agent", "Sub-agent: look"),
+        ToolStarted("2", "sub_agent", "Sub-agent: mend"),
+        ToolStarted("3", "shell", "make"),
+        ToolStarted("4", "sub_agent", "Sub-agent: fail"),
+        ToolEnded("1", is_ok=True, output="▸ read a\nIt is there.\n"),
+        ToolEnded("4", is_ok=False),
+    ):
+        transcript.take(Kept(1, Happened(1, event)))
+    transcript.take(Shown((Delta("2", Sort.OUTPUT, "I begin.\n▸ edit a\n"),)))
+
+    assert helper_lines(transcript) == [
+        "  1 ✓ Sub-agent: look",
+        "      It is there.",
+        "  2 ✗ Sub-agent: fail",
+        "  3 ▸ Sub-agent: mend",
+        "      ▸ edit a",
+        "/agents NUMBER shows all of one.",
+    ]
+    assert transcript.agents()[2].output == "I begin.\n▸ edit a\n"

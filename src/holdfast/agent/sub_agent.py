@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from holdfast.agent.core.budget import Budget
+from holdfast.agent.core.leave import in_a_line
 from holdfast.agent.core.receipts import RECALL
 from holdfast.agent.core.tree import Tree
 from holdfast.agent.hiding import Veil
@@ -95,6 +96,7 @@ class _Story:
     def __init__(self, desk: Desk) -> None:
         self.over: Over | None = None
         self._desk = desk
+        self._seen: list[str] = []  # by the person, who may want to see it again
         self._last = ""
         self._spent: list[Spent] = []
         self._paths: dict[str, None] = {}
@@ -104,13 +106,15 @@ class _Story:
             match each:
                 case Telling(text=text, is_thinking=False):
                     self._last = text
-                    self._desk.show(f"{text}\n")
+                    self._show(text)
                 case Using(title=title):
-                    self._desk.show(f"▸ {title}\n")
+                    self._show(f"▸ {title}")
                 case UsedUp(done=done):
                     self._paths |= dict.fromkeys(done.paths)
+                    if done.is_error:
+                        self._show(f"  ✗ {in_a_line(done.text, chars_max=_TITLE_MAX)}")
                 case Noting(text):
-                    self._desk.show(f"! {text}\n")
+                    self._show(f"! {text}")
                 case Spent():
                     self._spent.append(each)
                 case Over():
@@ -118,11 +122,21 @@ class _Story:
                 case _:
                     pass
 
+    def _show(self, text: str) -> None:
+        self._seen.append(f"{text}\n")
+        self._desk.show(self._seen[-1])
+
     def done(self) -> Done:
         assert self.over is not None, "it is heard to its end"
         failure, text = self.over.failure, self._last or "(The sub-agent said nothing.)"
         if self.over.ending is not Ending.COMPLETED:
             why = "it was stopped" if failure is None else str(failure.get("userMessage"))
             text = f"The sub-agent did not finish: {why}\nIts last words: {text}"
-        is_error = self.over.ending is not Ending.COMPLETED
-        return Done(text, is_error, paths=tuple(self._paths), spent=tuple(self._spent))
+            self._show(f"! It did not finish: {why}")
+        return Done(
+            text,
+            is_error=self.over.ending is not Ending.COMPLETED,
+            shown="".join(self._seen),
+            paths=tuple(self._paths),
+            spent=tuple(self._spent),
+        )

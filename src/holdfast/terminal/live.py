@@ -9,7 +9,7 @@ from holdfast.runners.model import Asked, Progress, Sort
 from holdfast.terminal.core.status import fitted, meter
 from holdfast.terminal.model import step_line
 from holdfast.terminal.ports import Fragments
-from holdfast.terminal.transcript import HELPER, Transcript, words_of
+from holdfast.terminal.transcript import Transcript, words_of
 
 _OUTPUT_ROWS = 4
 
@@ -86,9 +86,10 @@ def status_line(transcript: Transcript, runner: str, draft: str, columns: int) -
 
 
 def helper_lines(transcript: Transcript) -> list[str]:
-    """What the helpers of an agent do, and what they came to."""
-    lines = [f"✓ {each.title}" if each.is_ok else f"✗ {each.title}" for each in transcript.helpers]
-    for card in transcript.cards.values():
-        if card.tool == HELPER:
-            lines += [f"▸ {card.title}", *(f"    {e}" for e in card.output.splitlines()[-8:])]
-    return lines or ["The agent has no helpers."]
+    """The helpers of an agent, each with its number and what it did last."""
+    lines: list[str] = []
+    for number, card in enumerate(transcript.agents(), 1):
+        mark = {True: "✓", False: "✗", None: "▸"}[card.is_ok]
+        lines.append(f"{number:>3} {mark} {card.title}")
+        lines += [f"      {line}" for line in card.output.splitlines()[-1:]]
+    return [*lines, "/agents NUMBER shows all of one."] if lines else ["The agent has no helpers."]

@@ -6,7 +6,7 @@ import secrets
 import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from anyio.abc import TaskGroup
 
@@ -32,11 +32,15 @@ from holdfast.terminal.model import Block, Note, Prompted, Trouble
 from holdfast.terminal.ports import Setting
 from holdfast.terminal.transcript import Transcript
 
+_DIGITS_MOST: Final = 9
 _GOING_BACK: Final = """\
 Change it and press Enter: the conversation goes on from before it. Files stay as they are; /undo
 takes steps in the draft back. /branch 0 stays here."""
 _SEEN_ANYWAY: Final = (Deed.RETRY, Deed.DETAILS, Deed.QUIT)  # without being shown as typed
 _OTHER_RUNNER: Final = "An agent is chosen when a session begins: holdfast --runner NAME"
+
+
+Listed = TypeVar("Listed")
 
 
 class Shell(Protocol):
@@ -54,8 +58,8 @@ class Shell(Protocol):
         """Begin a line for the person."""
         ...
 
-    def unfold(self) -> None:
-        """Show all of what was folded last."""
+    def unfold(self, block: Block | None = None) -> None:
+        """Show all of something, or of what was folded last."""
         ...
 
     def leave(self) -> None:
@@ -129,8 +133,7 @@ class Meaning:
 
     def _answer(self, asked: Asked, text: str) -> bool:
         words = [choice.word for choice in asked.choices]
-        if words and text.isdigit() and 1 <= int(text) <= len(words):
-            text = words[int(text) - 1]
+        text = _chosen(words, text) or text
         if words and text not in words:
             self._shell.tell(Note(f"The answers are: {', '.join(words)}", is_warning=True))
             return False
@@ -163,8 +166,16 @@ class Meaning:
             Deed.MODEL: lambda: self._switch(argument),
             Deed.RUNNER: lambda: self._list([_OTHER_RUNNER]),
             Deed.COMPACT: self._compact,
-            Deed.AGENTS: lambda: self._list(helper_lines(transcript)),
+            Deed.AGENTS: lambda: self._helper(argument),
         }
+
+    def _helper(self, number: str) -> None:
+        """List the helpers of the agent, or show all of one."""
+        chosen = _chosen(self._transcript.agents(), number)
+        if chosen is not None:
+            self._shell.unfold(chosen)
+        else:
+            self._list(helper_lines(self._transcript))
 
     def _list(self, lines: Sequence[str]) -> None:
         self._shell.tell(*(Note(line) for line in lines))
@@ -216,8 +227,8 @@ class Meaning:
         elif number == "0":
             self._head = None
             self._list(["The conversation goes on from where it is."])
-        elif number.isdigit() and int(number) <= len(prompts):
-            text, self._head, _ = prompts[int(number) - 1]
+        elif chosen := _chosen(prompts, number):
+            text, self._head, _ = chosen
             self._list([" ".join(_GOING_BACK.split())])
             self._shell.prefill(text)
         else:
@@ -237,3 +248,9 @@ class Meaning:
     def _name(self) -> str:
         self._count += 1
         return f"{self._mark}-{self._count}"
+
+
+def _chosen(listed: Sequence[Listed], number: str) -> Listed | None:
+    """What a number means, from 1 on; nothing if it is none, or too large."""
+    is_one = number.isdecimal() and len(number) <= _DIGITS_MOST
+    return listed[int(number) - 1] if is_one and 1 <= int(number) <= len(listed) else None

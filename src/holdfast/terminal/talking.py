@@ -101,12 +101,13 @@ class Talk:
         """Offer the earlier prompts to go back to."""
         self._meaning.take("/branch")
 
-    def unfold(self) -> None:
-        """Show all of what was folded last."""
-        if self._folded is None:
+    def unfold(self, block: Block | None = None) -> None:
+        """Show all of something, or of what was folded last."""
+        block = block or self._folded
+        if block is None:
             self.tell(Note("Nothing is folded."))
         else:
-            self._tasks.start_soon(self._show_whole, self._folded)
+            self._tasks.start_soon(self._show_whole, block)
 
     def tell(self, *blocks: Block) -> None:
         """Show something that is no part of the session."""

@@ -125,6 +125,10 @@ class Transcript:
         """What the agent waits for first, if it does."""
         return self.session.questions[0] if self.session.questions else None
 
+    def agents(self) -> list[Card]:
+        """The helpers of the agent, those that are done first."""
+        return [*self.helpers, *(card for card in self.cards.values() if card.tool == HELPER)]
+
     def _unkept(self, failure: dict[str, object] | None) -> list[Block]:
         was, self.unkept = self.unkept, failure
         if failure is None:

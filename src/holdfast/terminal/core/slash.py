@@ -74,7 +74,7 @@ SLASHES: Final = (
     Slash("runner", "how to work with another agent", "[NAME]", Deed.RUNNER),
     Slash("compact", "summarise what is older, to make room", "", Deed.COMPACT),
     Slash("branch", "go back to an earlier prompt", "[NUMBER]", Deed.BRANCH),
-    Slash("agents", "what helpers of the agent are doing", "", Deed.AGENTS),
+    Slash("agents", "what helpers of the agent do, or all of one", "[NUMBER]", Deed.AGENTS),
     Slash("cost", "what the conversation has taken", "", Deed.COST),
     Slash("report", "where the report of the last turn is", "", Deed.REPORT),
     Slash("details", "all of what was folded last", "", Deed.DETAILS),
