@@ -11,9 +11,11 @@ decided upon here and takes effect by its record, so one that is repeated finds 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from holdfast.host.failures import (
     ChoiceUnknown,
@@ -64,8 +66,7 @@ class Phase(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(msgspec.Struct, frozen=True):
     """Where a conversation stands."""
 
     id: str = ""
@@ -82,14 +83,14 @@ class Session:
     aborting: int = 0  # the turn that is not wanted any more
     waiting: tuple[Prompted, ...] = ()  # for their turn, in order
     questions: tuple[Asked, ...] = ()  # that the agent waits for
-    answers: dict[str, str] = field(default_factory=dict[str, str])  # given in the last turn
+    answers: dict[str, str] = {}  # given in the last turn
     tools: tuple[str, ...] = ()  # begun and not ended
     runner_session: str | None = None
     revision: int | None = None
     publishing: str | None = None  # the key, while the last turn goes into the project
     used: Used | None = None
     failure: dict[str, object] | None = None  # of the last turn
-    commands: dict[str, Command] = field(default_factory=dict[str, Command])
+    commands: dict[str, Command] = {}
 
     @property
     def is_aborting(self) -> bool:
