@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.agent.model import AnyMemo, AnyNews, Showing, Sort, Telling, UsedUp
-from holdfast.telemetry import Redactor, StreamRedactor
+from holdfast.telemetry import KnownRedactor, StreamRedactor
 
 Known = Callable[[], tuple[str, ...]]
 """All keys that are known by now."""
@@ -26,7 +26,7 @@ class Veil:
 
     def __init__(self, known: Known) -> None:
         self._known, self._hidden = known, known()
-        self._redactor = Redactor.of_known(self._hidden)
+        self._redactor = KnownRedactor(self._hidden)
         self._pieces: dict[tuple[str, Sort], StreamRedactor] = {}
 
     def over(self, told: _Told) -> _Told:
@@ -37,7 +37,7 @@ class Veil:
             return told
         data = _encode(told)
         clean = self._redactor.data(data)
-        return told if clean == data else msgspec.json.decode(clean, type=type(told))
+        return told if clean is data else msgspec.json.decode(clean, type=type(told))
 
     def over_piece(self, piece: Showing) -> Showing:
         """The same without keys, also where one is cut into pieces: its beginning waits."""
@@ -50,5 +50,5 @@ class Veil:
         """Whether there is anything to hide, by what is known now."""
         known = self._known()
         if known != self._hidden:
-            self._hidden, self._redactor, self._pieces = known, Redactor.of_known(known), {}
+            self._hidden, self._redactor, self._pieces = known, KnownRedactor(known), {}
         return bool(known)

@@ -12,7 +12,9 @@ from holdfast import face
 
 if TYPE_CHECKING:
     from holdfast.telemetry.artefact import ArtefactSink, read_failures
-    from holdfast.telemetry.core.redaction import Redactor, StreamRedactor
+    from holdfast.telemetry.core.known_values import KnownRedactor
+    from holdfast.telemetry.core.passing import StreamRedactor
+    from holdfast.telemetry.core.redaction import Redactor
     from holdfast.telemetry.core.values import ValueRedactor
     from holdfast.telemetry.door import Telemetry
     from holdfast.telemetry.log import LogSink, Style
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArtefactSink",
+    "KnownRedactor",
     "LogSink",
     "MetricsSink",
     "OtelSink",
@@ -44,7 +47,8 @@ __getattr__ = face(
         "MetricsSink": "metrics",
         "OtelSink": "otel",
         "Redactor": "core.redaction",
-        "StreamRedactor": "core.redaction",
+        "KnownRedactor": "core.known_values",
+        "StreamRedactor": "core.passing",
         "ValueRedactor": "core.values",
         "Telemetry": "door",
         "Sink": "ports",

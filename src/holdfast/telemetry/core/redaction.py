@@ -10,109 +10,14 @@ from collections.abc import Iterable
 
 from holdfast.telemetry.core.contexts import scan_contexts
 from holdfast.telemetry.core.known import known_pass
+from holdfast.telemetry.core.passing import Passes
 from holdfast.telemetry.core.pem import scan_pem
-from holdfast.telemetry.core.scan import CLOSING_LONGEST, CONTEXT, UNSURE, Pass, Rest
 from holdfast.telemetry.core.tokens import scan_tokens
 
 
-class Redactor:
+class Redactor(Passes):
     """Replaces every secret by the name of its family; leaves all else as it is."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         first = known_pass(known)
-        others: tuple[Pass, ...] = (scan_pem, scan_tokens, scan_contexts)
-        self._passes = others if first is None else (first, *others)
-
-    @classmethod
-    def of_known(cls, known: Iterable[str]) -> Redactor:
-        """One that hides these values, however they are encoded, and leaves all else alone."""
-        redactor = cls()
-        first = known_pass(known)
-        redactor._passes = () if first is None else (first,)
-        return redactor
-
-    def text(self, text: str) -> str:
-        """The text without its secrets."""
-        for scan in self._passes:
-            text = scan(text, 0, True).out
-        return text
-
-    def data(self, data: bytes) -> bytes:
-        """The bytes without the secrets in them, whatever their encoding."""
-        return self.text(data.decode("latin-1")).encode("latin-1")
-
-    def stream(self) -> StreamRedactor:
-        """A redactor for one text that comes in chunks."""
-        return StreamRedactor(self._passes)
-
-
-class StreamRedactor:
-    """Redacts a text that comes in chunks as if it came whole, holding back as little as it can.
-
-    What comes out, all together, is what `Redactor.text` makes of the whole. Held back is the
-    last word and what may become a secret, never more than a few kilobytes.
-    """
-
-    def __init__(self, passes: tuple[Pass, ...]) -> None:
-        self._stages = tuple(_Stage(scan) for scan in passes)
-
-    def feed(self, chunk: str) -> str:
-        """Take a chunk; return what can be passed on now."""
-        for stage in self._stages:
-            chunk = stage.feed(chunk, final=False)
-        return chunk
-
-    def flush(self) -> str:
-        """End the text; return what was held back."""
-        chunk = ""
-        for stage in self._stages:
-            chunk = stage.feed(chunk, final=True)
-        return chunk
-
-    @property
-    def held(self) -> int:
-        """How many characters are held back; bounded, whatever comes."""
-        return sum(len(stage.held) for stage in self._stages)
-
-    def feed_data(self, chunk: bytes) -> bytes:
-        """As `feed`, for bytes."""
-        return self.feed(chunk.decode("latin-1")).encode("latin-1")
-
-    def flush_data(self) -> bytes:
-        """As `flush`, for bytes."""
-        return self.flush().encode("latin-1")
-
-
-class _Stage:
-    """One pass over a text that comes in chunks."""
-
-    def __init__(self, scan: Pass) -> None:
-        self._scan = scan
-        self._context = ""
-        self.held = ""
-        self._rest: Rest | None = None
-
-    def feed(self, chunk: str, *, final: bool) -> str:
-        self.held += chunk
-        if self._rest is not None and not self._swallow(self._rest, final=final):
-            return ""
-        text = self._context + self.held
-        scan = self._scan(text, len(self._context), final)
-        self._context = text[max(0, scan.keep - CONTEXT) : scan.keep]
-        self.held = text[scan.keep :]
-        self._rest = scan.rest
-        return scan.out
-
-    def _swallow(self, rest: Rest, *, final: bool) -> bool:
-        """Drop the rest of a secret that was hidden already; say whether it has ended."""
-        body = rest.body.match(self.held)
-        end = body.end() if body else 0
-        needed = CLOSING_LONGEST if rest.close else UNSURE
-        ended = final or len(self.held) - end >= needed
-        if ended and rest.close is not None:
-            close = rest.close.match(self.held, end)
-            end = close.end() if close else end
-        self._context = (self._context + self.held[:end])[-CONTEXT:]
-        self.held = self.held[end:]
-        self._rest = None if ended else rest
-        return ended
+        super().__init__(*(() if first is None else (first,)), scan_pem, scan_tokens, scan_contexts)
