@@ -78,7 +78,6 @@ TESTED_THROUGH = {
     "terminal/editing.py": "journeys/test_editors.py",
     "terminal/keys.py": "journeys/test_terminal.py",
     "terminal/meaning.py": "journeys/test_terminal.py",
-    "terminal/screen.py": "journeys/test_terminal.py",
     "terminal/talking.py": "journeys/test_terminal.py",
 }
 
