@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
-TAIL_BYTES: Final = 4 * 2**20
+TAIL_BYTES: Final = 2**20  # whoever is further behind reads the log
 PAGE_BYTES: Final = 256 * 2**10
 
 
