@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.app.failures import SettingInvalid
 from holdfast.app.sessions import Sessions
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
@@ -54,6 +55,7 @@ def test_one_that_is_named_is_taken_up_with_what_it_was_told(bench: Bench) -> No
         ({"runner": "native"}, UsageWrong),
         ({"runner": "native", "model": "no-provider"}, UsageWrong),
         ({"runner": "codex", "effort": "high"}, UsageWrong),
+        ({"runner": "native", "model": "openai/x", "effort": "much"}, SettingInvalid),
         ({"runner": "native", "model": "openai/x"}, ConsentRequired),
         ({"runner": "codex"}, ConsentRequired),
     ],

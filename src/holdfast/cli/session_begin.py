@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.app.core.config import BUDGET
+from holdfast.app.core.config import BUDGET, value_of
 from holdfast.app.sessions import RUNNERS, TITLE_MOST, KeptSession, Sessions, runnable
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
@@ -46,9 +46,11 @@ def begin_session(
     if runner not in RUNNERS:
         raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
     options = _options(request)
-    if "effort" in options and runner != "native":
-        problem = f"{runner} is not told an --effort, only native is"
-        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+    if "effort" in options:
+        value_of("effort", options["effort"], where="--effort")
+        if runner != "native":
+            problem = f"{runner} is not told an --effort, only native is"
+            raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
     if runner == "native" and "scenario" not in options and "/" not in options.get("model", ""):
         read_on = f"holdfast {request.command} --help"
         raise UsageWrong(problem="say which --model, as PROVIDER/MODEL", read_on=read_on)
