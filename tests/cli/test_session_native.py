@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from holdfast.runners import Stage
 from holdfast.runners.testing import Notebook
 from holdfast.workbench import Workbench
 from tests.cli.conversations import in_conversation, lines
+from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
 
 WORK: list[dict[str, object]] = [
@@ -87,6 +89,24 @@ def test_without_a_key_the_turn_fails_and_says_where_one_goes(bench: Bench) -> N
     error = lines(done.stdout)[-1]["error"]
     assert error["code"] == "MODEL_KEY_MISSING"
     assert "OPENAI_API_KEY" in error["userMessage"]
+
+
+def test_the_proxy_of_the_environment_is_the_one_that_is_used(bench: Bench) -> None:
+    """Seen by what is said of one that cannot be; nothing is sent past it."""
+    words = ("ask", "--runner", "native", "--model", "openai/x", "--consent", "--json", "Go.")
+    told = {"OPENAI_API_KEY": "sk-0123456789", "HTTPS_PROXY": "socks5://127.0.0.1:1"}
+    done = subprocess.run(
+        [*COMMAND, *words],
+        env=environment(bench.home, **told),
+        cwd=bench.project,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+
+    error = lines(done.stdout)[-1]["error"]
+    assert error["code"] == "MODEL_SETTINGS_INVALID"
+    assert "HTTPS_PROXY" in error["userMessage"]
 
 
 def session_with(bench: Bench, **options: str) -> KeptSession:

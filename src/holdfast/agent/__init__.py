@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.agent.catalogue import Toolbox, ToolSettings, toolbox
     from holdfast.agent.core.budget import Budget
     from holdfast.agent.core.crashing import Crashes
+    from holdfast.agent.core.http_place import Proxies
     from holdfast.agent.core.leave import Asking
     from holdfast.agent.core.prompting import Surroundings, system_prompt
     from holdfast.agent.core.providers import Format, Provider, read_providers
@@ -54,6 +55,7 @@ __all__ = [
     "Keys",
     "Kit",
     "Provider",
+    "Proxies",
     "ScriptedModels",
     "SubAgent",
     "Surroundings",
@@ -103,6 +105,7 @@ __getattr__ = face(
         "KeyringKeys": "keys",
         "Keys": "keys",
         "Provider": "core.providers",
+        "Proxies": "core.http_place",
         "ScriptedModels": "scripted",
         "load_prices": "pricing",
         "load_script": "scripted",

@@ -18,6 +18,7 @@ from holdfast.agent import (
     HttpModels,
     Keys,
     Kit,
+    Proxies,
     SubAgent,
     Surroundings,
     ToolSettings,
@@ -151,6 +152,7 @@ async def _models(
         prices=load_prices(),
         clock=SystemClock(),
         chance=SystemChance(),
+        proxies=Proxies.read(environment()),
     )
     await stack.enter_async_context(models)
     return models, _choice(session)
