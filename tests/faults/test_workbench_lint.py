@@ -25,13 +25,10 @@ fsync(7</s>) = 0
 renameat2(3</p>, "f", 4<{STAGE}>, "0", RENAME_EXCHANGE) = 0
 fsync(4<{STAGE}>) = 0
 fsync(3</p>) = 0
-openat(AT_FDCWD</>, "/s/.marker.json.v.tmp", O_RDWR|O_CREAT|O_EXCL, 0600) = 6</s/.marker.json.v.tmp>
-write(6</s/.marker.json.v.tmp>, "committed", 9) = 9
-fsync(6</s/.marker.json.v.tmp>) = 0
-rename("/s/.marker.json.v.tmp", "/s/marker.json") = 0
+rename("/s/marker.json", "/s/marker.committed.json") = 0
 fsync(7</s>) = 0
 unlinkat(4<{STAGE}>, "0", 0) = 0
-unlink("/s/marker.json") = 0
+unlink("/s/marker.committed.json") = 0
 +++ exited with 0 +++
 """
 LINES = SOUND.splitlines(keepends=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.acting import Hand, Site
+from holdfast.workbench.acting import Hand
 from holdfast.workbench.core.operations import Operation, Verb
 from holdfast.workbench.core.publication import (
     Do,
@@ -20,6 +20,7 @@ from holdfast.workbench.core.publication import (
     LookInSlot,
     MakeStage,
     Marker,
+    Purpose,
     Stage,
     State,
 )
@@ -27,6 +28,7 @@ from holdfast.workbench.core.record import ObjectSort, name_of
 from holdfast.workbench.core.undoing import Deed
 from holdfast.workbench.failures import ObjectMissing
 from holdfast.workbench.model import STAGE_PREFIX, Change, Entry, Sort
+from holdfast.workbench.site import Site
 from holdfast.workbench.store import Store, Subject
 from holdfast.workbench.transaction import carry_out, recover
 from holdfast.world import SystemDisk
@@ -135,7 +137,11 @@ def test_no_transaction_and_no_checkpoint_leads_outside(where: str, tmp_path: Pa
         for number in range(60):
             store.checkpoint(Subject(place / "root"))
             done = carry_out(
-                site, store, [change[number % 2 == 0]], key=f"{number}", tell=lambda _: None
+                site,
+                store,
+                [change[number % 2 == 0]],
+                purpose=Purpose(f"{number}"),
+                tell=lambda _: None,
             )
             ways[done.way] += 1
             recover(site, store, tell=lambda _: None)

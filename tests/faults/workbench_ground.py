@@ -20,6 +20,7 @@ from tests.faults.workbench_scenes import SCENES
 from tests.faults.workbench_sights import Kept, Views
 from tests.faults.workbench_tracing import NO_HARM, Call, Harm, Ran, killed_at, traced
 from tests.faults.workbench_worker import heard, main_when_told
+from tests.workbench.benches import MARKERS
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ class Ground:
         """What is wrong now that somebody who said this was harmed, and another opens it."""
         if "crashed" in said:
             return [str(said["crashed"])]
-        marked = list(self.home.root.rglob("marker.json"))
+        marked = list(self.home.root.rglob("marker*.json"))
         try:
             told = self.scene.reopen(self.home)
             found = self.scene.views(self.home)
@@ -166,7 +167,7 @@ def left_behind(home: Home) -> list[str]:
     found = [
         str(path.relative_to(home.root))
         for path in home.root.rglob("*")
-        if path.name.startswith((STAGE_PREFIX, ".gone-")) or path.name == "marker.json"
+        if path.name.startswith((STAGE_PREFIX, ".gone-")) or path.name in MARKERS
     ]
     torn = list(home.state.rglob(".*.tmp"))
     left = [f"left behind: {name}" for name in found]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 
-from holdfast.workbench import acting, staging
+from holdfast.workbench import site, staging
 from holdfast.workbench.acting import Hand
 from holdfast.workbench.core.publication import Act, Answer, LookInSlot
 
@@ -50,7 +50,7 @@ def _leave_files_unsynced(number: int) -> None:
 
 def _put_no_marker(_: int) -> None:
     """A transaction is begun and ended without a word about it."""
-    setattr(acting, "replace_file", lambda *_, **__: None)  # noqa: B010  # a bug, planted
+    setattr(site, "replace_file", lambda *_, **__: None)  # noqa: B010  # a bug, planted
 
 
 def _check_no_exchange(_: int) -> None:

@@ -19,7 +19,7 @@ from posixpath import basename, dirname, join, normpath
 
 from holdfast.workbench.model import STAGE_PREFIX
 
-MARKER = "marker.json"
+MARKERS = {"marker.json", "marker.committed.json"}
 _CALL = re.compile(r"^(?P<name>\w+)\((?P<args>.*)\)\s+= (?P<result>-?\d+)(?P<opened><[^>]*>)?")
 _DESCRIPTOR = re.compile(r"^(\d+)<([^>]*)>")
 _NAMED = re.compile(r'(?:(?:AT_FDCWD|\d+)<(?P<at>[^>]*)>, )?"(?P<name>(?:[^"\\]|\\.)*)"')
@@ -113,7 +113,7 @@ class _Lint:
             self.directories[dirname(path)] = f"{basename(path)} came to or left {dirname(path)}"
 
     def _rename(self, old: str, new: str, *, exchanges: bool) -> None:
-        if basename(new) == MARKER:
+        if basename(new) in MARKERS:
             self._mark(old, new)
             return
         self._named(old)
@@ -149,11 +149,11 @@ def lint(trace: str) -> list[str]:
 def markers_put(trace: str) -> int:
     """How often a marker was put in place: a trace without one proves nothing."""
     return sum(
-        call.name in _RENAMES and basename(call.paths[1]) == MARKER for call in read_trace(trace)
+        call.name in _RENAMES and basename(call.paths[1]) in MARKERS for call in read_trace(trace)
     )
 
 
 def staged(trace: str) -> int:
-    """How many files were written in a stage."""
+    """How many slots of a stage were filled with files."""
     made = (call.opened for call in read_trace(trace) if "O_CREAT" in call.args)
-    return sum(STAGE_PREFIX in path for path in made if path)
+    return sum(STAGE_PREFIX in path and basename(path).isdigit() for path in made if path)

@@ -6,10 +6,11 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from holdfast.workbench.core.publication import Outcome
+from holdfast.workbench.core.publication import Outcome, Purpose
 from holdfast.workbench.model import STAGE_PREFIX
+from holdfast.workbench.site import Site
 from holdfast.workbench.store import Store, Subject
-from holdfast.workbench.transaction import Site, carry_out, recover
+from holdfast.workbench.transaction import carry_out, recover
 from holdfast.world import SystemDisk, disk_failure
 from tests.faults.workbench_scene import Home, Scene
 from tests.faults.workbench_sights import (
@@ -103,7 +104,9 @@ def _tell(_: Outcome) -> None:
 def _carry_out(home: Home) -> dict[str, str]:
     with _site(home) as (store, site):
         other, one = store.checkpoints()
-        outcome = carry_out(site, store, store.changes(one, other), key="key", tell=_tell)
+        outcome = carry_out(
+            site, store, store.changes(one, other), purpose=Purpose("key"), tell=_tell
+        )
         assert outcome.way == "finished", outcome
         return {}
 

@@ -18,6 +18,7 @@ from tests.workbench.drafting_table import ENV, run
 
 LINES = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 PREPARED, COMMITTED = 1, 2  # which marker is the one
+MARKERS = {"marker.json", "marker.committed.json"}
 _KILLED = 77
 Standing = tuple[str, int, bytes, tuple[tuple[str, bytes], ...]]
 """What stands at a path: its sort, its mode, its content or target, its attributes."""
@@ -126,7 +127,7 @@ class DisturbedDisk(SystemDisk):
 
     def rename(self, old: Path, new: Path) -> None:
         """Give a file another name."""
-        is_it = new.name == "marker.json" and self._counted() == 0
+        is_it = new.name in MARKERS and self._counted() == 0
         if is_it and self._is_before:
             self._happens()
         super().rename(old, new)

@@ -15,11 +15,20 @@ from typing import NamedTuple
 from zlib import crc32
 
 from holdfast.confine import kernel, restrict
-from holdfast.workbench.acting import Hand, Site
+from holdfast.workbench.acting import Hand
 from holdfast.workbench.core.operations import lay_out
-from holdfast.workbench.core.publication import Act, Marker, Outcome, Run, State, publish
+from holdfast.workbench.core.publication import (
+    Act,
+    Marker,
+    Outcome,
+    Purpose,
+    Run,
+    State,
+    publish,
+)
 from holdfast.workbench.model import STAGE_PREFIX, Change, News, quiet
 from holdfast.workbench.removing import remove_whole
+from holdfast.workbench.site import Site
 from holdfast.workbench.store import Store, Subject
 from holdfast.workbench.transaction import carry_out, recover
 from holdfast.world import SystemDisk
@@ -175,7 +184,9 @@ class Ground:
 
     def carry_out(self, changes: tuple[Change, ...], news: News = quiet) -> Outcome:
         with self.open_store() as store:
-            return carry_out(self.site, store, changes, key=KEY, tell=self.told.append, news=news)
+            return carry_out(
+                self.site, store, changes, purpose=Purpose(KEY), tell=self.told.append, news=news
+            )
 
     def recover(self) -> Outcome | None:
         with self.open_store() as store:

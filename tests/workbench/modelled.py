@@ -12,6 +12,7 @@ from holdfast.workbench.core.publication import (
     Answer,
     Do,
     DropStage,
+    GlanceAtPath,
     LookAtPath,
     LookInSlot,
     MakeStage,
@@ -115,7 +116,7 @@ class ModelDisk:
 
     def _carry_out(self, act: Act, torn: bool) -> Answer:
         match act:
-            case LookAtPath(operation):
+            case GlanceAtPath(operation) | LookAtPath(operation):
                 return self.look(operation.path)
             case LookInSlot(operation):
                 return _entry(self.slots.get(operation.slot))

@@ -22,6 +22,7 @@ from holdfast.workbench.core.publication import (
     Answer,
     Do,
     DropStage,
+    GlanceAtPath,
     LookAtPath,
     LookInSlot,
     MakeStage,
@@ -37,8 +38,10 @@ from holdfast.workbench.core.publication import (
 from holdfast.workbench.core.record import ObjectSort, name_of
 from holdfast.workbench.core.undoing import Deed
 from holdfast.workbench.failures import ObjectMissing
+from holdfast.workbench.looking import look
 from holdfast.workbench.model import Entry, Progress, Sort
 from holdfast.workbench.renaming import Name, exchange
+from holdfast.workbench.site import read_marker
 from holdfast.workbench.store import Store
 from holdfast.world.failures import DiskDenied
 from tests.workbench.grounds import (
@@ -245,15 +248,37 @@ def test_what_cannot_be_read_is_not_dropped(ground: Ground, store: Store) -> Non
     assert (ground.project / STAGE / "0").exists()
 
 
-def test_the_marker_is_there_until_it_is_not(ground: Ground, store: Store) -> None:
-    hand = hand_for(ground, store)
-    states: list[tuple[State | None, bool]] = []
-    with hand:
-        for state in (*State, None, None):
-            hand.carry_out(Mark(state))
-            states.append((hand.marked, ground.site.marker.exists()))
+def test_a_glance_reads_only_what_does_not_fit(ground: Ground, store: Store) -> None:
+    plant(ground.project, {b"a": file(b"old")})
+    path = RelativePath.of("a")
+    before = look(ground.site.root, path)
+    operation = Operation(Verb.SWAP, path, before, before, 0)
+    found = ground.project / "a"
+    status = found.stat()
+    with hand_for(ground, store, operation) as hand:
+        assert hand.carry_out(GlanceAtPath(operation)) == before
+        found.write_bytes(b"edited")
+        assert hand.carry_out(GlanceAtPath(operation)) == look(ground.site.root, path) != before
+        found.write_bytes(b"odd")
+        os.utime(found, ns=(status.st_mtime_ns, status.st_mtime_ns))
+        assert hand.carry_out(GlanceAtPath(operation)) == before  # what comes out will tell
+        assert hand.carry_out(LookAtPath(operation)) != before
+        found.unlink()
+        assert hand.carry_out(GlanceAtPath(operation)) is None
 
-    assert states == [*((state, True) for state in State), (None, False), (None, False)]
+
+@pytest.mark.parametrize("ending", [State.COMMITTED, State.UNDONE])
+def test_the_marker_is_there_until_it_is_not(ground: Ground, store: Store, ending: State) -> None:
+    found: list[tuple[State | None, State | None]] = []
+    with hand_for(ground, store) as hand:
+        for state in (State.PREPARED, ending, ending, None, None):
+            hand.carry_out(Mark(state))
+            marker = read_marker(ground.site)
+            found.append((hand.marked, marker and marker.state))
+
+    states = (State.PREPARED, ending, ending, None, None)
+    assert found == [(state, state) for state in states]
+    assert ground.is_tidy()
 
 
 def test_it_says_how_far_it_has_come(ground: Ground) -> None:

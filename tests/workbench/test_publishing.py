@@ -378,7 +378,6 @@ def test_what_was_done_and_what_failed_can_be_read_offline(layered: Bench) -> No
     kinds = [event.kind for event in Records.open(meta).events()]
     assert [kind for kind in kinds if kind.startswith("publish")] == [
         "publish_failed",
-        "publish_begun",
         "published",
     ]
     assert len(list((meta / "reports").glob("*.html"))) == 2

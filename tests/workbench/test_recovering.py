@@ -25,7 +25,7 @@ from holdfast.workbench import (
     undo,
 )
 from holdfast.workbench.failures import MarkerDamaged
-from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, killed
+from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, disturbed, killed
 
 MOMENTS = [(PREPARED, True), (PREPARED, False), (COMMITTED, True), (COMMITTED, False)]
 FINISHED = (COMMITTED, False)
@@ -185,6 +185,32 @@ def test_a_damaged_marker_is_set_aside_and_said_once(layered: Bench) -> None:
     assert status(layered.workbench).recovered == ()
     restore(layered.workbench, RestoreOrder(checkpoint=kept.id))
     assert (layered.project / "a").read_bytes() == LINES
+
+
+@pytest.mark.promise("W4")
+def test_a_marker_that_comes_back_after_a_power_loss_changes_nothing(layered: Bench) -> None:
+    layered.draft()
+    layered.run("echo new > a")
+    marker = layered.workbench.directory / "marker.committed.json"
+    found: list[bytes] = []
+    publish_all(
+        disturbed(layered, COMMITTED, lambda: found.append(marker.read_bytes()), is_before=False)
+    )
+    assert not marker.exists()
+    (layered.project / "a").write_bytes(b"edited since\n")
+    (layered.project / "b").write_bytes(b"new since\n")
+    review(layered.workbench)  # by which the draft is counted from what is there now
+    said, base = kinds(layered), review(layered.workbench).draft.base
+
+    marker.write_bytes(found[0])
+    (recovered,) = recover(layered.workbench)
+
+    assert (recovered.what, recovered.way, recovered.rescued) == ("project", Way.FINISHED, ())
+    assert not marker.exists()
+    assert kinds(layered) == [*said, "recovered"]
+    assert (layered.project / "a").read_bytes() == b"edited since\n"
+    assert review(layered.workbench).draft.base == base
+    assert recover(layered.workbench) == ()
 
 
 def test_what_was_recovered_is_told_by_whatever_comes_next(layered: Bench) -> None:

@@ -34,7 +34,7 @@ def test_what_was_done_is_known_by_its_key(layered: Bench) -> None:
         assert facts_of(held, Deed.PUBLISH, "once") is facts_of(held, Deed.RESTORE, None) is None
         assert paths_in(settled.facts, "paths") == (at("a"),)
         assert (number_in(settled.facts, "count"), number_in(settled.facts, "more")) == (1, 1)
-        assert [each.kind for each in held.records.events()] == ["restore_begun", "restored"]
+        assert [each.kind for each in held.records.events()] == ["restored"]
 
 
 @pytest.mark.promise("W1")

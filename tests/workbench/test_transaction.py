@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 
 from holdfast.workbench.acting import Hand
 from holdfast.workbench.core import publication
-from holdfast.workbench.core.publication import Act, Marker, Outcome, State, Way
+from holdfast.workbench.core.publication import Act, Marker, Outcome, Purpose, State, Way
 from holdfast.workbench.failures import MarkerDamaged, MarkerForeign, TransactionUnsettled
 from holdfast.workbench.model import Change, quiet
+from holdfast.workbench.site import read_marker
 from holdfast.workbench.store import RESCUED
-from holdfast.workbench.transaction import carry_out, read_marker
+from holdfast.workbench.transaction import carry_out
 from holdfast.world import SystemDisk
 from holdfast.world.disk import SystemFile
 from holdfast.world.failures import DiskDenied, DiskFull, DiskIo, DiskReadOnly
@@ -584,7 +585,7 @@ def test_who_cannot_tell_has_finished_all_the_same(quick_path: Path) -> None:
             raise DiskIo(path="events", reason="enough")
 
         with ground.open_store() as store:
-            outcome = carry_out(ground.site, store, changes, key=KEY, tell=tell)
+            outcome = carry_out(ground.site, store, changes, purpose=Purpose(KEY), tell=tell)
 
         assert outcome == replace(FINISHED, is_tidy=False)
         assert ground.tree() == AFTER

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import replace
 from typing import Final, Self
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.marker import encode_marker
 from holdfast.workbench.core.operations import Operation, Verb
 from holdfast.workbench.core.publication import (
     Act,
     Answer,
     Do,
     DropStage,
+    GlanceAtPath,
     LookAtPath,
     LookInSlot,
     MakeStage,
@@ -42,35 +42,16 @@ from holdfast.workbench.looking import ABSENT, opened, see
 from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
 from holdfast.workbench.owners import Owners
 from holdfast.workbench.renaming import ExchangeMissing, Name, exchange, move
+from holdfast.workbench.site import Site, commit_marker, put_marker, remove_marker
 from holdfast.workbench.staging import StageDirectory, adjust
 from holdfast.workbench.store import Store
 from holdfast.workbench.supply import Supply
-from holdfast.world import Disk, disk_failure, replace_file
-from holdfast.world.failures import DiskDenied, DiskMissing, DiskUnusable
+from holdfast.world import disk_failure
+from holdfast.world.failures import DiskDenied, DiskUnusable
 
 _NOT_AS_THOUGHT: Final = ABSENT | {errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR}
 _READ: Final = os.O_RDONLY | os.O_DIRECTORY
 _NEWS_EVERY: Final = 100
-
-
-def _nothing_to_give() -> None:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where a transaction takes place: a directory, its stage, and the marker outside of it.
-
-    `relieve` is called when the disk is full, before what was begun is undone: it gives up space
-    that was put by for this.
-    """
-
-    root: int
-    name: str
-    stage: str
-    marker: Path
-    disk: Disk
-    relieve: Callable[[], None] = _nothing_to_give
 
 
 class Hand:
@@ -124,6 +105,8 @@ class Hand:
 
     def _carry_out(self, act: Act) -> Answer:
         match act:
+            case GlanceAtPath(operation):
+                return self._glance_at_path(operation)
             case LookAtPath(operation):
                 return self._look_at_path(operation)
             case LookInSlot(operation):
@@ -149,7 +132,7 @@ class Hand:
             case Rescue(operation):
                 self._rescue(operation)
             case Tell(outcome):
-                self._tell(outcome)
+                self._tell(replace(outcome, facts=self._marker.facts))
             case DropStage():
                 self._stage.drop()
             case _:
@@ -171,6 +154,16 @@ class Hand:
             return None
         self._owners.note(operation.path, seen[1])
         return seen[0]
+
+    def _glance_at_path(self, operation: Operation) -> Entry | None:
+        before = operation.before
+        if before is not None and before.sort is Sort.FILE and before.mtime_ns:
+            with suppress(OSError), opened(self._site.root, operation.path.parent) as parent:
+                status = os.stat(operation.path.name, dir_fd=parent, follow_symlinks=False)
+                if _fits(status, before):
+                    self._owners.note(operation.path, status)
+                    return before
+        return self._look_at_path(operation)
 
     def _look_in_slot(self, operation: Operation) -> Entry | None:
         try:
@@ -280,14 +273,14 @@ class Hand:
                 raise
 
     def _mark(self, state: State | None) -> None:
-        site = self._site
-        if state is None:
-            with suppress(DiskMissing):
-                site.disk.unlink(site.marker)
-            site.disk.sync_directory(site.marker.parent)
-        else:
-            marker = Marker(self._marker.key, state, self._marker.operations)
-            replace_file(site.disk, site.marker, [encode_marker(marker)])
+        match state:
+            case None:
+                is_committed = (self.marked or self._marker.state) is State.COMMITTED
+                remove_marker(self._site, is_committed=is_committed)
+            case State.COMMITTED:
+                commit_marker(self._site)
+            case _:
+                put_marker(self._site, replace(self._marker, state=state))
         self.marked = state
 
     def _rescue(self, operation: Operation) -> None:
@@ -300,6 +293,12 @@ def rescue(store: Store, slot: Name, shown: str) -> None:
     node = store.keep(slot.directory, slot.name)
     if node is not None and node.totals.uncovered:
         raise DiskDenied(path=shown)
+
+
+def _fits(status: os.stat_result, entry: Entry) -> bool:
+    """Whether what the system says of something is what it would say of this file."""
+    said = status.st_mode, status.st_size, status.st_mtime_ns
+    return said == (stat.S_IFREG | entry.mode, entry.size, entry.mtime_ns)
 
 
 def _contents(operations: Iterable[Operation]) -> Iterator[bytes]:

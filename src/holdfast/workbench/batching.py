@@ -23,7 +23,7 @@ from holdfast.workbench.core.batch import (
     check_again,
 )
 from holdfast.workbench.core.cutting import cut_content
-from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.publication import Facts, Way
 from holdfast.workbench.core.record import name_of
 from holdfast.workbench.core.selection import known_entry
 from holdfast.workbench.core.three_way import above_of
@@ -36,7 +36,7 @@ from holdfast.workbench.records import Attempt
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.reports import told
 from holdfast.workbench.revising import FOUND, next_number, revised
-from holdfast.workbench.settling import Deed, Facts, Intent, facts_of, number_in, transact
+from holdfast.workbench.settling import Deed, Intent, facts_of, number_in, transact
 from holdfast.workbench.standing import Standing, stand
 from holdfast.workbench.views import View
 from holdfast.workbench.workbench import Workbench

@@ -13,11 +13,11 @@ from holdfast.workbench.core.three_way import is_chosen
 from holdfast.workbench.failures import CheckpointCreateFailed
 from holdfast.workbench.holding import PUBLISHED, Held, writable
 from holdfast.workbench.knowing import find_checkpoint
-from holdfast.workbench.model import Checkpoint, Occasion, Touched, Uncovered
+from holdfast.workbench.model import Checkpoint, Occasion, Uncovered
 from holdfast.workbench.recovering import Recovered
 from holdfast.workbench.showing import FileDiff, file_diffs
 from holdfast.workbench.store import Subject
-from holdfast.workbench.upkeep import Pruned, Usage, prune, usage
+from holdfast.workbench.upkeep import Pruned, Usage, load, prune, usage
 from holdfast.workbench.workbench import Workbench
 
 _SLACK_SHARE = 5  # so that not every checkpoint is paid for with a pruning
@@ -117,10 +117,13 @@ def let_surplus_go(
     It is only tidying: that it fails is no reason to say that what was done before it did.
     """
     with suppress(Failure, OSError):
-        in_use, use = held.in_use(), usage(held.store)
+        use = load(held.store)
         quota = use.quota_bytes if quota_bytes is None else quota_bytes
-        is_surplus = use.checkpoints - len(in_use) > kept_least + kept_least // _SLACK_SHARE
-        if is_surplus or use.kept_bytes > quota:
+        many = kept_least + kept_least // _SLACK_SHARE
+        if use.checkpoints <= many and use.kept_bytes <= quota:
+            return  # the drafts need not be asked
+        in_use = held.in_use()
+        if use.checkpoints - len(in_use) > many or use.kept_bytes > quota:
             least = kept_least + len(in_use)
             prune(held.store, quota_bytes=quota, kept_least=least, in_use=in_use)
 
@@ -128,6 +131,6 @@ def let_surplus_go(
 def kept_before(held: Held, theirs: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
     """A checkpoint of the project as it was just seen, without which nothing is done to it."""
     try:
-        return held.store.combine(theirs, theirs, Touched(), occasion, message)
+        return held.store.keep_again(theirs, occasion, message)
     except Failure as failure:
         raise CheckpointCreateFailed(path=str(held.bench.project), reason=str(failure)) from failure

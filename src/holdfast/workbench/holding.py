@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.nouns import Id
-from holdfast.workbench.acting import Site
 from holdfast.workbench.drafts import Drafts
 from holdfast.workbench.failures import DraftDamaged, ProjectRefused
 from holdfast.workbench.knowing import latest
 from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Draft, News, Occasion
 from holdfast.workbench.records import Records
+from holdfast.workbench.site import Site, committed_name
 from holdfast.workbench.store import Means, Store, Subject
 from holdfast.workbench.views import View
 from holdfast.world import IdMaker
@@ -68,13 +68,7 @@ class Held:
 
     def look(self) -> Checkpoint:
         """The project as it is now; if it is kept like that already, nothing is added."""
-        subject = Subject(
-            self.bench.project,
-            PUBLISHED,
-            news=self.bench.news,
-            like=latest(self.store, PUBLISHED),
-        )
-        return self.store.checkpoint(subject, Occasion.AUTO)
+        return self.store.at_once(self._looked)
 
     @contextmanager
     def project_site(self) -> Generator[Site]:
@@ -101,7 +95,17 @@ class Held:
     def is_interrupted(self, draft: Draft) -> bool:
         """Whether somebody began a transaction on a draft and did not live to end it."""
         stage = self.drafts.written(draft) / self._stage
-        return self.marker_of(draft).exists() or os.path.lexists(stage)
+        marker = self.marker_of(draft)
+        return any(map(os.path.lexists, (marker, committed_name(marker), stage)))
+
+    def _looked(self) -> Checkpoint:
+        subject = Subject(
+            self.bench.project,
+            PUBLISHED,
+            news=self.bench.news,
+            like=latest(self.store, PUBLISHED),
+        )
+        return self.store.checkpoint(subject, Occasion.AUTO)
 
     @property
     def _stage(self) -> str:

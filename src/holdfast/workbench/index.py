@@ -28,15 +28,17 @@ class Rows:
 
     def find(self, name: bytes) -> Location | None:
         """Where an object is; None if there is none of this name."""
-        if self._is_empty is None:  # a first checkpoint need not ask for each of its files
-            found = self._transaction.execute("SELECT 1 FROM objects LIMIT 1").fetchone()
-            self._is_empty = found is None
         if self._is_empty:
             return None
         row = self._transaction.execute(
             "SELECT segment, offset, stored_bytes FROM objects WHERE name = ?", (name,)
         ).fetchone()
-        return None if row is None else Location(*row)
+        if row is not None:
+            return Location(*row)
+        if self._is_empty is None:  # a first checkpoint need not ask for each of its files
+            found = self._transaction.execute("SELECT 1 FROM objects LIMIT 1").fetchone()
+            self._is_empty = found is None
+        return None
 
     def add_objects(self, objects: Mapping[bytes, Location]) -> None:
         """Take note of where objects are; of two copies of one the first counts."""

@@ -79,7 +79,10 @@ class Objects:
 
     def put_tree(self, nodes: Iterable[Node]) -> bytes:
         """Keep a directory; return its name."""
-        return self.put(ObjectSort.TREE, encode_tree(nodes))
+        nodes = tuple(sorted(nodes))
+        name = self.put(ObjectSort.TREE, encode_tree(nodes))
+        self._remembered.add(name, nodes)
+        return name
 
     def get(self, name: bytes) -> tuple[ObjectSort, bytes]:
         """An object, checked; raise ObjectMissing or ObjectDamaged."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.checkpointing import kept_before, let_surplus_go
 from holdfast.workbench.core.hunks import picked
-from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.publication import Facts, Way
 from holdfast.workbench.core.three_way import (
     Decisions,
     changes_of,
@@ -32,7 +33,6 @@ from holdfast.workbench.reporting import report_done, report_failed
 from holdfast.workbench.revising import revised
 from holdfast.workbench.settling import (
     Deed,
-    Facts,
     Intent,
     facts_of,
     number_in,
@@ -123,8 +123,20 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             count=0,
             remaining=len(standing.changes),
         )
-    before = kept_before(held, standing.theirs, Occasion.PUBLISH, f"before {standing.draft.id}")
-    facts = _transacted(held, standing, changes, before, order)
+    before, base, remaining = held.store.at_once(lambda: _kept(held, standing, changes))
+    intent = Intent(
+        deed=Deed.PUBLISH,
+        key=order.key or held.ids.make("publish"),
+        draft=standing.draft.id,
+        base=base.id,
+        is_new=order.key is None,
+        facts={
+            "checkpoint": before.id,
+            "remaining": remaining,
+            "forced": list(map(str, order.force)),
+        },
+    )
+    facts = _transacted(held, changes, intent)
     published = _published(facts)
     # It is published: what is missing here, the next command makes up for.
     with suppress(Failure, OSError):
@@ -160,27 +172,23 @@ def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     return decided
 
 
-def _transacted(
-    held: Held,
-    standing: Standing,
-    changes: tuple[Change, ...],
-    before: Checkpoint,
-    order: PublishOrder,
-) -> Facts:
-    key = order.key or held.ids.make("publish")
+class _Kept(NamedTuple):
+    """The project before, what the draft is counted from next, and how much of it will remain."""
+
+    before: Checkpoint
+    base: Checkpoint
+    remaining: int
+
+
+def _kept(held: Held, standing: Standing, changes: tuple[Change, ...]) -> _Kept:
+    """Keep all that must be there before anything is done."""
+    said = f"before {standing.draft.id}"
+    before = kept_before(held, standing.theirs, Occasion.PUBLISH, said)
     base = woven(held.store, standing.base, {each.path: each.after for each in changes})
-    intent = Intent(
-        deed=Deed.PUBLISH,
-        key=key,
-        draft=standing.draft.id,
-        base=base.id,
-        is_new=order.key is None,
-        facts={
-            "checkpoint": before.id,
-            "remaining": len(held.store.changes(base, standing.ours)),
-            "forced": list(map(str, order.force)),
-        },
-    )
+    return _Kept(before, base, len(held.store.changes(base, standing.ours)))
+
+
+def _transacted(held: Held, changes: tuple[Change, ...], intent: Intent) -> Facts:
     with held.project_site() as site:
         outcome, facts = transact(held, site, changes, intent)
     if outcome.way is not Way.FINISHED:

@@ -9,12 +9,12 @@ from typing import Final
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.acting import Site
 from holdfast.workbench.core.publication import Way
 from holdfast.workbench.first_batch import forget_first_batch
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Draft
 from holdfast.workbench.settling import settle
+from holdfast.workbench.site import Site
 from holdfast.workbench.transaction import recover
 from holdfast.workbench.views import View, open_view
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 from holdfast.failures import Failure
+from holdfast.workbench.core.publication import Facts
 from holdfast.workbench.core.report import Report
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Change, Checkpoint
 from holdfast.workbench.reports import report, told
-from holdfast.workbench.settling import Deed, Facts
+from holdfast.workbench.settling import Deed
 
 
 def report_done(

@@ -23,10 +23,11 @@ _MARK_BYTES: Final = 4
 def report(records: Records, report: Report) -> Path:
     """Keep a report and return its page; said twice, it is there once."""
     directory = records.directory / REPORTS
-    try:
-        make_private(directory)
-    except OSError as error:
-        raise disk_failure(error, path=str(directory)) from error
+    if not directory.is_dir():
+        try:
+            make_private(directory)
+        except OSError as error:
+            raise disk_failure(error, path=str(directory)) from error
     record = msgspec.json.format(msgspec.json.encode(report_record(report)), indent=1) + b"\n"
     page = report_page(report).encode("utf-8", "backslashreplace")
     path = directory / f"{_name(report)}.html"

@@ -7,11 +7,12 @@ it is in; if something covered would have to take its place, nothing is restored
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.checkpointing import kept_before, let_surplus_go
-from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.publication import Facts, Way
 from holdfast.workbench.core.selection import differing
 from holdfast.workbench.core.three_way import (
     Clashing,
@@ -21,12 +22,12 @@ from holdfast.workbench.core.three_way import (
     decide_all,
     require_agreement,
 )
-from holdfast.workbench.failures import RestoreConflict
+from holdfast.workbench.failures import CheckpointMissing, RestoreConflict
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import find_checkpoint, obscured
 from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
 from holdfast.workbench.reporting import report_done, report_failed
-from holdfast.workbench.settling import Deed, Facts, Intent, facts_of, number_in, paths_in, transact
+from holdfast.workbench.settling import Deed, Intent, facts_of, number_in, paths_in, transact
 from holdfast.workbench.standing import uncovered_in
 from holdfast.workbench.workbench import Workbench
 
@@ -72,21 +73,21 @@ def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
         done = facts_of(held, Deed.RESTORE, order.key)
         if done is not None:
             return _restored(done)
-        target = find_checkpoint(held.store, order.checkpoint)
         try:
-            return _restore(held, held.look(), target, order)
+            return _restore(held, order)
+        except CheckpointMissing:
+            raise
         except Failure as failure:
-            report_failed(held, Deed.RESTORE, failure, checkpoint=target.id)
+            report_failed(held, Deed.RESTORE, failure, checkpoint=order.checkpoint)
             raise
 
 
-def _restore(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder) -> Restored:
-    changes, left = _planned(held, now, target, order)
-    if not changes:
+def _restore(held: Held, order: RestoreOrder) -> Restored:
+    target, changes, left, before = held.store.at_once(lambda: _planned(held, order))
+    if before is None:
         return Restored(
             key=order.key or "", checkpoint=target.id, before=None, paths=(), count=0, left=left
         )
-    before = kept_before(held, now, Occasion.PRE_RESTORE, f"before restoring {target.id}")
     intent = Intent(
         deed=Deed.RESTORE,
         key=order.key or held.ids.make("restore"),
@@ -106,10 +107,19 @@ def _restore(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrde
     return _restored(facts)
 
 
-def _planned(
-    held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder
-) -> tuple[tuple[Change, ...], tuple[RelativePath, ...]]:
-    """What changes, and what is left because it is not covered."""
+class _Plan(NamedTuple):
+    """To what, what changes, what is left because it is not covered, and what was there before."""
+
+    target: Checkpoint
+    changes: tuple[Change, ...]
+    left: tuple[RelativePath, ...]
+    before: Checkpoint | None
+
+
+def _planned(held: Held, order: RestoreOrder) -> _Plan:
+    """Look at the project and decide; if anything changes, what was seen is kept."""
+    target = find_checkpoint(held.store, order.checkpoint)
+    now = held.look()
     uncovered = uncovered_in(held, now)
     hidden = obscured(held.store, now, now, target)
     only = None if order.only is None else frozenset(order.only)
@@ -121,7 +131,10 @@ def _planned(
     left = [path for path, found in decided.items() if _is_left(found, trees.ours.get(path))]
     decided = {path: found for path, found in decided.items() if path not in {*left}}
     require_agreement(decided)
-    return changes_of(decided, trees.theirs, trees.ours), tuple(sorted(left))
+    changes = changes_of(decided, trees.theirs, trees.ours)
+    before = f"before restoring {target.id}"
+    kept = kept_before(held, now, Occasion.PRE_RESTORE, before) if changes else None
+    return _Plan(target, changes, tuple(sorted(left)), kept)
 
 
 def _is_left(found: Decision, wanted: Entry | None) -> bool:

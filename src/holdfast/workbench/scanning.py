@@ -26,7 +26,7 @@ from holdfast.workbench.core.stat_cache import (
     is_racy,
     line_of,
 )
-from holdfast.workbench.core.touching import is_stage
+from holdfast.workbench.core.touching import is_stage, on_the_way_to
 from holdfast.workbench.core.tree import (
     Node,
     NodeSort,
@@ -112,7 +112,7 @@ class Scan:
             known = self._sights.known(self._origin, b"")
             if dirty is not None and not changed and known is not None and self._has(known):
                 return Looked(known.tree, known.totals, is_changed=False)
-            self._ways = frozenset(_ways(changed))
+            self._ways = on_the_way_to(changed)
         looked = self.beneath(self._root, b"")
         self.note()
         return looked
@@ -292,12 +292,3 @@ def _listed(descriptor: int) -> list[_Seen]:
             seen.append((entry.name.encode("utf-8", "surrogateescape"), line_of(status), status))
     seen.sort(key=_BY_NAME)
     return seen
-
-
-def _ways(paths: Iterable[bytes]) -> Iterator[bytes]:
-    """Every directory on the way to these paths, and they themselves."""
-    for path in paths:
-        yield path
-        while b"/" in path:
-            path = path.rpartition(b"/")[0]
-            yield path

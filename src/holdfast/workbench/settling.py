@@ -1,12 +1,12 @@
 """Carry a transaction out and write down how it ended, also if somebody else must end it.
 
-What a transaction is for is written down before it begins, under a name that its marker has, too.
-So whoever finishes or undoes it after a crash says the same about it as we would have.
+What a transaction is for stands in its marker. So whoever finishes or undoes it after a crash says
+the same about it as we would have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -14,15 +14,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from holdfast.nouns import Id, RelativePath
-from holdfast.workbench.acting import Site
-from holdfast.workbench.core.publication import Outcome, Way
+from holdfast.workbench.core.publication import Facts, Outcome, Purpose, Way
 from holdfast.workbench.failures import DraftMissing
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Change
+from holdfast.workbench.site import Site
 from holdfast.workbench.transaction import carry_out
-
-Facts = Mapping[str, object]
-"""What is written down of a deed, in values that JSON has."""
+from holdfast.world import encode_record
 
 PATHS_MAX: Final = 1_000  # more of them nobody reads; all are counted
 
@@ -80,12 +78,12 @@ def transact(held: Held, site: Site, changes: tuple[Change, ...], intent: Intent
         "paths": _listed(change.path for change in changes),
         "count": len(changes),
     }
-    held.records.note(f"{intent.deed}_begun", facts, key=name, is_new=True)
+    encode_record(facts)  # what cannot be written down in the end is refused before it begins
     outcome = carry_out(
         site,
         held.store,
         changes,
-        key=name,
+        purpose=Purpose(name, facts),
         tell=lambda outcome: settle(held, outcome, is_new=intent.is_new and outcome.key == name),
         news=held.bench.news,
     )
@@ -97,15 +95,15 @@ def settle(held: Held, outcome: Outcome, *, is_new: bool = False) -> None:
 
     One that `is_new` has a key that nobody can have noted before this hold.
     """
-    begun = held.records.outcome(outcome.key)
-    if begun is None:  # one that nobody needs to know of
+    if not outcome.facts:  # one that nobody needs to know of
         return
-    deed = Deed(str(begun.facts["deed"]))
-    facts = {**begun.facts, **_ending(outcome)}
+    deed = Deed(str(outcome.facts["deed"]))
+    facts = {**outcome.facts, **_ending(outcome)}
     if outcome.way is Way.FINISHED:
-        _rebase(held, facts)
         key = _done(deed, str(facts["key"]))
-        held.records.note(_DONE[deed], facts, key=key, is_new=is_new)
+        if is_new or held.records.outcome(key) is None:
+            _rebase(held, facts)
+            held.records.note(_DONE[deed], facts, key=key, is_new=is_new)
     else:
         held.records.note(f"{deed}_undone", facts, key=f"{outcome.key} undone")
 

@@ -63,11 +63,11 @@ class StageDirectory:
         """Raise ExchangeMissing if names cannot change places here."""
         directory = self._open()
         one, other = (Name(directory, name) for name in _PROBES)
-        for probe in _PROBES:
-            os.mkdir(probe, 0o700, dir_fd=directory)
+        for probe in _PROBES:  # files: to make and remove directories takes five times as long
+            os.close(os.open(probe, _CREATE, 0o600, dir_fd=directory))
         exchange(one, other)
         for probe in _PROBES:
-            os.rmdir(probe, dir_fd=directory)
+            os.unlink(probe, dir_fd=directory)
 
     def slot(self, number: int) -> Name:
         """The name of a slot; raise FileNotFoundError if there is no stage."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.publication import Purpose, Way
 from holdfast.workbench.core.seal import seal_of
 from holdfast.workbench.core.selection import Trees, differing
 from holdfast.workbench.core.three_way import Decisions, changes_of, decide_all
@@ -157,7 +157,7 @@ def _follow(held: Held, view: View, draft: Draft, three: _Three) -> Checkpoint:
         held.draft_site(draft, view),
         held.store,
         changes,
-        key=held.ids.make("tx"),
+        purpose=Purpose(held.ids.make("tx")),
         tell=lambda _: None,
         news=held.bench.news,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
@@ -33,6 +33,8 @@ __all__ = ["RESCUED", "Means", "Store", "Subject"]
 
 RESCUED = "rescued"
 """The origin of what was kept by itself, and is no state of a whole project."""
+
+Answer = TypeVar("Answer")
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PRECONDITIONS = {Occasion.PUBLISH, Occasion.PRE_RESTORE}
@@ -69,6 +71,13 @@ class Store(Kept):
         Raises WorkbenchHeld if another process has it, and does not let go for `patience` seconds.
         """
         return cls(Vault.open(directory, means or Means(), patience=patience))
+
+    def at_once(self, work: Callable[[], Answer]) -> Answer:
+        """Do several things to the store as one: all of it is durable by one sync, or nothing is.
+
+        If something that is kept turns out to be spoiled, it may be done a second time.
+        """
+        return self.vault.change(lambda _: work())
 
     def checkpoint(
         self, subject: Subject, occasion: Occasion = Occasion.MANUAL, message: str = ""
@@ -131,6 +140,12 @@ class Store(Kept):
             return _put(objects, self._made(now.origin, occasion, message, tree, totals))
 
         return self.vault.change(work)
+
+    def keep_again(self, seen: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
+        """Keep the tree of a checkpoint on another occasion."""
+        totals = Totals(seen.files, seen.size, seen.uncovered)
+        made = self._made(seen.origin, occasion, message, seen.tree, totals)
+        return self.vault.change(lambda objects: _put(objects, made))
 
     def put_content(self, data: Iterable[bytes]) -> tuple[bytes, int]:
         """Keep what comes in parts of any length as one content; return its name and size.

@@ -12,18 +12,18 @@ from dataclasses import replace
 from typing import Final
 
 from holdfast.failures import Failure
-from holdfast.workbench.acting import Hand, Site, rescue
+from holdfast.workbench.acting import Hand, rescue
 from holdfast.workbench.core import publication
-from holdfast.workbench.core.marker import decode_marker
 from holdfast.workbench.core.operations import lay_out
-from holdfast.workbench.core.publication import Marker, Outcome, Run, State, Way
+from holdfast.workbench.core.publication import Marker, Outcome, Purpose, Run, State, Way
 from holdfast.workbench.failures import MarkerDamaged, TransactionUnsettled
 from holdfast.workbench.model import Change, News, quiet
 from holdfast.workbench.renaming import ExchangeMissing
+from holdfast.workbench.site import Site, read_marker, set_aside
 from holdfast.workbench.staging import StageDirectory
 from holdfast.workbench.store import Store
 from holdfast.world import disk_failure, remove_leftovers
-from holdfast.world.failures import DiskFull, DiskMissing, DiskQuota
+from holdfast.world.failures import DiskFull, DiskQuota
 
 Teller = Callable[[Outcome], None]
 """Writes an outcome down, durably; after a kill it may be told the same again, by its key."""
@@ -36,7 +36,7 @@ def carry_out(
     store: Store,
     changes: Iterable[Change],
     *,
-    key: str,
+    purpose: Purpose,
     tell: Teller,
     news: News = quiet,
 ) -> Outcome:
@@ -48,7 +48,8 @@ def carry_out(
     recover(site, store, tell=tell)
     changes = tuple(changes)
     for can_exchange in (True, False):
-        marker = Marker(key, State.PREPARED, lay_out(changes, can_exchange=can_exchange))
+        operations = lay_out(changes, can_exchange=can_exchange)
+        marker = Marker(purpose.key, State.PREPARED, operations, purpose.facts)
         try:
             return _attempted(site, store, marker, tell, news)
         except ExchangeMissing:  # and nothing has begun
@@ -59,7 +60,7 @@ def carry_out(
 def recover(site: Site, store: Store, *, tell: Teller, news: News = quiet) -> Outcome | None:
     """Finish or undo what somebody began here and did not end; None if there is nothing.
 
-    Costs two system calls if there is nothing. When it raises, it can be called again. A marker
+    Costs three system calls if there is nothing. When it raises, it can be called again. A marker
     that is damaged is set aside, with all that was on the stage in the store, and MarkerDamaged is
     raised once.
     """
@@ -120,18 +121,6 @@ def _reconciled(
         return follow(publication.recover(marker), hand)
 
 
-def read_marker(site: Site) -> Marker | None:
-    """What somebody began here; None if nothing. Raises MarkerDamaged, or a failure of the disk."""
-    try:
-        file = site.disk.open(site.marker)
-    except DiskMissing:
-        return None
-    try:
-        return decode_marker(file.read(file.status().size, at=0))
-    finally:
-        file.close()
-
-
 def _has_stage(site: Site) -> bool:
     try:
         return StageDirectory(site.root, site.stage).exists()
@@ -147,10 +136,7 @@ def _read_or_set_aside(site: Site, store: Store) -> Marker | None:
         try:
             for slot in stage.slots():
                 rescue(store, slot, f"{site.name}/{site.stage}")
-            word = site.disk.fresh_word()
-            aside = site.marker.with_name(f"{site.marker.name}.damaged-{word}")
-            site.disk.rename(site.marker, aside)
-            site.disk.sync_directory(aside.parent)
+            set_aside(site)
             stage.drop()
         except OSError as error:
             raise disk_failure(error, path=site.name) from error

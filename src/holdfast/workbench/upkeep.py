@@ -32,6 +32,14 @@ _WORTH_SHARE = 4  # a segment is copied if so much of it is not needed
 Answer = TypeVar("Answer")
 
 
+class Load(NamedTuple):
+    """How much is kept, and how much it should be at most."""
+
+    checkpoints: int
+    kept_bytes: int
+    quota_bytes: int
+
+
 class Usage(NamedTuple):
     """How much room a store takes, how much is left, and how much it should take at most."""
 
@@ -66,19 +74,36 @@ class _Plan(NamedTuple):
 def usage(store: Store) -> Usage:
     """Say how much room a store takes, without reading what is in it."""
     vault = store.vault
-    index_bytes = sum(path.stat().st_size for path in vault.directory.glob("wb.db*"))
-    try:
-        there = os.statvfs(vault.directory)
-    except OSError as error:
-        raise disk_failure(error, path=str(vault.directory)) from error
+    there = _there(vault)
+    with os.scandir(vault.directory) as entries:
+        index = [each.stat().st_size for each in entries if each.name.startswith("wb.db")]
+    kept = load(store)
     return Usage(
-        checkpoints=vault.read(lambda objects: objects.rows.roster.count()),
-        kept_bytes=_bytes(vault),
-        index_bytes=index_bytes,
+        checkpoints=kept.checkpoints,
+        kept_bytes=kept.kept_bytes,
+        index_bytes=sum(index),
         reserve_bytes=vault.reserve.held_bytes,
         free_bytes=there.f_bavail * there.f_frsize,
+        quota_bytes=kept.quota_bytes,
+    )
+
+
+def load(store: Store) -> Load:
+    """The part of `usage` that says whether something must go; it is asked after every deed."""
+    vault = store.vault
+    there = _there(vault)
+    return Load(
+        checkpoints=vault.read(lambda objects: objects.rows.roster.count()),
+        kept_bytes=_bytes(vault),
         quota_bytes=min(_QUOTA_BYTES_MAX, there.f_blocks * there.f_frsize // _QUOTA_SHARE),
     )
+
+
+def _there(vault: Vault) -> os.statvfs_result:
+    try:
+        return os.statvfs(vault.directory)
+    except OSError as error:
+        raise disk_failure(error, path=str(vault.directory)) from error
 
 
 def prune(

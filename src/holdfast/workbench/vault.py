@@ -8,8 +8,8 @@ a segment may hold after all.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self, TypeVar
 
@@ -61,6 +61,7 @@ class Vault:
         self._lock = lock
         self._remembered = Remembered()
         self._is_searched = False
+        self._within: Objects | None = None
         self._index = _index(directory, means.disk, segments)
 
     @classmethod
@@ -78,11 +79,18 @@ class Vault:
         return vault
 
     def change(self, work: Callable[[Objects], Answer]) -> Answer:
-        """Do what puts objects: all of them become durable, then known, or none does."""
+        """Do what puts objects: all of them become durable, then known, or none does.
+
+        What is changed or read in the course of it is a part of it.
+        """
+        if self._within is not None:
+            return work(self._within)
         return self._tried_again(self._changed, work)
 
     def read(self, work: Callable[[Objects], Answer]) -> Answer:
         """Do what only reads, at one moment."""
+        if self._within is not None:
+            return work(self._within)
         return self._tried_again(self._read, work)
 
     def close(self) -> None:
@@ -131,7 +139,8 @@ class Vault:
             with ExitStack() as undo, self._index.writing() as rows:
                 undo.callback(self.segments.abandon)
                 objects = Objects(self.segments, rows, spoiled, self._remembered)
-                answer = work(objects)
+                with self._inside(objects):
+                    answer = work(objects)
                 objects.commit()
                 undo.pop_all()
         except (ObjectDamaged, ObjectMissing):
@@ -141,6 +150,14 @@ class Vault:
             self.reserve.release()
             raise
         return answer
+
+    @contextmanager
+    def _inside(self, objects: Objects) -> Generator[None]:
+        self._within = objects
+        try:
+            yield
+        finally:
+            self._within = None
 
     def _read(self, work: Callable[[Objects], Answer]) -> Answer:
         spoiled: set[bytes] = set()

@@ -27,23 +27,30 @@ if TYPE_CHECKING:
     Value = str | bytes | int | float | None
 
 WAIT_LONGEST = 5.0
+_QUESTIONS = ("SELECT ", "PRAGMA ")
 _creating = Lock()
 
 
 class Transaction:
-    """Statements that take effect together, or not at all."""
+    """Statements that take effect together, or not at all; in a snapshot there are only questions.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    SQLite could see to the latter itself, but forgets all that it has compiled whenever it is told.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, *, is_snapshot: bool = False) -> None:
         self._connection = connection
+        self._allowed = _QUESTIONS if is_snapshot else ("",)
 
     def execute(self, statement: str, parameters: Sequence[Value] = ()) -> sqlite3.Cursor:
         """Carry out one statement; only while the transaction lasts."""
         assert self._connection.in_transaction, "this transaction has ended"
+        assert statement.startswith(self._allowed), "a snapshot changes nothing"
         return self._connection.execute(statement, parameters)
 
     def execute_many(self, statement: str, rows: Iterable[Sequence[Value]]) -> None:
         """Carry out one statement for every row."""
         assert self._connection.in_transaction, "this transaction has ended"
+        assert statement.startswith(self._allowed), "a snapshot changes nothing"
         self._connection.executemany(statement, rows)
 
 
@@ -102,12 +109,8 @@ class Database:
     @contextmanager
     def snapshot(self) -> Generator[Transaction]:
         """Read one moment of the database, whatever others write meanwhile."""
-        self._connection.execute("PRAGMA query_only = ON")
-        try:
-            with self._between("BEGIN DEFERRED") as transaction:
-                yield transaction
-        finally:
-            self._connection.execute("PRAGMA query_only = OFF")
+        with self._between("BEGIN DEFERRED", is_snapshot=True) as transaction:
+            yield transaction
 
     def check_integrity(self) -> None:
         """Read the whole file, and raise DatabaseDamaged unless it agrees with itself."""
@@ -168,11 +171,11 @@ class Database:
             transaction.execute(f"PRAGMA user_version = {schema.version}")
 
     @contextmanager
-    def _between(self, begin: str) -> Generator[Transaction]:
+    def _between(self, begin: str, *, is_snapshot: bool = False) -> Generator[Transaction]:
         with _naming(self._path):
             self._connection.execute(begin)
             try:
-                yield Transaction(self._connection)
+                yield Transaction(self._connection, is_snapshot=is_snapshot)
                 self._connection.execute("COMMIT")
             finally:
                 if self._connection.in_transaction:

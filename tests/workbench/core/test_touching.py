@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.touching import Way, is_stage, ways_to
+from holdfast.workbench.core.touching import Way, is_stage, on_the_way_to, ways_to
 from holdfast.workbench.model import STAGE_PREFIX, Touched
 
 
@@ -32,3 +32,15 @@ def test_a_stage_is_left_out_at_the_top_only() -> None:
     assert list(ways_to(touched).below) == [b"d"]
     assert is_stage(stage.encode())
     assert not is_stage(b"stage")
+
+
+def test_every_directory_on_the_way_is_named_once() -> None:
+    assert on_the_way_to([]) == frozenset()
+    assert on_the_way_to([b"a/b/c", b"a/b/d", b"e", b""]) == {
+        b"a",
+        b"a/b",
+        b"a/b/c",
+        b"a/b/d",
+        b"e",
+        b"",
+    }

@@ -42,6 +42,7 @@ class _Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str
     state: State
     operations: tuple[_Operation, ...]
+    facts: dict[str, object] = {}
 
 
 _decoder: Final = msgspec.json.Decoder(_Marker)
@@ -55,7 +56,8 @@ def encode_marker(marker: Marker) -> bytes:
         )
         for step in marker.operations
     )
-    body = msgspec.json.encode(_Marker(_VERSION, marker.key, marker.state, steps))
+    facts = dict(marker.facts)
+    body = msgspec.json.encode(_Marker(_VERSION, marker.key, marker.state, steps, facts))
     return b"%s\n%s\n" % (_sum(body), body)
 
 
@@ -74,7 +76,7 @@ def decode_marker(raw: bytes) -> Marker:
         raise MarkerForeign(reason="it is written in another way") from error
     if read.version != _VERSION:
         raise MarkerForeign(reason=f"it is of version {read.version}")
-    return Marker(read.key, read.state, steps)
+    return Marker(read.key, read.state, steps, read.facts)
 
 
 def _sum(body: bytes) -> bytes:

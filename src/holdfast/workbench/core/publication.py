@@ -12,10 +12,11 @@ An act that fails ends the run: close it, read the marker again, and run `recove
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.operations import Operation, Verb
@@ -33,6 +34,19 @@ class State(StrEnum):
     UNDONE = "undone"  # none of them is in effect: only tidying is left
 
 
+Facts = Mapping[str, object]
+"""What is written down of a deed, in values that JSON has."""
+
+_NONE: Final[Facts] = MappingProxyType({})
+
+
+class Purpose(NamedTuple):
+    """By what a transaction is known, and what whoever ends it must know of it."""
+
+    key: str
+    facts: Facts = _NONE
+
+
 @dataclass(frozen=True, slots=True)
 class Marker:
     """What is on disk while there is a transaction to reconcile."""
@@ -40,6 +54,7 @@ class Marker:
     key: str
     state: State
     operations: tuple[Operation, ...]
+    facts: Facts = field(default_factory=dict[str, object])
 
 
 class Way(StrEnum):
@@ -62,6 +77,7 @@ class Outcome:
         RelativePath, ...
     ] = ()  # where something of theirs came out that is in the store
     is_tidy: bool = True  # else the next one to open the project tells and cleans up
+    facts: Facts = field(default_factory=dict[str, object])  # what it was for, if it is told
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +88,16 @@ class MakeStage:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Write the new entry of an operation into its slot; it need not be durable yet."""
+
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class GlanceAtPath:
+    """Say what is at the path of an operation; a file whose size, mode and time fit is as expected.
+
+    Only before anything has begun: what comes out of the path is looked at by its content.
+    """
 
     operation: Operation
 
@@ -129,14 +155,15 @@ class DropStage:
     """Remove the stage and all that is in it, if it is there."""
 
 
-Act = MakeStage | Stage | LookAtPath | LookInSlot | Do | Sync | Mark | Rescue | Tell | DropStage
+Look = GlanceAtPath | LookAtPath | LookInSlot
+Act = MakeStage | Stage | Look | Do | Sync | Mark | Rescue | Tell | DropStage
 Answer = Entry | bool | None
 Run = Generator[Act, Answer, Outcome]
 
 
 def publish(operations: tuple[Operation, ...], key: str) -> Run:
     """Bring all operations into effect, or none: if the project is not as expected, undo all."""
-    conflicts = yield from _unexpected(operations)
+    conflicts = yield from _unexpected(operations, GlanceAtPath)
     if conflicts:
         return Outcome(Way.UNDONE, key, conflicts)
     yield MakeStage()
@@ -169,15 +196,15 @@ def recover(marker: Marker | None) -> Run:
 
 
 def _unexpected(
-    operations: tuple[Operation, ...],
+    operations: tuple[Operation, ...], look: type[GlanceAtPath | LookAtPath]
 ) -> Generator[Act, Answer, tuple[RelativePath, ...]]:
-    """Most conflicts are seen here, before anything was touched."""
+    """The paths that are not as they were; most conflicts are seen so before anything begins."""
     first: dict[RelativePath, Operation] = {}
     for operation in operations:
         first.setdefault(operation.path, operation)
     found: list[RelativePath] = []
     for operation in first.values():
-        at_path = yield from _look(LookAtPath(operation))
+        at_path = yield from _look(look(operation))
         if at_path != operation.before:
             found.append(operation.path)
     return tuple(sorted(found))
@@ -234,7 +261,7 @@ def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> Run:
                 rescued.add(operation.path)
     outcome = Outcome(Way.FINISHED, marker.key, rescued=tuple(sorted(rescued)))
     if not is_committed:
-        theirs = yield from _unexpected(marker.operations)
+        theirs = yield from _unexpected(marker.operations, LookAtPath)
         outcome = replace(outcome, way=Way.UNDONE, conflicts=conflicts, theirs=theirs)
     yield Tell(outcome)
     yield DropStage()
@@ -246,7 +273,7 @@ _FILLED: Final = {Verb.SWAP, Verb.TAKE}  # what fills its slot with what was at 
 _USED: Final = {*_FILLED, Verb.PUT}
 
 
-def _look(act: LookAtPath | LookInSlot) -> Generator[Act, Answer, Entry | None]:
+def _look(act: Look) -> Generator[Act, Answer, Entry | None]:
     answer = yield act
     assert not isinstance(answer, bool)
     return answer

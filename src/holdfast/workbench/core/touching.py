@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from holdfast.workbench.model import STAGE_PREFIX, Touched
@@ -30,6 +31,18 @@ def ways_to(touched: Touched) -> Way:
         way.is_touched = True
         way.is_whole = way.is_whole or path in touched.whole
     return root
+
+
+def on_the_way_to(paths: Iterable[bytes]) -> frozenset[bytes]:
+    """These paths, and every directory that leads to one of them, except the root."""
+    ways: set[bytes] = set()
+    for path in paths:
+        while path not in ways:
+            ways.add(path)
+            path, slash, _ = path.rpartition(b"/")
+            if not slash:
+                break
+    return frozenset(ways)
 
 
 def is_stage(name: bytes) -> bool:
