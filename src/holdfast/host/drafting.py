@@ -34,6 +34,7 @@ class DraftedWorkshop:
         self._draft = draft
         self._thread = thread
         self._directory = directory
+        self._workbench: Workbench | None = None
 
     async def prepare(self) -> None:
         """Let the draft show what the person has changed meanwhile, and keep how it is."""
@@ -63,14 +64,14 @@ class DraftedWorkshop:
 
     def _touched(self, made: Revisited) -> list[Touched]:
         """What a revision changed since the one before, or since the project as it was."""
-        bench = self._bench()
-        draft = next(each for each in workbench.list_drafts(bench) if each.id == self._draft)
-        before = [each for each in draft.revisions if each.number < made.revision]
-        since = before[-1].checkpoint if before else draft.base
-        if since is None:
-            return []
+        with self._bench().at_hand() as bench:
+            draft = next(each for each in workbench.list_drafts(bench) if each.id == self._draft)
+            before = [each for each in draft.revisions if each.number < made.revision]
+            since = before[-1].checkpoint if before else draft.base
+            if since is None:
+                return []
+            changes = workbench.compare(bench, since, made.checkpoint)
         deed = workbench.deed_of
-        changes = workbench.compare(bench, since, made.checkpoint)
         return [Touched(str(each.path), deed(each.before, each.after)) for each in changes]
 
     def _entered(self) -> None:
@@ -78,7 +79,10 @@ class DraftedWorkshop:
             pass
 
     def _bench(self) -> Workbench:
-        return workbench.Workbench.at(self._project, self._state)
+        """Always the same: it remembers how far it has read its log."""
+        if self._workbench is None:
+            self._workbench = workbench.Workbench.at(self._project, self._state)
+        return self._workbench
 
     async def _apart(self, work: Callable[[], Result]) -> Result:
         results: list[Result] = []
