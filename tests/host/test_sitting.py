@@ -10,12 +10,13 @@ from anyio.abc import TaskGroup
 
 from holdfast.exec.failures import KeeperLost
 from holdfast.host import sitting
-from holdfast.host.core import heartbeat
+from holdfast.host.core import heartbeat, respawning
 from holdfast.host.dialling import Kept
 from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.hosting import HostOrder, run_host
 from holdfast.host.model import Begun, Close, Closed, Happened, Prompt, TurnClosed
 from holdfast.host.sitting import (
+    Ended,
     Reach,
     Reconnected,
     Reconnecting,
@@ -107,6 +108,65 @@ async def test_a_host_that_keeps_dying_is_given_up(tmp_path: Path) -> None:
         tasks.cancel_scope.cancel()
 
     assert house.starts == 4
+
+
+@pytest.fixture
+def is_asked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sitting, "STARTED_USUALLY", 0.0)
+    monkeypatch.setattr(respawning, "DELAYS", (0.0, 0.01, 0.02))
+
+
+async def at_once() -> None:
+    """Wait for the end of a host that is over already."""
+
+
+async def unknown() -> None:
+    """Wait for the end of a host of which nobody knows any more."""
+    raise KeeperLost(reason="killed")
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.usefixtures("is_asked_at_once")
+@pytest.mark.parametrize("stillborn", [1, 3])
+async def test_a_host_that_dies_before_it_listens_is_started_again(
+    tmp_path: Path, stillborn: int
+) -> None:
+    seen: list[Seen] = []
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, SCRIPT, tasks)
+    ends = [at_once] * stillborn
+
+    async def start() -> Ended:
+        if ends:
+            return ends.pop()
+        await house.start()
+        return unknown
+
+    async with tasks:
+        async with seated(house.socket, start) as seat:
+            while not any(isinstance(each, Reconnected) for each in seen):
+                seen += await seat.receive()
+        tasks.cancel_scope.cancel()
+
+    delays = [each.delay for each in seen if isinstance(each, Reconnecting)]
+    assert (delays, house.starts) == ([0.0, 0.01, 0.02][:stillborn], 1)
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.usefixtures("is_asked_at_once")
+async def test_one_that_never_gets_so_far_is_given_up(tmp_path: Path) -> None:
+    starts: list[None] = []
+
+    async def start() -> Ended:
+        starts.append(None)
+        return at_once
+
+    with pytest.raises(HostGone):
+        async with seated(tmp_path / "host.sock", start) as seat:
+            while True:
+                await seat.receive()
+
+    assert len(starts) == 1 + respawning.STARTS_MAX
 
 
 async def test_what_a_host_runs_on_may_be_away_for_a_moment(tmp_path: Path) -> None:

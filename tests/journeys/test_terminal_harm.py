@@ -6,6 +6,7 @@ import os
 import signal
 import termios
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -97,5 +98,33 @@ def test_a_host_that_hangs_is_named_and_restarted(bench: Bench) -> None:
         screen.sees("The agent crashed and lost its current turn.")
         screen.shows(READY)
         assert "backend unresponsive" not in "\n".join(screen.lines)
+        screen.type("Go on\r")
+        screen.sees("Answer 2.")
+
+
+@pytest.mark.long
+@pytest.mark.promise("A7")
+def test_a_host_that_is_killed_whenever_it_comes_is_given_up_and_restarted(bench: Bench) -> None:
+    """Most of these are killed before they listen."""
+    killed: set[int] = set()
+
+    def is_given_up() -> bool:
+        for host in {*hosts_of(bench)} - killed:
+            killed.add(host)
+            with suppress(ProcessLookupError):
+                os.kill(host, signal.SIGKILL)
+        return "→ Restart it (Enter)" in screen.scrolled
+
+    with at(bench, '{say = "Answer 1."}') as screen:
+        screen.type("Begin\r")
+        screen.sees("Answer 1.")
+        screen.shows(READY)
+        screen.type("half of a thought")
+        screen.until(is_given_up, "the offer")
+        assert len(killed) >= 4
+        screen.until(lambda: "reconnecting…" not in screen.lines, "no more hope")
+        screen.shows("> half of a thought")
+        screen.type("\x15\r")
+        screen.shows(READY)
         screen.type("Go on\r")
         screen.sees("Answer 2.")

@@ -27,7 +27,7 @@ from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, is_terminal, write
 from holdfast.failures import Failure, boundary
-from holdfast.host import seated
+from holdfast.host import Ended, seated
 from holdfast.nouns import printable
 from holdfast.terminal import Setting, Talk, guarded
 from holdfast.terminal.model import Block, Style
@@ -121,11 +121,11 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         await talk.run(request.argument)
 
 
-async def _start(session: KeptSession, settings: Settings) -> None:
+async def _start(session: KeptSession, settings: Settings) -> Ended:
     """Start the host of a session; of one that is there already, nobody needs to know how."""
     from holdfast.cli.session_start import start_host
 
-    await start_host(session, settings)
+    return await start_host(session, settings)
 
 
 def _draw(blocks: Sequence[Block], style: Style, *, after: Block | None, is_whole: bool) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from holdfast.host.hosting import HostOrder, run_host
     from holdfast.host.protocol import Role, Standing, Trouble
     from holdfast.host.sitting import (
+        Ended,
         Reach,
         Reconnected,
         Reconnecting,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Call",
     "DraftedWorkshop",
+    "Ended",
     "HostOrder",
     "Kept",
     "News",
@@ -60,6 +62,7 @@ __getattr__ = face(
     {
         "Call": "dialling",
         "DraftedWorkshop": "drafting",
+        "Ended": "sitting",
         "HostOrder": "hosting",
         "Kept": "dialling",
         "News": "dialling",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import anyio
+from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure
 from holdfast.host.core.heartbeat import Watched, answered, missed
@@ -23,11 +24,15 @@ from holdfast.rpc import Transport, connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut, SocketRefused
 from holdfast.world import Inbox, companions
 
-Start = Callable[[], Awaitable[None]]
-"""Starts the host of a session; it need not listen yet when this returns."""
+Ended = Callable[[], Awaitable[object]]
+"""Waits for the end of a host; raises a failure if that cannot be known any more."""
+
+Start = Callable[[], Awaitable[Ended | None]]
+"""Starts the host of a session, which need not listen yet when this returns."""
 
 START_LONGEST: Final = 60.0  # a machine can be busy
 PING_PAUSE: Final = 5.0  # between two pings
+STARTED_USUALLY: Final = 1.0  # after which it is asked whether who was started still lives
 _START_AGAIN: Final = 0.1
 _DIAL_AGAIN: Final = 0.02
 _LOST = (ConnectionLost, ConnectionClosed)
@@ -81,6 +86,7 @@ class Seat:
         self._gone: HostGone | SessionClosed | None = None
         self._stirred = anyio.Event()
         self._watched = Watched()
+        self._tasks: TaskGroup
 
     async def receive(self) -> list[Seen]:
         """Wait for what has happened, in order.
@@ -121,6 +127,10 @@ class Seat:
 
     async def attend(self) -> None:
         """Stay connected, whatever that takes."""
+        async with companions() as self._tasks:
+            await self._attend()
+
+    async def _attend(self) -> None:
         while True:
             try:
                 async with self._dialled() as call:
@@ -206,14 +216,29 @@ class Seat:
             try:
                 call = await self._dial(stack)
             except (SocketRefused, *_LOST):
-                if self._is_begun:
-                    self._starts.append(anyio.current_time())
-                await self._started()
-                call = await self._listening(stack)
+                call = await self._begun(stack)
             self._is_begun = True
             yield call
 
-    async def _started(self) -> None:
+    async def _begun(self, stack: AsyncExitStack) -> Call:
+        """Start it, and again, as seldom as any that died, if it does so before it listens."""
+        while True:
+            if self._is_begun:
+                self._starts.append(anyio.current_time())
+            self._is_begun = True
+            is_over, watching = anyio.Event(), anyio.CancelScope()
+            ended = await self._started()
+            if ended is not None:
+                self._tasks.start_soon(_tell_end, ended, is_over, watching)
+            try:
+                call = await self._listening(stack, is_over)
+            finally:
+                watching.cancel()
+            if call is not None:
+                return call
+            await self._pause()
+
+    async def _started(self) -> Ended | None:
         """Start it, also if what it runs on has just died and is not there again."""
         deadline = anyio.current_time() + START_LONGEST
         while True:
@@ -224,11 +249,15 @@ class Seat:
                     raise
             await anyio.sleep(_START_AGAIN)
 
-    async def _listening(self, stack: AsyncExitStack) -> Call:
+    async def _listening(self, stack: AsyncExitStack, is_over: anyio.Event) -> Call | None:
+        """Dial until it listens; None if it is over, and nobody else listens in its place."""
         deadline = anyio.current_time() + START_LONGEST
         while anyio.current_time() < deadline:
+            was_over = is_over.is_set()
             with suppress(SocketRefused, *_LOST):
                 return await self._dial(stack)
+            if was_over:
+                return None
             await anyio.sleep(_DIAL_AGAIN)
         raise HostGone(starts=len(self._starts))
 
@@ -239,6 +268,14 @@ class Seat:
     def _stir(self) -> None:
         self._stirred.set()
         self._stirred = anyio.Event()
+
+
+async def _tell_end(ended: Ended, is_over: anyio.Event, scope: anyio.CancelScope) -> None:
+    """Say when a host is over that takes longer to listen than they usually do."""
+    with scope, suppress(Failure):  # one that nobody can tell of is waited for
+        await anyio.sleep(STARTED_USUALLY)
+        await ended()
+        is_over.set()
 
 
 @asynccontextmanager

@@ -143,7 +143,7 @@ class Talk:
                     if isinstance(each, Kept):
                         self._notice(each, blocks)
             except (HostGone, SessionClosed) as gone:
-                trouble = trouble_of(to_wire(gone))
+                trouble, self._transcript.is_reconnecting = trouble_of(to_wire(gone)), False
                 self._meaning.trouble = trouble
                 self.tell(trouble)
             self._stirred.set()
