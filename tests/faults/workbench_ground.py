@@ -188,14 +188,13 @@ def _difference(found: Views, before: Views, after: Views) -> list[str]:
 
 
 def sweep(ground: Ground, chosen: list[Harm]) -> Tally:
-    """Do every one of these harms, and judge each."""
+    """Do every one of these harms, and judge each that was done."""
     tally = Tally()
     for harm in chosen:
-        ran = ground.run(harm)
         tally.cases += 1
-        if harm.words and not ran.was_harmed:
+        if not any(ground.run(each).has_suffered(harm) for each in harm.tries):
             tally.missed.append(str(harm))
-        if wrong := ground.judge(ground.said()):
+        elif wrong := ground.judge(ground.said()):
             tally.wrong[str(harm)] = wrong
     return tally
 
@@ -205,8 +204,7 @@ def sweep_twice(ground: Ground, calls: list[Call], *, most: int | None = None) -
     tally = Tally()
     chance = Random(len(calls))
     for call in calls:
-        ran = ground.run(killed_at(call))
-        if not ran.was_harmed:
+        if not any(ground.run(each).was_harmed for each in killed_at(call).tries):
             tally.missed.append(str(call))
             continue
         ground.keep("killed")

@@ -1,7 +1,9 @@
 """Run a child under strace, name the system calls it makes, and do harm at any one of them.
 
 The tracer is attached once the child has loaded all that it needs. Its counters are per name of a
-system call, so a call is named by that and by how many of the same name came before it.
+system call, so a call is named by that and by how many of the same name came before it. Who asks
+about every process of the machine opens more files when there are more processes, so files are
+named by their paths.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.faults.forking import FORKS, ended, start
@@ -34,16 +36,38 @@ _OTHERS = (
 NAMES = (*OPENING, *_ALLOCATING, *_SYNCING, *_RENAMING, *_OTHERS)
 
 _LINE = re.compile(r"^(\w+)\((.*)$", re.MULTILINE)
+_PATH = re.compile(r'"((?:[^"\\]|\\.)+)"')
 _CHANGES = re.compile(r"O_CREAT|O_TRUNC|O_TMPFILE|FICLONE")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One system call of a run: its name, which of that name it was, and what it said."""
+    """One system call of a run: its name, which of that name it was, and what it said.
+
+    `again` is which it was among those of the same name that opened the same path.
+    """
 
     name: str
     number: int
     text: str
+    again: int = 0
+
+    @property
+    def path(self) -> str | None:
+        """The path that it opens, if that can be told to a tracer."""
+        found = _PATH.search(self.text) if self.name in OPENING else None
+        is_fit = found is not None and "\\" not in found[1] and not found[1].startswith("/proc/")
+        return found[1] if found is not None and is_fit else None
+
+    def words(self, what: str) -> tuple[str, ...]:
+        """Words that let the tracer do this at the call, whatever else is opened before."""
+        if self.path is None:
+            return self.counted(what)
+        return "-P", self.path, "-e", f"inject={self.name}:{what}:when={self.again}"
+
+    def counted(self, what: str) -> tuple[str, ...]:
+        """Words that let the tracer do this at the call, wherever that leads."""
+        return "-e", f"inject={self.name}:{what}:when={self.number}"
 
     @property
     def changes(self) -> bool:
@@ -58,11 +82,23 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Harm:
-    """What is done to a run: words for the tracer, or a habit of the one who runs."""
+    """What is done to a run: words for the tracer, or a habit of the one who runs.
+
+    `error` is what a single call is to fail with; `otherwise` are words for when its path was made
+    up in the run.
+    """
 
     words: tuple[str, ...]
     what: str
     habits: tuple[str, ...] = ()
+    error: str | None = None
+    otherwise: tuple[str, ...] = ()
+
+    @property
+    def tries(self) -> tuple[Harm, Harm, Harm]:
+        """How to go about it: on a busy machine not every try meets its call."""
+        again = replace(self, words=self.otherwise or self.words)
+        return self, again, again
 
     def __str__(self) -> str:
         return self.what
@@ -84,13 +120,24 @@ class Ran:
         """Every traced call, in order."""
         return list(calls_of(self.trace))
 
+    def has_suffered(self, harm: Harm) -> bool:
+        """Whether a harm was done, at a call at which it makes sense: it may have met another."""
+        if not harm.words or harm.error is None:
+            return not harm.words or self.was_harmed
+        injected = [call for call in self.calls if "(INJECTED)" in call.text]
+        return any(harm.error in errors_at(call) for call in injected)
+
 
 def calls_of(trace: str) -> Iterator[Call]:
     """The calls of a trace, in order, each with its number among those of its name."""
     counts: Counter[str] = Counter()
     for name, text in _LINE.findall(trace):
         counts[name] += 1
-        yield Call(name, counts[name], text)
+        call = Call(name, counts[name], text)
+        if call.path is not None:
+            counts[f"{name} {call.path}"] += 1
+            call = replace(call, again=counts[f"{name} {call.path}"])
+        yield call
 
 
 def traced(target: Callable[..., None], order: object, log: Path, harm: Harm) -> Ran:
@@ -102,11 +149,13 @@ def traced(target: Callable[..., None], order: object, log: Path, harm: Harm) ->
     log.unlink(missing_ok=True)
     words = ["-o", str(log), "-e", f"trace={','.join(f'?{name}' for name in NAMES)}", *harm.words]
     with subprocess.Popen(
-        ["strace", "-p", str(child.pid), *words], stderr=subprocess.PIPE, text=True
+        ["strace", "-p", str(child.pid), *words], stderr=subprocess.PIPE, text=True, cwd="/"
     ) as tracer:
         assert tracer.stderr is not None
-        first = tracer.stderr.readline()
-        assert "attached" in first, first
+        said: list[str] = []  # also of a path that it takes for another one
+        while "attached" not in "".join(said):
+            said.append(tracer.stderr.readline())
+            assert said[-1], said
         ours.send_bytes(b"go")
         status = ended(child)
         tracer.stderr.read()
@@ -121,14 +170,15 @@ NO_HARM = Harm((), "no harm")
 
 def killed_at(call: Call) -> Harm:
     """The process dies as it makes this call, which does not happen."""
-    inject = f"inject={call.name}:signal=KILL:when={call.number}"
-    return Harm(("-e", inject), f"killed at {call}")
+    what = "signal=KILL"
+    return Harm(call.words(what), f"killed at {call}", otherwise=call.counted(what))
 
 
 def refused_at(call: Call, error: str) -> Harm:
     """This one call fails."""
-    inject = f"inject={call.name}:error={error}:when={call.number}"
-    return Harm(("-e", inject), f"{error} at {call}")
+    what = f"error={error}"
+    name = f"{error} at {call}"
+    return Harm(call.words(what), name, error=error, otherwise=call.counted(what))
 
 
 def refused_from(call: Call, error: str, calls: Iterable[Call]) -> Harm:
