@@ -12,7 +12,7 @@ from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.session_begin import begin_session, session_for, taken_up
 from holdfast.runners.failures import RunnerUnknown
-from holdfast.workbench.failures import ConsentRequired
+from holdfast.workbench.failures import ConsentRequired, ProjectRefused
 from tests.cli.workbenches import Bench, at_bench
 
 
@@ -52,6 +52,7 @@ def test_one_that_is_named_is_taken_up_with_what_it_was_told(bench: Bench) -> No
     ("given", "failure"),
     [
         ({"runner": "nobody"}, RunnerUnknown),
+        ({"scenario": "\udcff.toml"}, UsageWrong),
         ({"runner": "native"}, UsageWrong),
         ({"runner": "native", "model": "no-provider"}, UsageWrong),
         ({"runner": "codex", "effort": "high"}, UsageWrong),
@@ -67,3 +68,12 @@ def test_what_is_refused_leaves_nothing_behind(
         begin_session("", request(bench, **given), bench.settings)
 
     assert list(Sessions(bench.settings).all()) == []
+
+
+def test_a_project_whose_path_is_no_text_is_refused_before_anything_is_made(bench: Bench) -> None:
+    there = Bench(bench.home, bench.project.rename(bench.project.with_name("project\udcff")))
+
+    with pytest.raises(ProjectRefused):
+        begin_session("", request(there), there.settings)
+    assert Sessions(there.settings).all() == []
+    assert there.asked("draft", "list", "--json").answer == ""

@@ -13,6 +13,7 @@ from holdfast.cli.session_consent import agree, provider_of
 from holdfast.cli.workbench_project import at_work
 from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import open_draft
+from holdfast.workbench.failures import ProjectRefused
 
 
 def session_for(title: str, request: Request, settings: Settings) -> KeptSession:
@@ -55,6 +56,10 @@ def begin_session(
         read_on = f"holdfast {request.command} --help"
         raise UsageWrong(problem="say which --model, as PROVIDER/MODEL", read_on=read_on)
     with at_work(request, settings) as project:
+        where = str(project.workbench.project)
+        if not _is_text(where):
+            reason = "agents are told its path, and that is no text (UTF-8)"
+            raise ProjectRefused(path=where, reason=reason)
         if not asks_later or request.has("--consent"):
             agree(project.workbench, provider_of(runner, options), request)
         draft = request.value("--draft")
@@ -63,10 +68,18 @@ def begin_session(
         else:
             with project.workbench.held() as (held, _):
                 draft = held.drafts.find(draft).id
-        where = str(project.workbench.project)
     return Sessions(settings).make(
         where, draft, runner, title=title.strip()[:TITLE_MOST], options=options
     )
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word of the command line, or of the disk, can be written down as text."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _options(request: Request) -> dict[str, str]:
@@ -74,5 +87,9 @@ def _options(request: Request) -> dict[str, str]:
     found = {name: request.value(f"--{name}") for name in ("model", "effort", "scenario")}
     if found["scenario"] is not None:
         found["scenario"] = os.path.abspath(found["scenario"])
+    for name, value in found.items():
+        if value is not None and not _is_text(value):
+            read_on = f"holdfast {request.command} --help"
+            raise UsageWrong(problem=f"what --{name} says is no text (UTF-8)", read_on=read_on)
     budgets = {flag: value for flag, value in request.given if flag.startswith(BUDGET)}
     return budgets | {name: value for name, value in found.items() if value is not None}
