@@ -12,9 +12,13 @@ import acp
 import pytest
 from acp import schema
 
+from holdfast.agent.core.providers import Format
+from holdfast.agent.core.script import Line
 from tests.cli.conversations import hosts_of, in_conversation, scripted
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
+from tests.journeys.native_stage import serving, settle
+from tests.parts.provider_server import ProviderServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
@@ -61,8 +65,15 @@ class Editor(acp.Client):
 
 @asynccontextmanager
 async def connected(bench: Bench, *turns: str) -> AsyncGenerator[tuple[Any, Editor]]:
+    words = ("--scenario", scripted(bench, *turns))
+    async with connected_with(bench, *words) as (agent, editor):
+        yield agent, editor
+
+
+@asynccontextmanager
+async def connected_with(bench: Bench, *words: str) -> AsyncGenerator[tuple[Any, Editor]]:
     editor = Editor()
-    argv = [*COMMAND, "acp", "--scenario", scripted(bench, *turns)]
+    argv = [*COMMAND, "acp", *words]
     env = environment(bench.home)
     client: Any = editor
     async with acp.spawn_agent_process(
@@ -124,6 +135,31 @@ async def test_an_editor_forks_a_session_and_changes_how_turns_are_taken(bench: 
     assert editor.asked == ["May I?: ['yes', 'no']", "And now?: ['yes', 'no']"]  # not in between
     assert editor.told == "FirstOne.Second, in placeTwo."
     assert (before, bench.files()) == ({"a": "one\n"}, {"a": "one\n", "b": "two\n"})
+
+
+@pytest.mark.promise("W12")
+async def test_an_editor_asks_before_anything_is_sent(bench: Bench) -> None:
+    def answers(_: ProviderServer) -> Iterator[Line | Reply]:
+        yield Line(say="Hello.")
+
+    words = ("--runner", "native", "--model", "there/some-model")
+    prompt = [acp.text_block("Greet")]
+    async with serving(Format.MESSAGES, answers) as server:
+        settle(bench, Format.MESSAGES, there=server.url)
+        async with connected_with(bench, *words) as (agent, editor):
+            session = (await agent.new_session(cwd=str(bench.project))).session_id
+            await agent.set_session_mode(session_id=session, mode_id="alone")
+            with pytest.raises(acp.RequestError) as refused:
+                await agent.prompt(session_id=session, prompt=prompt)
+            sent = len(server.requests)
+            await agent.set_session_mode(session_id=session, mode_id="ask")
+            await agent.prompt(session_id=session, prompt=prompt)
+
+    asked = f"Let there and its models see all of {bench.project}?: ['agree', 'refuse']"
+    assert (refused.value.data["code"], sent) == ("EGRESS_CONSENT_REQUIRED", 0)
+    assert (editor.asked, editor.told, len(server.requests)) == ([asked], "Hello.", 1)
+    given = bench.ran("consent", "--json").stdout
+    assert b'"provider":"there"' in given.replace(b" ", b"")
 
 
 async def test_a_turn_is_cancelled(bench: Bench) -> None:

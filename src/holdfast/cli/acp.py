@@ -16,6 +16,7 @@ from holdfast.cli.commands import Request
 from holdfast.cli.failures import EditorSupportMissing
 from holdfast.cli.model import Outcome
 from holdfast.cli.session_begin import begin_session
+from holdfast.cli.session_consent import write_down
 from holdfast.cli.session_start import start_host
 from holdfast.failures import Failure
 from holdfast.host import Seat, seated
@@ -43,10 +44,10 @@ class _Stays:
         self._roots: dict[str, str] = {}  # where agents see their projects, if elsewhere
 
     def begin(self, project: str) -> Opened:
-        """Begin a session about a project; nobody is there to be asked for consent."""
+        """Begin a session about a project; consent is asked for when something needs it."""
         given = (*self._request.given, ("--project", project))
         request = self._request._replace(given=given, is_json=True)
-        return self._known(begin_session("", request, self._settings))
+        return self._known(begin_session("", request, self._settings, asks_later=True))
 
     def find(self, session: str) -> Opened:
         """The session of this id."""
@@ -57,6 +58,11 @@ class _Stays:
         from holdfast.cli.session_fork import forked
 
         return self._known(await forked(self._sessions.find(session), self._settings))
+
+    def agree(self, session: str, provider: str) -> None:
+        """Keep that a provider may see the project of a session, from now on."""
+        project = Path(self._sessions.find(session).project)
+        write_down(Workbench.at(project, self._settings.state), provider, is_given=True)
 
     def all(self) -> Sequence[Opened]:
         """Every session, the newest first."""

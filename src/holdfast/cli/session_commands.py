@@ -168,8 +168,8 @@ Answer an editor by the Agent Client Protocol, over standard input and output. T
 editor begins sessions, loads and resumes them; each works in a draft of its own, so
 publish what you like: holdfast publish. It goes on whatever dies behind it.
 
-Nobody can be asked here whether a model may see the project: agree beforehand, in
-a terminal, or give --consent.""",
+Before a model may see the project the editor asks you, as it asks for permissions;
+or agree beforehand, with holdfast consent give or --consent.""",
         examples=(
             ("holdfast acp --runner codex", "as the command of an agent in the editor's settings"),
         ),

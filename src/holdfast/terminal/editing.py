@@ -21,7 +21,14 @@ from holdfast.host import Kept, Reconnecting, Seat, Seen, Unresponsive
 from holdfast.host.model import Abort, Answer, Begun, Happened, Prompt, Prompted, TurnClosed, Who
 from holdfast.runners.model import Asked, Ending
 from holdfast.terminal.model import MODES, Mode, Opened
-from holdfast.terminal.updates import Updates, options_of
+from holdfast.terminal.updates import (
+    AGREED,
+    CONSENT_OPTIONS,
+    Updates,
+    consent_title,
+    options_of,
+)
+from holdfast.workbench.failures import ConsentRequired
 from holdfast.world import companions
 
 CRASHED: Final = "holdfast/agent_crashed"  # news: reason, attempt
@@ -46,6 +53,10 @@ class Stays(Protocol):
 
     async def fork(self, session: str) -> Opened:
         """A new session that knows all that was said in one, which has to be at rest."""
+        ...
+
+    def agree(self, session: str, provider: str) -> None:
+        """Keep that a provider may see the project of a session, from now on."""
         ...
 
     def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
@@ -160,6 +171,8 @@ class EditorAgent:
         """Have a turn taken, tell what happens, and say how it ended."""
         with _told():
             closed = await self._turn(session_id, _text(prompt))
+            if await self._is_agreed(session_id, closed):
+                closed = await self._turn(session_id, _text(prompt))
             if closed.failure is not None:
                 raise from_wire(closed.failure)
         is_cancelled = closed.ending is Ending.INTERRUPTED
@@ -238,6 +251,22 @@ class EditorAgent:
                 for each in MODES
             ],
         )
+
+    async def _is_agreed(self, session: str, closed: TurnClosed) -> bool:
+        """Ask for the consent that a turn has ended without; say whether there is one now."""
+        failure = None if closed.failure is None else from_wire(closed.failure)
+        is_asked = self._modes.get(session, MODES[0]).asks
+        if not isinstance(failure, ConsentRequired) or not is_asked:
+            return False
+        call = schema.ToolCallUpdate(
+            tool_call_id=f"consent-{closed.turn}", title=consent_title(failure)
+        )
+        response = await self._client.request_permission(session, call, CONSENT_OPTIONS)
+        outcome = response.outcome
+        if not isinstance(outcome, schema.AllowedOutcome) or outcome.option_id != AGREED:
+            return False
+        self._stays.agree(session, failure.provider)
+        return True
 
     @asynccontextmanager
     async def _seated(self, session: str) -> AsyncGenerator[Seat]:

@@ -28,6 +28,7 @@ from holdfast.runners.model import (
 )
 from holdfast.terminal.core.hunks import hunks_of
 from holdfast.terminal.model import Opened
+from holdfast.workbench.failures import ConsentRequired
 
 Update: TypeAlias = (
     schema.UserMessageChunk
@@ -176,3 +177,17 @@ def options_of(asked: Asked) -> list[schema.PermissionOption]:
         )
         for choice in asked.choices
     ]
+
+
+AGREED: Final = "agree"
+CONSENT_OPTIONS: Final = [
+    schema.PermissionOption(
+        option_id=AGREED, name="Agree, for this project and from now on", kind="allow_always"
+    ),
+    schema.PermissionOption(option_id="refuse", name="Send nothing", kind="reject_once"),
+]
+
+
+def consent_title(required: ConsentRequired) -> str:
+    """What a person is asked in an editor before anything goes to a provider."""
+    return f"Let {required.provider} and its models see {required.scope} of {required.project}?"
