@@ -66,9 +66,9 @@ class Reader:
         begin = 0
         for step, after in pairwise([*steps, Step(then, "", [])]):
             if step.prompt:  # a key is pressed in the middle of something, which moves
-                begin = self._screen.row
+                begin = self._screen.row - 1  # where the empty line above the prompt is
             if step.prompt == "$":
-                begin += 1 + (2 + len(step.typed)) // self._screen.columns
+                begin += 2 + (2 + len(step.typed)) // self._screen.columns
             self._screen.type(f"{self._meant(step.typed)}\r" if step.prompt else KEYS["^D"])
             self._see(step, begin, after)
 
@@ -79,7 +79,7 @@ class Reader:
 
         def is_over() -> bool:
             self._answer(step, begin)
-            return is_left or self._is_ready(after.prompt, begin - 1)
+            return is_left or self._is_ready(after.prompt, begin - 1 + (step.prompt == ">"))
 
         def is_seen() -> bool:
             seen = self._seen(begin)

@@ -59,6 +59,29 @@ def test_a_long_output_is_folded_until_all_of_it_is_wanted() -> None:
     assert "more lines" not in whole
 
 
+def test_a_hint_takes_no_more_room_than_what_it_hides() -> None:
+    card = Card("x", output="".join(f"line {n}\n" for n in range(FOLD + 1)), is_ok=True)
+
+    assert "line 0\n" in draw([card], BARE)
+
+
+@pytest.mark.parametrize("is_light", [False, True])
+def test_what_is_to_be_read_has_the_ink_of_the_terminal(is_light: bool) -> None:
+    blocks: list[Block] = [Prompted("said"), Note("known", is_warning=True), Note("told")]
+    drawn = draw(blocks, Style(60, is_light=is_light))
+
+    assert "\x1b[1msaid\x1b[0m" in drawn
+    assert re.search(r"m!\x1b\[0m known\n", drawn)
+    assert "  told\n" in drawn
+
+
+def test_a_step_of_a_plan_is_folded_below_itself() -> None:
+    plan = Plan((PlanStep("word " * 12, Progress.BEGUN),))
+
+    first, second = draw([plan], Style(40, is_coloured=False)).splitlines()
+    assert (first[:8], second[:8]) == ("  ▸ word", "    word")
+
+
 def test_what_was_left_out_is_said() -> None:
     assert "5,000 characters that were left out" in draw([Card("x", left_out=5000)], BARE)
 

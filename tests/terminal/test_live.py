@@ -45,11 +45,14 @@ def busy() -> Transcript:
 
 def test_everything_that_goes_on_is_there_and_harmless(busy: Transcript) -> None:
     assert text(busy).splitlines() == [
+        "",
         "I say",
         "● make \\x1b]0;x\\x07",
         "  │ 012345678",
+        "",
         "  ✓ look",
         "  ▸ mend",
+        "",
         "queued: And then this",
         "? May I?",
         "  It is \\x1b[2Jbig",
@@ -66,6 +69,11 @@ def test_what_is_asked_has_the_first_right_to_the_rows(busy: Transcript, rows: i
     assert lines[-1] == "  2 no"
 
 
+@pytest.mark.parametrize("rows", range(14, 40))
+def test_nothing_is_left_out_where_there_is_room(busy: Transcript, rows: int) -> None:
+    assert text(busy, rows) == text(busy, 100)
+
+
 @pytest.mark.parametrize("columns", [12, 40, 200])
 def test_no_line_is_wider_than_the_window(busy: Transcript, columns: int) -> None:
     assert all(len(line) < columns for line in text(busy, columns=columns).splitlines())
@@ -79,6 +87,26 @@ def test_trouble_with_the_backend_is_said_in_the_words_that_were_promised(busy: 
 
     assert "reconnecting…" in text(busy)
     assert "backend unresponsive — restart?" in text(busy, columns=80)
+
+
+def test_a_question_is_folded_between_words() -> None:
+    transcript = Transcript()
+    asked = Asked("q", "May I remove the directory build outside of the sandbox?")
+    transcript.take(Kept(1, Happened(1, asked)))
+
+    assert text(transcript).splitlines()[1:] == [
+        "? May I remove the directory build",
+        "  outside of the sandbox?",
+    ]
+
+
+def test_of_much_that_is_said_the_end_is_shown() -> None:
+    transcript = Transcript()
+    transcript.take(Shown((Delta("s", Sort.TEXT, "word " * 3_000 + "end"),)))
+
+    lines = text(transcript, 8).splitlines()
+    assert len(lines) == 7
+    assert lines[-1].endswith("end")
 
 
 def test_nothing_goes_on_where_nothing_does() -> None:

@@ -115,7 +115,7 @@ def test_a_crash_flushes_what_was_shown_and_says_that_it_is_not_kept() -> None:
     blocks = fed(transcript, *crash)
 
     assert blocks[:-1] == [
-        Note("The agent crashed: killed. This is attempt 2.", is_warning=True),
+        Note("A new process has taken this session up: killed.", is_warning=True),
         Note("1 step was interrupted, and may or may not have completed.", is_warning=True),
         Words("Hel"),
         Note("(This was cut off, and is not kept.)", is_warning=True),

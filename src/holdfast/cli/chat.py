@@ -17,7 +17,7 @@ from typing import Final
 
 import anyio
 
-from holdfast.app.sessions import NAME_CELLS, RUNNERS, KeptSession, Sessions, runnable, short
+from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable, short
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -56,11 +56,9 @@ def chat(request: Request, settings: Settings) -> Outcome:
 
 def _hello(session: KeptSession) -> str:
     """Who works where, once, for a session that begins."""
-    where, draft = printable(Path(session.project).name), printable(session.draft[-NAME_CELLS:])
-    said = (
-        f"holdfast in {where}, with {session.runner}: changes stay in draft {draft} till /publish."
-    )
-    return textwrap.fill(said, shutil.get_terminal_size().columns - 1) + "\n\n"
+    where = printable(Path(session.project).name)
+    said = f"holdfast in {where}, with {session.runner}: it stays as it is until you /publish."
+    return textwrap.fill(said, shutil.get_terminal_size().columns - 1) + "\n"
 
 
 def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptSession:

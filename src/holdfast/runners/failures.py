@@ -40,7 +40,7 @@ class RunnerEnded(
     code="RUNNER_ENDED",
     kind=Kind.LOST,
     title="The agent ended too early",
-    user_message="{runner} ended before its turn was over ({reason}). What it had done until then "
+    user_message="{runner} ended before its turn was over. {reason} What it had done until then "
     "is in the draft; ask again to go on.",
     actions=(Action.RETRY, Action.REVIEW_DRAFT, Action.SWITCH_RUNNER),
 ):

@@ -32,6 +32,27 @@ _WIDEST: Final = 120  # columns of what is read as text
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 _BLANKS: Final = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$")
 _PROMPT_MOST: Final = 2_000  # characters of what somebody said that are shown
+# Words are in the ink of the terminal, which can be read on whatever ground it has; colours are for
+# marks, for changes, and for what can be told from the rest by them alone.
+_MARKDOWN: Final = {
+    "markdown.code": "magenta",
+    "markdown.code_block": "magenta",
+    "markdown.block_quote": "italic",
+    "markdown.item.number": "bold",
+    "markdown.link": "bold",
+    "markdown.link_url": "underline",
+    "markdown.table.border": "dim",
+    "markdown.table.header": "bold",
+}
+
+
+def _theme(*, mark: str, good: str, bad: str, careful: str) -> Theme:
+    strong = {"mark": f"bold {mark}", "broken": f"bold {bad}", "warning": f"bold {careful}"}
+    return Theme({**_MARKDOWN, **strong, "good": good, "bad": bad, "careful": careful})
+
+
+_DARK: Final = _theme(mark="cyan", good="green", bad="red", careful="yellow")
+_LIGHT: Final = _theme(mark="blue", good="color(28)", bad="color(124)", careful="color(130)")
 
 
 def draw(
@@ -46,12 +67,12 @@ def draw(
         width=max(style.width, 20),
         force_terminal=style.is_coloured,
         no_color=not style.is_coloured,
-        color_system="standard" if style.is_coloured else None,
+        color_system="256" if style.is_coloured else None,
         legacy_windows=False,
         highlight=False,
         markup=False,
         emoji=False,
-        theme=Theme({"markdown.code": "bold cyan", "markdown.code_block": "cyan"}),
+        theme=_LIGHT if style.is_light else _DARK,
     )
     drawn: list[str] = []
     for block in blocks:
@@ -86,7 +107,7 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
     match block:
         case Prompted(text, is_steering):
             mark = "»" if is_steering else ">"
-            _hang(console, mark, text if is_whole else _begun(text), "bold cyan")
+            _hang(console, (mark, "mark"), text if is_whole else _begun(text), "bold")
         case Words(text, is_thought):
             width = min(console.width, _WIDEST)
             console.print(_words(text, style, is_thought), width=width)
@@ -95,10 +116,10 @@ def _print(console: Console, block: Block, style: Style, is_whole: bool) -> None
         case Plan(steps):
             for step in steps:
                 is_over = step.progress is Progress.DONE
-                console.print(step_line(step), style="dim" if is_over else "")
+                mark, _, text = step_line(step).strip().partition(" ")
+                _hang(console, (f"  {mark}", ""), text, "dim" if is_over else "")
         case Note(text, is_warning):
-            tone = "yellow" if is_warning else "dim"
-            _hang(console, "!" if is_warning else " ", text, tone)
+            _hang(console, ("!", "warning") if is_warning else (" ", ""), text)
         case Trouble():
             _print_trouble(console, block, is_whole)
 
@@ -112,11 +133,12 @@ def _begun(text: str) -> str:
     return "\n".join([*lines[:FOLD], f"… {max(left, 0):,} more characters"])
 
 
-def _hang(console: Console, mark: str, text: str, tone: str = "") -> None:
-    """Text with a mark before it, and nothing below the mark."""
-    lines = Text(prose(text), tone).wrap(console, console.width - 2)
-    for number, line in enumerate(lines):
-        console.print(Text.assemble((f"{' ' if number else mark} ", tone), line))
+def _hang(console: Console, mark: tuple[str, str], text: str, tone: str = "") -> None:
+    """Text with a mark of some tone before it, and nothing below the mark."""
+    sign, ink = mark
+    width = min(console.width, _WIDEST) - len(sign) - 1
+    for number, line in enumerate(Text(prose(text), tone).wrap(console, width)):
+        console.print(Text.assemble((" " * len(sign) if number else sign, ink), " ", line))
 
 
 def _words(text: str, style: Style, is_thought: bool) -> RenderableType:
@@ -128,12 +150,12 @@ def _words(text: str, style: Style, is_thought: bool) -> RenderableType:
 
 
 def _print_card(console: Console, card: Card, fold: int | None) -> None:
-    tone = {True: "green", False: "red", None: "yellow"}[card.is_ok]
+    tone = {True: "good", False: "bad", None: "careful"}[card.is_ok]
     status = "" if card.status in (None, 0) else f" (exit {card.status})"
     head = cut(f"{printable(card.title)}{status}", console.width - 2, more="…")
     console.print(Text.assemble(("● ", tone), (head, "bold")))
     lines = prose(card.output).rstrip("\n").splitlines()
-    shown = lines if fold is None or len(lines) <= fold else lines[-fold:]
+    shown = lines if fold is None or len(lines) <= fold + 1 else lines[-fold:]
     is_diff = any(line.startswith("@@ ") for line in lines)
     hidden = len(lines) - len(shown)
     if hidden or card.left_out:
@@ -148,19 +170,19 @@ def _print_card(console: Console, card: Card, fold: int | None) -> None:
 
 
 def _tone(line: str, is_diff: bool) -> str:
-    if is_diff and line[:1] in "+-@" and line:
-        return {"+": "green", "-": "red", "@": "cyan"}[line[0]]
-    return "dim"
+    if not is_diff or line.startswith(("+++ ", "--- ")):
+        return "dim"
+    return {"+": "good", "-": "bad"}.get(line[:1], "dim")
 
 
 def _print_trouble(console: Console, trouble: Trouble, is_whole: bool) -> None:
-    console.print(f"✗ {printable(trouble.title)}", style="bold red")
-    _hang(console, " ", trouble.message)
+    _hang(console, ("✗", "broken"), printable(trouble.title), "broken")
+    _hang(console, (" ", ""), trouble.message)
     for number, offer in enumerate(trouble.offers):
         key = "Enter" if not number else offer.line.strip()
         console.print(f"  → {offer.label} ({key})", style="bold" if not number else "")
     if is_whole:
         for line in trouble.details:
-            _hang(console, " ", printable(line), "dim")
+            _hang(console, (" ", ""), printable(line), "dim")
     elif trouble.details:
         console.print("  Details: Ctrl-O", style="dim")

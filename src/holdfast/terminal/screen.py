@@ -24,7 +24,6 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.styles import Style
 
 from holdfast.nouns import cut
@@ -39,8 +38,8 @@ _SECOND_KEY: Final = 0.6  # seconds within which the second key of two is presse
 _STYLE: Final = Style.from_dict(
     {
         "prompt": "bold ansicyan",
-        "status": "ansibrightblack",
-        "quiet": "ansibrightblack",
+        "status": "dim",
+        "quiet": "dim",
         "warning": "ansiyellow",
         "bad": "bold ansired",
         "good": "ansigreen",
@@ -120,9 +119,9 @@ class Screen:
             height=Dimension(max=_MENU_ROWS),
             dont_extend_height=True,
         )
-        control = BufferControl(self.buffer, input_processors=[BeforeInput("> ", "class:prompt")])
         typed = Window(
-            control,
+            BufferControl(self.buffer),
+            get_line_prefix=_prefix,
             height=Dimension(min=1, max=INPUT_ROWS),
             dont_extend_height=True,
             wrap_lines=True,
@@ -137,6 +136,7 @@ class Screen:
         return HSplit(
             [
                 ConditionalContainer(live, has_live),
+                Window(height=1, dont_extend_height=True),  # apart from what was said
                 typed,
                 ConditionalContainer(menu, has_menu),
                 status,
@@ -183,6 +183,11 @@ class _Completer(Completer):
         """Yield what the text before the cursor can become."""
         for each in completed(document.text_before_cursor, self._root):
             yield Completion(each.text, -each.replaces, display_meta=each.meaning)
+
+
+def _prefix(line: int, wrapped: int) -> FormattedText:
+    """What stands before what is typed: a mark, and below it nothing."""
+    return FormattedText([("class:prompt", "  " if line or wrapped else "> ")])
 
 
 def _write(app: Application[None], text: str) -> None:

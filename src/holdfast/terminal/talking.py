@@ -42,7 +42,7 @@ class Talk:
         self._meaning = Meaning(seat, self._transcript, self, setting)
         self._signals = Signals(setting.notify, setting.notify_command)
         self._over: list[Block] = []  # and not written yet
-        self._last: Block | None = None  # that was written
+        self._last: Block = Note("")  # that was written; what comes first stands apart
         self._folded: Block | None = None
         self._put_by = ""  # what was being typed when the agent asked
         self._stirred = anyio.Event()

@@ -235,9 +235,8 @@ def _note(record: AnyRecord) -> Iterator[Note]:
         case Repaired(items=items):
             count = f"{len(items)} step" + ("s were" if len(items) > 1 else " was")
             yield Note(f"{count} interrupted, and may or may not have completed.", is_warning=True)
-        case Begun(attempt, _, reason) if reason:
-            text = f"The agent crashed: {reason}. This is attempt {attempt}."
-            yield Note(text, is_warning=True)
+        case Begun(reason=reason) if reason:
+            yield Note(f"A new process has taken this session up: {reason}.", is_warning=True)
         case Aborted():
             yield Note("Ending the turn.")
         case Closed():

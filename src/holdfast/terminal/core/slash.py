@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Iterator
 from difflib import get_close_matches
 from enum import Enum
@@ -83,6 +84,11 @@ SLASHES: Final = (
     Slash("help", "this list", "", Deed.HELP),
     Slash("quit", "leave; the session stays", "", Deed.QUIT),
 )
+_WIDE: Final = 70  # columns in which a command and what it means stand side by side
+_INDENT: Final = 4
+_KEYS: Final = """\
+Alt-Enter: a new line. Tab: complete. Ctrl-O: unfold. Esc Esc: go back. Ctrl-X Ctrl-E: edit. \
+Ctrl-C: end the turn. Ctrl-D: leave."""
 _BY_NAME: Final = {each.name: each for each in SLASHES}
 
 
@@ -150,12 +156,14 @@ def choice_of(argument: str) -> dict[str, str] | Wrong:
 
 
 def help_lines(width: int) -> list[str]:
-    """All commands, a line each where there is room."""
+    """All commands, side by side with what they mean where there is room; and the keys."""
     heads = [f"/{each.name} {each.argument}".rstrip() for each in SLASHES]
-    widest = max(map(len, heads))
-    if width < widest + 24:
-        return [f"{head}: {each.meaning}" for head, each in zip(heads, SLASHES, strict=True)]
-    return [f"{head:<{widest}}  {each.meaning}" for head, each in zip(heads, SLASHES, strict=True)]
+    widest = max(map(len, heads)) + 2 if width >= _WIDE else 0
+    lines: list[str] = []
+    for head, each in zip(heads, SLASHES, strict=True):
+        said = f"{head:<{widest}}{each.meaning}" if widest else f"{head}: {each.meaning}"
+        lines += textwrap.wrap(said, width, subsequent_indent=" " * (widest or _INDENT))
+    return [*lines, "", *textwrap.wrap(_KEYS, width)]
 
 
 def completions(typed: str) -> Iterator[Slash]:
