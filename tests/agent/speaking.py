@@ -72,6 +72,8 @@ async def speaking(
         try:
             with suppress(EOFError, ConnectionError):
                 await talk(Connection(reader, writer, speaker.heard))
+                writer.close()
+                await writer.wait_closed()  # all that was said is out
         finally:
             writer.transport.abort()
         speaker.ended += 1

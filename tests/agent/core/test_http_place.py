@@ -120,6 +120,12 @@ def test_a_proxy_that_cannot_be_used_is_complained_of_without_its_password(url: 
     assert "secret" not in str(raised.value) + repr(proxies) + repr(raised.value.__context__)
 
 
+def test_nothing_is_shown_to_a_proxy() -> None:
+    proxies = Proxies.read({"HTTPS_PROXY": "http://p:1", "HTTP_PROXY": "http://p:1"})
+
+    assert proxies.before(Place("api.there.example", 80, is_secret=False)) is None
+
+
 def test_how_we_are_known_to_a_proxy_is_not_shown() -> None:
     proxy = Proxy("p", 1, "me:secret")
 
