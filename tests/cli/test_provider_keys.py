@@ -43,10 +43,12 @@ def test_all_secrets_are_known_by_value(
     monkeypatch.setenv("MINE_TOKEN", "canary-of-a-provider")
     monkeypatch.setenv("SOME_PASSWORD", "canary of a variable")
     monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("PWD", "/home/ann/project")
+    monkeypatch.setenv("OLDPWD", "/home/ann")
     known = known_secrets(settings)
 
     assert {"sk-of-the-file", "canary-of-a-provider", "canary of a variable"} <= set(known)
-    assert "C.UTF-8" not in known
+    assert not {"C.UTF-8", "/home/ann/project", "/home/ann"} & set(known)
 
 
 def test_a_file_of_keys_that_others_can_read_hides_nothing_and_breaks_nothing(

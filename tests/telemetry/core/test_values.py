@@ -21,6 +21,8 @@ HIDDEN = "[redacted:secret]"
         ({"password": "x"}, {"password": HIDDEN}),
         ({"password": 1234}, {"password": HIDDEN}),
         ({"password": None}, {"password": None}),
+        ({"PWD": "/home/ann", "OLDPWD": "/"}, {"PWD": "/home/ann", "OLDPWD": "/"}),
+        ({"PWD": "hunter2"}, {"PWD": HIDDEN}),
         ({"apiKey": "abc123def456"}, {"apiKey": HIDDEN}),
         ({"tokens": 4096, "max_tokens": 1}, {"tokens": 4096, "max_tokens": 1}),
         (

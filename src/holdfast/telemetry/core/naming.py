@@ -56,6 +56,7 @@ _WORD_IN_CAPITALS = re.compile(
     r"(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|CREDENTIAL|_KEY)S?(?:_|\Z)"
 )
 
+_WHEREABOUTS = {"pwd", "oldpwd"}
 _NOTHING = re.compile(
     r"(?:null|none|nil|true|false|undefined|yes|no|on|off|redacted|string|str|bytes|int|integer"
     r"|number|bool|boolean|any|object|required|optional|unset|missing|empty|hidden|default"
@@ -105,6 +106,8 @@ def is_secret(assigned: Assigned) -> bool:
     weight = weigh(assigned.name)
     if weight is Weight.NONE or not value or _NOTHING.match(value) or is_hidden(value):
         return False
+    if is_whereabouts(assigned):
+        return False
     if weight is Weight.FAINT:
         return bool(_RANDOM.match(value)) and not _HEX_OR_UUID.match(value)
     if _IDENTIFIER.match(value) and _flat(assigned.name).endswith(_flat(value)):
@@ -112,6 +115,11 @@ def is_secret(assigned: Assigned) -> bool:
     if assigned.form is Form.BARE and _is_code_or_prose(value, assigned.then):
         return False
     return len(value) >= 3 if weight is Weight.HARD else _is_key_like(value)
+
+
+def is_whereabouts(assigned: Assigned) -> bool:
+    """Whether this is where a shell is, and not the password that others call so."""
+    return assigned.value.startswith("/") and _flat(assigned.name) in _WHEREABOUTS
 
 
 def is_hidden(value: str) -> bool:

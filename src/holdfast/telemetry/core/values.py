@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeGuard, TypeVar
 
-from holdfast.telemetry.core.naming import Assigned, Form, Weight, is_hidden, is_secret, weigh
+from holdfast.telemetry.core.naming import (
+    Assigned,
+    Form,
+    Weight,
+    is_hidden,
+    is_secret,
+    is_whereabouts,
+    weigh,
+)
 from holdfast.telemetry.core.scan import placeholder
 
 DEPTH_MAX = 32
@@ -69,7 +77,8 @@ class _Walk:
         weight = weigh(name)
         if weight is not Weight.NONE and clean and not is_hidden(clean):
             assigned = Assigned(name=name, value=clean, form=Form.QUOTED)
-            if weight is Weight.HARD or is_secret(assigned):
+            is_hard = weight is Weight.HARD and not is_whereabouts(assigned)
+            if is_hard or is_secret(assigned):
                 return placeholder("secret")
         return clean + CUT if cut else clean
 
