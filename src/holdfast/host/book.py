@@ -41,10 +41,12 @@ _decoder: Final = msgspec.json.Decoder[AnyRecord](AnyRecord)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Writing:
-    """What was decided, and when."""
+    """What was decided, when, and where the session stood before and after."""
 
     records: tuple[AnyRecord, ...]
     since: float
+    before: Session
+    after: Session
 
 
 class Book:
@@ -100,8 +102,9 @@ class Book:
 
         What is on its way to the disk cannot be called back: who is cancelled waits for its end.
         """
-        self.session = fold(self.session, records)
-        writing = _Writing(records, anyio.current_time())
+        before = self.session
+        self.session = fold(before, records)
+        writing = _Writing(records, anyio.current_time(), before, self.session)
         self._writing.append(writing)
         last = 0
         with anyio.CancelScope(shield=True):
@@ -129,7 +132,8 @@ class Book:
         while (first := self._taken + 1) in self._arrived:
             writing = self._arrived.pop(first)
             self._writing.remove(writing)
-            self._kept = fold(self._kept, writing.records)
+            is_known = self._kept is writing.before  # nearly always
+            self._kept = writing.after if is_known else fold(self._kept, writing.records)
             self._taken += len(writing.records)
             self._tail.add(first, map(msgspec.json.encode, writing.records))
         if not self._writing:
