@@ -22,7 +22,7 @@ from holdfast.runners.testing import Notebook
 from holdfast.workbench import Workbench
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.running import COMMAND, environment
-from tests.cli.workbenches import Bench
+from tests.cli.workbenches import Bench, at_bench
 
 WORK: list[dict[str, object]] = [
     {"say": "I look.", "calls": [{"tool": "read", "arguments": {"path": "a"}}]},
@@ -146,14 +146,13 @@ async def test_who_asks_how_it_is_starts_nothing(bench: Bench) -> None:
     ],
 )
 async def test_what_a_conversation_would_lack_is_said_before(
-    bench: Bench, model: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+    model: str, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    session, where = session_with(bench, model=model), bench.settings
     nowhere = cast("Stage", None)  # nothing is started there
-    own = native_runner(
-        session, nowhere, Workbench.at(bench.project, where.state), where, Crashes()
-    )
-    health = await own.health()
+    with at_bench() as bench:
+        session, where = session_with(bench, model=model), bench.settings
+        workbench = Workbench.at(bench.project, where.state)
+        health = await native_runner(session, nowhere, workbench, where, Crashes()).health()
 
     assert (health.is_healthy, wrong in health.reason) == (False, True), health
