@@ -186,6 +186,47 @@ def test_two_checkpoints_are_combined(home: Path, project: Path) -> None:
         assert store.find(both.id) == both
 
 
+def test_what_was_seen_becomes_a_checkpoint_when_it_is_kept(home: Path, project: Path) -> None:
+    (project / "f").write_bytes(b"seen")
+    with Store.open(home) as store:
+        seen = store.look(Subject(project))
+        assert store.checkpoints() == ()
+        kept = store.keep_again(seen, Occasion.PRE_RESTORE, "why")
+        assert store.checkpoints() == (kept,)
+        assert (kept.tree, kept.files, kept.occasion, kept.message) == (
+            seen.tree,
+            seen.files,
+            Occasion.PRE_RESTORE,
+            "why",
+        )
+    with Store.open(home) as store:
+        node = store.node(kept, RelativePath.of("f"))
+        assert node is not None
+        assert b"".join(store.content(node.object)) == b"seen"
+
+
+def test_what_is_done_at_once_is_kept_together_or_not_at_all(home: Path, project: Path) -> None:
+    (project / "f").write_bytes(b"first")
+    with Store.open(home) as store:
+        first = store.checkpoint(Subject(project))
+        (project / "f").write_bytes(b"second")
+
+        def broken() -> None:
+            made = store.checkpoint(Subject(project))
+            assert store.find(made.id) == made
+            assert store.changes(first, made)
+            raise CheckpointMissing(checkpoint="no such one")
+
+        with pytest.raises(CheckpointMissing):
+            store.at_once(broken)
+        assert store.checkpoints() == (first,)
+        both = store.at_once(
+            lambda: (store.checkpoint(Subject(project)), store.checkpoint(Subject(project)))
+        )
+    with Store.open(home) as store:
+        assert {*store.checkpoints()} == {first, *both}
+
+
 @pytest.mark.promise("W3")
 def test_what_must_be_kept_first_says_that_it_could_not_be(home: Path, project: Path) -> None:
     nowhere = project / "nowhere"

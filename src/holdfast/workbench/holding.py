@@ -70,6 +70,10 @@ class Held:
         """The project as it is now; if it is kept like that already, nothing is added."""
         return self.store.at_once(self._looked)
 
+    def seen(self) -> Checkpoint:
+        """The project as it is now, for whoever decides whether it is kept: by `keep_again`."""
+        return self.store.look(Subject(self.bench.project, PUBLISHED, news=self.bench.news))
+
     @contextmanager
     def project_site(self) -> Generator[Site]:
         """The project as a place for a transaction."""

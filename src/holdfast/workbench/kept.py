@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.changes import changes, node_at, uncovered_paths
-from holdfast.workbench.core.keeping import decode_checkpoint
 from holdfast.workbench.core.tree import Node
 from holdfast.workbench.failures import CheckpointMissing, ObjectDamaged, ObjectMissing
 from holdfast.workbench.model import Change, Checkpoint, Uncovered
@@ -36,7 +35,7 @@ class Kept:
             name = objects.rows.roster.find(id)
             if name is None:
                 raise CheckpointMissing(checkpoint=id)
-            return decode_checkpoint(objects.get(name)[1])
+            return objects.checkpoint(name)
 
         return self.vault.read(work)
 
@@ -89,4 +88,4 @@ def named_checkpoints(
     roster = objects.rows.roster
     for _, name in roster.all() if most is None else roster.newest(most):
         with suppress(ObjectDamaged, ObjectMissing):
-            yield name, decode_checkpoint(objects.get(name)[1])
+            yield name, objects.checkpoint(name)

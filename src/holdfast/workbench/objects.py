@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 
+from holdfast.workbench.core.keeping import decode_checkpoint
 from holdfast.workbench.core.record import ObjectSort, name_of, names_in
 from holdfast.workbench.core.tree import Node, decode_tree, encode_tree
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.index import Rows
-from holdfast.workbench.model import News, Progress, quiet
+from holdfast.workbench.model import Checkpoint, News, Progress, quiet
 from holdfast.workbench.segment_files import Location
 from holdfast.workbench.segments import Segments
 
 _NEWS_PIECES = 32
 _NODES_MAX = 20_000  # so many names of directories that were read are remembered
+_CHECKPOINTS_MAX = 100
 
 
 class Remembered:
-    """Directories that were read a moment ago, by the name of their object: it says all of it."""
+    """What was read a moment ago, by the name of its object, which says all of it."""
 
     def __init__(self) -> None:
         self._trees: dict[bytes, tuple[Node, ...]] = {}
         self._count = 0
+        self.checkpoints: dict[bytes, Checkpoint] = {}
 
     def get(self, name: bytes) -> tuple[Node, ...] | None:
         """A directory that was read before, if it is remembered."""
@@ -120,6 +123,17 @@ class Objects:
             ) from error
         self._remembered.add(name, nodes)
         return nodes
+
+    def checkpoint(self, name: bytes) -> Checkpoint:
+        """A checkpoint; read once, as long as it is there. Raises ValueError if it is none."""
+        known = self._remembered.checkpoints.get(name)
+        if known is not None and self.location(name) is not None:
+            return known
+        made = decode_checkpoint(self.get(name)[1])
+        if len(self._remembered.checkpoints) >= _CHECKPOINTS_MAX:
+            self._remembered.checkpoints.clear()
+        self._remembered.checkpoints[name] = made
+        return made
 
     def commit(self) -> None:
         """Make all that was put durable, then take note of where it is."""

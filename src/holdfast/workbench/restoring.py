@@ -119,7 +119,7 @@ class _Plan(NamedTuple):
 def _planned(held: Held, order: RestoreOrder) -> _Plan:
     """Look at the project and decide; if anything changes, what was seen is kept."""
     target = find_checkpoint(held.store, order.checkpoint)
-    now = held.look()
+    now = held.seen()
     uncovered = uncovered_in(held, now)
     hidden = obscured(held.store, now, now, target)
     only = None if order.only is None else frozenset(order.only)

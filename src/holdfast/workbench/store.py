@@ -97,6 +97,18 @@ class Store(Kept):
 
         return self._beneath(subject, occasion, work)
 
+    def look(self, subject: Subject) -> Checkpoint:
+        """What a directory is now; all that is in it is kept, but it is no checkpoint yet.
+
+        It becomes one by `keep_again`; else it goes with the next pruning.
+        """
+
+        def work(objects: Objects, root: int) -> Checkpoint:
+            looked = Scan(objects, self._aim(subject, root)).run(subject.dirty)
+            return self._made(subject.origin, Occasion.AUTO, "", looked.tree, looked.totals)
+
+        return self._beneath(subject, Occasion.AUTO, work)
+
     def graft(
         self,
         over: Checkpoint,
