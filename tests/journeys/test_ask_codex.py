@@ -73,6 +73,7 @@ async def test_codex_works_in_a_draft_goes_on_and_is_published(bench: Bench) -> 
     assert "Write b" in model.requests[-1].texts  # it is the same thread
 
 
+@pytest.mark.long
 @pytest.mark.promise("A4")
 async def test_codex_goes_on_twice_each_with_a_thread_of_its_own(bench: Bench) -> None:
     script: list[Reply] = [

@@ -137,6 +137,7 @@ async def test_an_editor_forks_a_session_and_changes_how_turns_are_taken(bench: 
     assert (before, bench.files()) == ({"a": "one\n"}, {"a": "one\n", "b": "two\n"})
 
 
+@pytest.mark.long
 @pytest.mark.promise("W12")
 async def test_an_editor_asks_before_anything_is_sent(bench: Bench) -> None:
     def answers(_: ProviderServer) -> Iterator[Line | Reply]:

@@ -61,6 +61,7 @@ notify_command = "'{sys.executable}' '{program}' '{told}'"
         assert b"\x1b]9;" not in screen.raw
 
 
+@pytest.mark.long
 def test_who_wants_to_be_left_alone_is(bench: Bench) -> None:
     settle(bench, 'notify = "bell"\n')
     with at(bench, STEPS, "--notify", "off") as screen:
