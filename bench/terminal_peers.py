@@ -6,9 +6,8 @@ Each runs in a real pseudo-terminal of 80 columns. A scripted model on loopback 
 the command, a script ours. The processor time of a line is that of the turn beyond one in which a
 single line is printed: of all processes of a terminal together (ours are terminal, host, agent,
 server and keeper), without those that the command consists of; of ours also that of who draws. All
-three show a few lines of the output; Claude Code gives its model no more than 30,000 characters of
-it, and Codex the beginning and the end. Of 100,000 lines the cost is lost in that of drawing what
-moves meanwhile, so there are a million.
+three show a few lines of the output; Claude Code tells of its first 30,000 characters. Of 100,000
+lines the cost is lost in that of drawing what moves meanwhile, so there are a million.
 """
 
 from __future__ import annotations
