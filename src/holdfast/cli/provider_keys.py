@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from holdfast.agent import EnvironmentKeys, FileKeys, KeyringKeys, Keys, Provider, read_providers
@@ -26,11 +25,10 @@ def keys_of(settings: Settings, ring: Mapping[str, str]) -> Keys:
 def known_secrets(settings: Settings) -> tuple[str, ...]:
     """Every secret that can be known here by its value without asking anybody.
 
-    Those are the keys of providers, and whatever a variable holds that is called like a secret;
-    but no path of something that is there, such as that of PWD: pages would be hard to read.
+    Those are the keys of providers, and whatever a variable holds that is called like a secret.
     """
     variables, keys = environment(), keys_of(settings, {})
     keys.look_for(providers_of(settings).values())
     hidden = ValueRedactor(str).mapping(variables)
     named = (value for name, value in variables.items() if hidden.get(name) != value)
-    return (*keys.known(), *(value for value in named if not os.path.exists(value)))
+    return (*keys.known(), *named)
