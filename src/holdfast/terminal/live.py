@@ -23,7 +23,9 @@ def live(transcript: Transcript, rows: int, columns: int) -> Fragments:
     plan = _apart(_plan(transcript, columns))[: max(0, rows - len(below))]
     room = max(0, rows - len(below) - len(plan) - 1)
     above = _apart(_going_on(transcript, room, columns))
-    lines = [*above[max(0, len(above) - room) :], *plan, *_apart(below)] if room else [*plan, *below]
+    lines = (
+        [*above[max(0, len(above) - room) :], *plan, *_apart(below)] if room else [*plan, *below]
+    )
     *shown, last = lines[-rows:] or [[]]
     return [*(piece for line in shown for piece in (*line, ("", "\n"))), *last]
 
