@@ -20,7 +20,7 @@ import anyio
 from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable, short
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
-from holdfast.cli.commands import Request
+from holdfast.cli.commands import CHOOSE, Request
 from holdfast.cli.configured import chosen_for, configured
 from holdfast.cli.core.error_page import error_page
 from holdfast.cli.failures import UsageWrong
@@ -64,8 +64,7 @@ def _hello(session: KeptSession) -> str:
 def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptSession:
     sessions = Sessions(settings)
     if request.has("--continue") or request.has("--resume"):
-        named = request.value("--resume")
-        kept = sessions.find(named) if named else _newest(sessions, request)
+        kept = _meant(sessions, request, settings)
         is_asked = not asks_later or request.has("--consent")
         if kept.runner == RUNNERS[0] or not is_asked:  # the first sends nothing to anybody
             return runnable(kept)
@@ -77,13 +76,23 @@ def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptS
     return begin_session(request.argument or "", request, settings, asks_later=asks_later)
 
 
-def _newest(sessions: Sessions, request: Request) -> KeptSession:
-    """The newest session about the project that one is in, the innermost if there are several."""
+def _meant(sessions: Sessions, request: Request, settings: Settings) -> KeptSession:
+    """The session that is named, or chosen, or the newest about where one is.
+
+    The newest is that about the innermost project, if one is in several.
+    """
+    named = request.value("--resume")
+    if named and named != CHOOSE:
+        return sessions.find(named)
     here = Path(request.value("--project") or ".").resolve()
     about = [each for each in sessions.all() if here.is_relative_to(each.project)]
     if not about:
         problem = "there is no session here to go on with"
         raise UsageWrong(problem=problem, read_on="holdfast --help")
+    if named:
+        from holdfast.cli.session_choose import chosen
+
+        return chosen(sessions, about, look_for(sys.stderr, request, settings))
     return max(about, key=lambda each: len(each.project))  # the first, so the newest, of equals
 
 

@@ -13,6 +13,7 @@ class Option(NamedTuple):
     """A flag and what it does; it takes one of some values, a value of some form, or none.
 
     One that is repeated is given with each of its values, one that takes many before all of them.
+    One that is understood alone means `alone` then.
     """
 
     flags: tuple[str, ...]
@@ -22,8 +23,10 @@ class Option(NamedTuple):
     form: str = ""
     is_repeated: bool = False
     is_many: bool = False
+    alone: str = ""
 
 
+CHOOSE = "?"  # stands for what a person is to be asked for; it begins no id
 PROJECT = Option(
     ("-C", "--project"), "the project is there (otherwise: here, or above)", form="DIR"
 )

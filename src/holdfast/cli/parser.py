@@ -196,7 +196,8 @@ def _parser(name: str, form: str, options: Iterable[Option], guide: str) -> _Par
             parser.add_argument(
                 *option.flags,
                 action="append" if option.is_repeated else "extend" if option.is_many else "store",
-                nargs="+" if option.is_many else None,
+                nargs="+" if option.is_many else "?" if option.alone else None,
+                const=option.alone or None,
                 metavar=option.form,
                 type=_FORMS.get(option.form, _filled),
                 help=option.meaning,

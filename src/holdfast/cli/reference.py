@@ -46,7 +46,8 @@ def _table(options: tuple[Option, ...]) -> Iterator[str]:
     yield from ("| option | meaning |", "| --- | --- |")
     for option in options:
         flags = ", ".join(f"`{flag}`" for flag in option.flags)
-        values = f" {', '.join(option.values) or option.form}".rstrip()
+        form = f"[{option.form}]" if option.alone else option.form
+        values = f" {', '.join(option.values) or form}".rstrip()
         yield f"| {flags}{values} | {option.meaning} |"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.commands import PROJECT, Command, Option
+from holdfast.cli.commands import CHOOSE, PROJECT, Command, Option
 
 _JSON = Option(("--json",), "print one JSON object per line instead of text")
 _EFFORT = Option(
@@ -81,10 +81,16 @@ twice leaves.""",
             ('holdfast "Mend the failing test"', "begin with a prompt"),
             ("holdfast --continue", "go on with the newest session about this project"),
             ("holdfast --resume h1x7abcd", "go on with this session"),
+            ("holdfast --resume", "choose the session to go on with"),
         ),
         options=(
             Option(("--runner",), "who carries it out: rehearsal, native or codex", form="NAME"),
-            Option(("--resume",), "be at this session again", form="ID"),
+            Option(
+                ("--resume",),
+                "be at this session again; without an ID, choose among those about this project",
+                form="ID",
+                alone=CHOOSE,
+            ),
             Option(("--continue",), "be at the newest session about this project again"),
             Option(("--plain",), "lines only: for screen readers and simple terminals"),
             Option(

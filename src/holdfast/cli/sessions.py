@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 
 import anyio
 
-from holdfast.app.sessions import KeptSession, Sessions, short
+from holdfast.app.sessions import TITLE_MOST, KeptSession, Sessions, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -28,7 +29,7 @@ from holdfast.cli.output import is_terminal
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import Terminal
 from holdfast.host import Kept, Role, Session, calling, fold
-from holdfast.host.model import AnyRecord, Close
+from holdfast.host.model import AnyRecord, Close, Prompted
 from holdfast.rpc import connect
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
 
@@ -38,7 +39,7 @@ _GONE_LONGEST: Final = 20.0  # seconds that a host which is to end is waited for
 def listing(request: Request, settings: Settings) -> Outcome:
     """All sessions, the newest first."""
     sessions = Sessions(settings)
-    found = anyio.run(_all_seen, sessions)
+    found = anyio.run(seen, sessions, sessions.all())
     if request.is_json:
         return Outcome(answer="".join(json_line(session_record(each)) for each in found))
     look = look_for(sys.stdout, request, settings)
@@ -114,10 +115,9 @@ async def _watch(sessions: Sessions, session: KeptSession, look: Look, is_json: 
             await tell(seq, record)
 
 
-async def _all_seen(sessions: Sessions) -> list[SeenSession]:
-    return [
-        _seen(sessions, each, is_hosted=await _is_hosted(sessions, each)) for each in sessions.all()
-    ]
+async def seen(sessions: Sessions, some: Iterable[KeptSession]) -> list[SeenSession]:
+    """Each of some sessions, as much of it as a list needs."""
+    return [_seen(sessions, each, is_hosted=await _is_hosted(sessions, each)) for each in some]
 
 
 async def _is_hosted(sessions: Sessions, session: KeptSession) -> bool:
@@ -130,14 +130,16 @@ async def _is_hosted(sessions: Sessions, session: KeptSession) -> bool:
 
 
 def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenSession:
-    state = fold(Session(), (record for _, record in sessions.records(session)))
+    records = [record for _, record in sessions.records(session)]
+    state = fold(Session(), records)
+    asked = next((each.text for each in records if isinstance(each, Prompted)), "")
     return SeenSession(
         id=session.id,
         name=short(session),
         project=session.project,
         draft=session.draft,
         runner=session.runner,
-        title=session.title,
+        title=session.title or asked.strip()[:TITLE_MOST],
         at_ms=session.at_ms,
         turns=state.turn,
         phase=state.phase,
