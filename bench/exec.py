@@ -44,6 +44,7 @@ from holdfast.rpc.websocket_dial_loop import dial_tcp
 from holdfast.rpc.websocket_stream_loop import WebSocketLimits
 from tests.parts.codex_binary import install
 
+SRC = Path(__file__).resolve().parent.parent / "src"
 ENV = {"PATH": "/usr/bin:/bin"}
 POLICY = Policy(window=20.0, wait_first=0.005, wait_longest=0.02, settled=0.001)
 STARTS, WAVE, AT_ONCE = 60, 192, 32
@@ -120,7 +121,7 @@ class Cable:
 def running(argv: list[str], home: Path) -> Generator[Server]:
     """Run a server that says its address in its first line."""
     home.mkdir()
-    own = {"HOME": str(home), "CODEX_HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": "src"}
+    own = {"HOME": str(home), "CODEX_HOME": str(home), "TMPDIR": str(home), "PYTHONPATH": str(SRC)}
     quiet = subprocess.DEVNULL
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=quiet, env={**ENV, **own}) as server:
         assert server.stdout is not None

@@ -81,10 +81,10 @@ async def news(retention: Retention) -> None:
     retention.silence(told.set)
 
 
-def output(retention: Retention, stream: str = "") -> bytes:
+def output(retention: Retention, stream: str = "", *, after: int = 0) -> bytes:
     return b"".join(
         event.data
-        for event in retention.events(0, None)
+        for event in retention.events(after, None)
         if isinstance(event, Output) and stream in ("", event.stream)
     )
 

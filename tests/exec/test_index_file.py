@@ -97,8 +97,9 @@ def test_what_was_told_of_a_silent_one_stays_true_when_it_speaks_after_all(
 
     again = Retained(directory, PIPES, End(lambda *how: noted.append(how), status=3))
     assert list(again.events(0, None, 9)) == [Exited(1, 3)]
-    file, place = again.place(1)
-    again.grew(1, os.pwrite(file, b"late", place))
+    place = again.place(1)
+    assert place.offset is not None
+    again.files[1].grew(os.pwrite(place.file, b"late", place.offset))
     again.cover()
     again.note_closed()
     told = [Exited(1, 3), Output(2, Stream.STDERR, b"late"), Closed(3)]

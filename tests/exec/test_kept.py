@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 
 import pytest
 
@@ -19,10 +20,12 @@ class Asked:
 
     def __init__(self) -> None:
         self.questions: list[Message] = []
+        self.beside: list[int] = []
 
-    async def __call__(self, question: Message) -> Message:
+    async def __call__(self, question: Message, beside: Sequence[int] = (), /) -> Message:
         self.questions.append(question)
-        return {"is_sent": True}
+        self.beside += beside
+        return {"is_sent": True, "is_held": True}
 
 
 def kept(ask: Asked, *names: str, status: int | None = None) -> tuple[Kept, list[int]]:
@@ -48,6 +51,18 @@ async def test_what_it_wants_is_asked_of_the_keeper() -> None:
         {"ask": "forget", "key": "k"},
     ]
     assert not is_open(stdin)
+
+
+async def test_the_position_of_a_ring_is_held_by_the_keeper_and_taken_from_it() -> None:
+    ask = Asked()
+    it, (_, _, held) = kept(ask, "stdout", "stderr", "ring stderr")
+
+    assert await it.hold_position(Stream.STDOUT, 5)
+    assert ask.questions == [{"ask": "hold", "key": "k", "name": "ring stdout"}]
+    assert ask.beside == [5]
+    assert (it.take_positions(), it.take_positions()) == ({Stream.STDERR: held}, {})
+    os.close(held)
+    it.release()
 
 
 async def test_a_descriptor_belongs_to_whoever_takes_it() -> None:

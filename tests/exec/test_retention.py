@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.exec.model import Closed, Event, Exited, Output
-from holdfast.exec.retention import Retained, move, widen
+from holdfast.exec.moving import move, widen
+from holdfast.exec.retention import Retained
 from holdfast.exec.wire import Stream
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no splice here")
@@ -23,8 +24,8 @@ def put(retained: Retained, stream: int, data: bytes) -> None:
     widen(end)
     os.write(end, data)
     os.close(end)
-    while moved := move(source, *retained.place(stream)):
-        retained.grew(stream, moved)
+    while moved := move(source, retained.place(stream)):
+        retained.files[stream].grew(moved)
     os.close(source)
 
 
@@ -42,9 +43,9 @@ def test_an_empty_pipe_and_its_end_are_told_apart(tmp_path: Path) -> None:
     source, end = os.pipe()
     os.set_blocking(source, False)
 
-    assert move(source, *retained.place(0)) is None
+    assert move(source, retained.place(0)) is None
     os.close(end)
-    assert move(source, *retained.place(0)) == 0
+    assert move(source, retained.place(0)) == 0
     os.close(source)
     retained.close()
 

@@ -14,6 +14,7 @@ import pytest
 from holdfast.exec import retention_loop, source
 from holdfast.exec.index_file import End
 from holdfast.exec.model import AWAITS_READER, Closed, Exited, Output
+from holdfast.exec.moving import Place
 from holdfast.exec.orders import Terminal
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.wire import Stream
@@ -42,7 +43,6 @@ async def test_one_sequence_holds_all_that_happened(tmp_path: Path) -> None:
         assert retention.events(2, None) == events[2:]
         assert retention.events(0, 5) == events[:1]
         assert retention.events(0, None, count_max=1) == events[:1]
-        assert retention.chunks(0, None) == events[:2]
         assert (retention.exit_seq, retention.exit_status, retention.closed_seq) == (3, 3, 4)
 
         retention.close()
@@ -92,7 +92,7 @@ async def test_output_beyond_the_index_is_taken_up(
 
             expected = b"moved\n" + (b"between\n" if terminal else b"")
             assert second.events(0, None)[: len(before)] == before
-            assert b"".join(chunk.data for chunk in second.chunks(before[-1].seq, None)) == expected
+            assert output(second, after=before[-1].seq) == expected
 
 
 async def test_the_oldest_is_dropped_when_nobody_waits_for_it(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_a_stream_that_says_nothing_gets_no_file(tmp_path: Path) -> None:
         files = {path.name for path in (tmp_path / "processes").glob("*/std*")}
         found = Retention.open(tmp_path / "processes" / "some", None)
         assert files == {"stderr"}
-        assert found.chunks(0, None) == [Output(1, Stream.STDERR, b"word\n")]
+        assert found.events(0, None)[0] == Output(1, Stream.STDERR, b"word\n")
         found.close()
 
 
@@ -248,10 +248,10 @@ async def test_a_full_disk_makes_the_process_wait_and_loses_nothing(
 ) -> None:
     refusals = [OSError(errno.ENOSPC, "full")] * 2
 
-    def full(pipe: int, file: int, offset: int) -> int | None:
+    def full(pipe: int, place: Place) -> int | None:
         if refusals:
             raise refusals.pop()
-        return working(pipe, file, offset)
+        return working(pipe, place)
 
     working = source.move
     monkeypatch.setattr(source, "move", full)

@@ -21,8 +21,9 @@ from holdfast.exec import source
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import Closed, Event, Exited, Output
+from holdfast.exec.moving import MOVE_BYTES_MAX, Place
 from holdfast.exec.orders import Order, Terminal
-from holdfast.exec.retention import MOVE_BYTES_MAX, Retained
+from holdfast.exec.retention import Retained
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.records import ProcessRecord, Records
 from holdfast.world import SystemDisk
@@ -92,13 +93,14 @@ class Teller:
             self.closed.set()
 
 
-def read_then_append(source: int, file: int, offset: int) -> int | None:
+def read_then_append(source: int, place: Place) -> int | None:
     """The bug: for a moment the bytes are in a process that can die, and nowhere else."""
     try:
         data = os.read(source, MOVE_BYTES_MAX)
     except BlockingIOError:
         return None
-    return os.pwrite(file, data, offset) if data else 0
+    assert place.offset is not None, "it prints too little for a ring"
+    return os.pwrite(place.file, data, place.offset) if data else 0
 
 
 async def keep(state: Path, processes: int, lines: int) -> None:

@@ -18,12 +18,14 @@ from holdfast.exec.holes import punch
 class End:
     """How a process ended that has said nothing, as it is written down beside its index.
 
-    `note` writes it down, with whether all is closed, before anybody is told.
+    `note` writes it down, with whether all is closed, before anybody is told; `note_rings` that
+    its output is in rings, which no server of before can read.
     """
 
     note: Callable[[int, bool], None]
     status: int | None = None
     is_closed: bool = False
+    note_rings: Callable[[], None] = lambda: None
 
 
 class IndexFile:

@@ -17,6 +17,7 @@ import anyio.lowlevel
 from holdfast.exec.failures import KeeperLost, KeeperOutdated, StartFailed
 from holdfast.exec.keeper.protocol import (
     ENTERS_SINCE,
+    HOLDS_SINCE,
     Malformed,
     Message,
     close_all,
@@ -119,9 +120,9 @@ class Keeping:
         await asyncio.shield(question.answered)
         return [kept for _, kept in question.answers if kept is not None]
 
-    async def ask(self, message: Message) -> Message:
+    async def ask(self, message: Message, beside: Sequence[int] = (), /) -> Message:
         """The keeper's answer; raises `KeeperLost` once it is gone."""
-        question = await self._put(message)
+        question = await self._put(message, beside)
         await asyncio.shield(question.answered)
         return question.answers[0][0]
 
@@ -201,7 +202,12 @@ class Keeping:
         question = self._asked[0]
         kept = None
         if "held" in message:  # made here and now: the news of its end may be the next message
-            kept = Kept(self.ask, mapping(message, "held"), descriptors)
+            kept = Kept(
+                self.ask,
+                mapping(message, "held"),
+                descriptors,
+                can_hold=self.version >= HOLDS_SINCE,
+            )
             self._kept[kept.key] = kept
         question.answers.append((message, kept))
         if message.get("more") is not True:

@@ -6,12 +6,21 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from holdfast.exec.keeper.protocol import Message, close_all, number, text, texts
 from holdfast.exec.wire import Stream
 
-Ask = Callable[[Message], Awaitable[Message]]
+_RING = "ring "  # and the name of a stream: the descriptor whose position is that of its ring
+
+
+class Ask(Protocol):
+    """A way to ask the keeper something, with descriptors beside it."""
+
+    def __call__(self, message: Message, beside: Sequence[int] = (), /) -> Awaitable[Message]:
+        """The keeper's answer."""
+        ...
 
 
 class Kept:
@@ -20,8 +29,11 @@ class Kept:
     The descriptors belong to whoever takes them (`take`); the rest is closed with `release`.
     """
 
-    def __init__(self, ask: Ask, held: Message, descriptors: list[int]) -> None:
+    def __init__(
+        self, ask: Ask, held: Message, descriptors: list[int], *, can_hold: bool = False
+    ) -> None:
         self._ask = ask
+        self.can_hold = can_hold  # descriptors of ours, which not every keeper can
         self.key, self.pid = text(held, "key"), number(held, "pid")
         self._holds = dict(zip(texts(held, "holds"), descriptors, strict=True))
         self.exit_status = None if held.get("status") is None else number(held, "status")
@@ -41,6 +53,16 @@ class Kept:
     def take(self, name: str) -> int | None:
         """One descriptor by its name in the protocol (`stdin`, …), for the caller to close."""
         return self._holds.pop(name, None)
+
+    def take_positions(self) -> dict[Stream, int]:
+        """The descriptors that tell how far the rings of its streams have come."""
+        taken = {stream: self.take(f"{_RING}{stream}") for stream in self.streams}
+        return {stream: fd for stream, fd in taken.items() if fd is not None}
+
+    async def hold_position(self, stream: Stream, descriptor: int) -> bool:
+        """Have the keeper hold the position of a stream's ring; say whether it does."""
+        about: Message = {"ask": "hold", "key": self.key, "name": f"{_RING}{stream}"}
+        return (await self._ask(about, (descriptor,))).get("is_held") is True
 
     def copy(self, name: str) -> int | None:
         """Another descriptor for the same, which the caller must close."""

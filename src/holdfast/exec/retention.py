@@ -7,13 +7,10 @@ Nothing is synced: output outlives any process, and after a power cut its proces
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,83 +20,61 @@ from holdfast.exec.core.index import (
     Kind,
     Position,
     Record,
-    Run,
-    covering,
     first_within,
     read_cost,
     read_header,
     read_record,
-    read_runs,
     recover,
 )
-from holdfast.exec.holes import punch
+from holdfast.exec.core.runs import Recent, Run, covering, read_runs
 from holdfast.exec.index_file import End, IndexFile
 from holdfast.exec.model import Closed, Event, Exited, Output
+from holdfast.exec.moving import Place
+from holdfast.exec.stream_file import STEPS, StreamFile, limit_of
 from holdfast.exec.wire import Stream
 
-MOVE_BYTES_MAX = 2**20
-STEPS = 16  # in which the oldest is dropped: each a sixteenth of the limit
-
 _RECORDS_AT_ONCE = 128
-_HERE_AND_NOW = getattr(os, "SPLICE_F_NONBLOCK", 0)
-
-
-def move(source: int, file: int, offset: int) -> int | None:
-    """Move what a pipe holds to this place of a file; None if it holds nothing, 0 at its end."""
-    try:
-        return os.splice(source, file, MOVE_BYTES_MAX, offset_dst=offset, flags=_HERE_AND_NOW)
-    except BlockingIOError:
-        return None
-
-
-def move_terminal(master: int, pipe: int) -> int | None:
-    """Move what a terminal shows into a pipe; None if there is nothing new, 0 at its end."""
-    try:
-        return os.splice(master, pipe, MOVE_BYTES_MAX, flags=_HERE_AND_NOW)
-    except BlockingIOError:
-        return None
-    except OSError as error:
-        if error.errno != errno.EIO:  # nobody has the other side of the terminal open
-            raise
-        return 0
-
-
-def widen(pipe: int) -> None:
-    """Let a pipe hold what one move takes; a user who has used up their share keeps the default."""
-    if sys.platform == "linux":
-        with suppress(PermissionError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, MOVE_BYTES_MAX)
 
 
 class Retained:
     """The files of one process: one for each stream, and the index over them.
 
     Whoever opens them is the only one who writes to them. A record that could not be written is
-    written again with the next, so that a full disk loses nothing.
+    written again with the next, so that a full disk loses nothing. `positions` are descriptors of
+    the streams' rings, as the keeper held them.
     """
 
     def __init__(
-        self, directory: Path, streams: tuple[Stream, ...], end: End | None = None
+        self,
+        directory: Path,
+        streams: tuple[Stream, ...],
+        end: End | None = None,
+        positions: Mapping[Stream, int] | None = None,
     ) -> None:
         self.directory, self.streams = directory, streams
-        self._files = [_found(f"{directory}/{stream}") for stream in streams]
-        self.unheard = {stream for stream, file in enumerate(self._files) if file is None}
+        held = positions or {}
+        self.files = [StreamFile(f"{directory}/{each}", held.get(each)) for each in streams]
+        """What each stream has put out; it counts once it is in the index."""
+        self.unheard = {stream for stream, file in enumerate(self.files) if not file.is_there}
         """The streams that have said nothing yet and have no file."""
         self._index, self._end = IndexFile(f"{directory}/index"), end
-        sizes = [0 if file is None else os.fstat(file).st_size for file in self._files]
-        self._sizes = sizes + [0] * (2 - len(streams))
         header = read_header(self._index.read(RECORD_BYTES, 0)) or Header()
         count = self._index.size // RECORD_BYTES - 1
-        self._header, self.position = recover(
-            header, count, self._record_at, (self._sizes[0], self._sizes[1])
-        )
+        sizes = [file.size for file in self.files] + [0] * (2 - len(streams))
+        known = [sys.maxsize if header.rings[each] else sizes[each] for each in range(2)]
+        self._header, self.position = recover(header, count, self._record_at, (known[0], known[1]))
+        for stream, file in enumerate(self.files):
+            if header.rings[stream]:
+                file.take_up_ring(header.rings[stream], self.position.covered[stream])
         self._write_header(self._header)
         if end is not None and end.status is not None and self.position.next_seq == 1:
             self._put_exit(end.status)  # nobody could be told of anything before
             if end.is_closed:
                 self._put_closed()
+        self._recent = Recent()
         self._dropped_cost = self._cost_before(self.first)
-        self._punched = [0] * len(streams)
+        oldest = self._record_at(self.first)
+        self._drop_files(self.position.covered if oldest is None else oldest.starts, sys.maxsize)
 
     @classmethod
     def found(cls, directory: Path, end: End | None = None) -> Retained:
@@ -121,22 +96,42 @@ class Retained:
         """How many bytes are kept from a number on, which is kept, those of the index included."""
         return self.position.cost - self._cost_before(max(seq, self.first))
 
-    def place(self, stream: int) -> tuple[int, int]:
-        """The file of a stream, which is made if it is missing, and where its next output goes."""
-        file = self._files[stream]
-        if file is None:
-            self._index.settle()
-            file = self._files[stream] = _opened(f"{self.directory}/{self.streams[stream]}")
-            self.unheard.discard(stream)
-        return file, self._sizes[stream]
+    @property
+    def bytes_max(self) -> int:
+        """How much can be kept: there is no end to it where no stream is in a ring."""
+        rings = [limit_of(file.ring) for file in self.files if file.ring]
+        return min(rings, default=sys.maxsize)
 
-    def grew(self, stream: int, count: int) -> None:
-        """Learn that output was moved to that place; it counts once it is in the index."""
-        self._sizes[stream] += count
+    def place(self, stream: int) -> Place:
+        """Where the next output of a stream goes; its file is made if it is missing."""
+        if stream in self.unheard:
+            self._index.settle()
+            self.files[stream].make()
+            self.unheard.discard(stream)
+        return self.files[stream].place()
 
     def cover(self) -> bool:
         """Bring all output in the files into the index; say whether there was any."""
-        return self._append(*covering(self.position, (self._sizes[0], self._sizes[1])))
+        sizes = [file.size for file in self.files] + [0] * (2 - len(self.files))
+        records, position, run = covering(self.position, (sizes[0], sizes[1]))
+        cost, is_new = self.position.cost, self._append(records, position)
+        if run is not None:
+            self._recent.put(run, cost)
+        return is_new
+
+    def begin_ring(self, stream: int, ring: int, position: int) -> None:
+        """Keep a stream in a ring from now on, whose position somebody holds who outlives us.
+
+        Owns the descriptor, unless it raises `OSError`.
+        """
+        if self._end is not None:
+            self._end.note_rings()
+        rings = list(self._header.rings)
+        rings[stream] = ring
+        # Whoever finds the header goes by the position.
+        os.lseek(position, self.files[stream].size, os.SEEK_SET)
+        self._write_header(replace(self._header, rings=(rings[0], rings[1])))
+        self.files[stream].begin_ring(ring, position)
 
     def note_exit(self, status: int, *, is_last: bool = False) -> None:
         """Write down how the process ended; only the first time counts.
@@ -177,14 +172,13 @@ class Retained:
         room, is_begun = sys.maxsize if bytes_max is None else bytes_max, False
         while seq < end:
             count = min(_RECORDS_AT_ONCE, end - seq)
-            data = self._index.read(count * RECORD_BYTES, seq * RECORD_BYTES)
-            for run in read_runs(data, seq, bytes_max=room, is_begun=is_begun):
-                size = run.size
-                yield run, os.pread(self.place(run.stream)[0], size, run.offset) if size else b""
-                seq, room, is_begun = run.last_seq + 1, room - size, is_begun or size > 0
-                count -= len(run.lengths)
-            if count:  # there was no room for all of them
+            runs = self._runs_at(seq, count, room, is_begun=is_begun)
+            if not runs:  # there is no room for more
                 return
+            for run in runs:
+                size = run.size
+                yield run, self.files[run.stream].read(size, run.offset) if size else b""
+                seq, room, is_begun = run.last_seq + 1, room - size, is_begun or size > 0
 
     def drop(self, bytes_max: int, before: int | None) -> None:
         """Drop the oldest until the rest fits, but nothing from `before` on."""
@@ -198,25 +192,23 @@ class Retained:
             record = self._record_at(first)
             assert record is not None, "the newest record is kept"
             self._dropped_cost = record.cost
-            for stream, file in enumerate(self._files):
-                # In large steps, for the page cache is kept in large pieces, too.
-                end = record.starts[stream] // step * step
-                if file is not None:
-                    punch(file, self._punched[stream], end)
-                self._punched[stream] = end
+            self._drop_files(record.starts, step)
             self._index.punch(RECORD_BYTES, first * RECORD_BYTES // step * step)
 
     def close(self) -> None:
         """Let go of the files; may be called again."""
-        while self._files:
-            if (file := self._files.pop()) is not None:
-                os.close(file)
+        for file in self.files:
+            file.close()
         self._index.close()
 
     def remove(self) -> None:
         """Let go of the files and delete them, with all that stands beside them."""
         self.close()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _drop_files(self, starts: tuple[int, int], step: int) -> None:
+        for file, start in zip(self.files, starts, strict=False):  # a terminal has only one
+            file.drop(start, step)
 
     def _note_end(self, status: int, *, is_closed: bool) -> None:
         """Write the end down where it outlives us, unless that is the index itself."""
@@ -255,7 +247,17 @@ class Retained:
     def _cost_before(self, seq: int) -> int:
         if seq >= self.position.next_seq:
             return self.position.cost
+        if (cost := self._recent.cost_before(seq)) is not None:
+            return cost
         return read_cost(self._index.read(RECORD_BYTES, seq * RECORD_BYTES), seq)
+
+    def _runs_at(self, seq: int, count: int, bytes_max: int, *, is_begun: bool) -> list[Run]:
+        """What records are about, as far as there is room; the newest are known without a read."""
+        found = self._recent.parts(seq, count, bytes_max=bytes_max, is_begun=is_begun)
+        if found is not None:
+            return found
+        data = self._index.read(count * RECORD_BYTES, seq * RECORD_BYTES)
+        return read_runs(data, seq, bytes_max=bytes_max, is_begun=is_begun)
 
     def _event(self, run: Run, seq: int, data: bytes) -> Event:
         match run.kind:
@@ -265,15 +267,3 @@ class Retained:
                 return Exited(seq, run.status)
             case Kind.CLOSED:
                 return Closed(seq)
-
-
-def _opened(path: str) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
-
-def _found(path: str) -> int | None:
-    """A file, if it is there: new ones cost much, and many streams never say anything."""
-    try:
-        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None

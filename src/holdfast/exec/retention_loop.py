@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
-from holdfast.exec.core.index import CHUNK_BYTES_MAX, Run
+from holdfast.exec.core.index import CHUNK_BYTES_MAX
+from holdfast.exec.core.runs import Run
 from holdfast.exec.index_file import End
 from holdfast.exec.kept import Kept
-from holdfast.exec.model import AWAITS_READER, Event, Output
-from holdfast.exec.retention import STEPS, Retained
+from holdfast.exec.model import AWAITS_READER, Event
+from holdfast.exec.retention import Retained
+from holdfast.exec.rings_loop import Rings
 from holdfast.exec.source import Source, sources_of
+from holdfast.exec.stream_file import STEPS
 from holdfast.exec.wire import Stream
 from holdfast.failures import Failure
 from holdfast.world import disk_failure
@@ -33,10 +36,15 @@ class Retention:
     told of it (`keep_from`), nothing more is taken from the process instead, which then waits.
     """
 
-    def __init__(self, retained: Retained, sources: list[Source], bytes_max: int) -> None:
+    def __init__(
+        self, retained: Retained, sources: list[Source], bytes_max: int, kept: Kept | None = None
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._retained, self._sources = retained, sources
-        self._bytes_max = bytes_max
+        self.streams: tuple[Stream, ...] = retained.streams
+        """Where its output comes from, in the order in which the index numbers them."""
+        self._rings = Rings(retained, kept, bytes_max)
+        self._bytes_max = min(bytes_max, retained.bytes_max)
         self._needed: int | None = None
         self._is_followed = False
         self._exit: int | None = None
@@ -64,17 +72,12 @@ class Retention:
         """
         if kept is None:
             return cls(Retained.found(directory, end), [], bytes_max)._begun()
-        retained = Retained(directory, kept.streams, end)
-        retention = cls(retained, sources_of(kept), bytes_max)
+        retained = Retained(directory, kept.streams, end, kept.take_positions())
+        retention = cls(retained, sources_of(kept), bytes_max, kept)
         retention._needed = retained.first if is_needed else None
         retention._begun()
         kept.on_exit(retention._exited)
         return retention
-
-    @property
-    def streams(self) -> tuple[Stream, ...]:
-        """Where its output comes from, in the order in which the index numbers them."""
-        return self._retained.streams
 
     @property
     def next_seq(self) -> int:
@@ -138,11 +141,6 @@ class Retention:
         """The same in larger pieces, each read when it is asked for, which must be at once."""
         return self._retained.runs(after_seq, bytes_max, count_max)
 
-    def chunks(self, after_seq: int, bytes_max: int | None) -> list[Output]:
-        """The same without exit and close, and as many as there are."""
-        every = self._retained.events(after_seq, bytes_max, self.next_seq)
-        return [event for event in every if isinstance(event, Output)]
-
     def keep_from(self, seq: int | None, *, is_followed: bool = True) -> None:
         """Drop nothing from this number on, for somebody has not been told; None: nobody asks.
 
@@ -163,6 +161,7 @@ class Retention:
         if self._timer is not None:
             self._timer.cancel()
         self._go_at_once()
+        self._rings.close()
         for source in self._sources:
             self._stop(source)
         self._retained.close()
@@ -232,7 +231,7 @@ class Retention:
     def _draw_one(self, source: Source) -> None:
         try:
             while (moved := self._moved(source)) is not None:
-                self._retained.grew(source.stream, moved)
+                self._retained.files[source.stream].grew(moved)
                 if not moved:
                     self._stop(source)
                     break
@@ -245,7 +244,7 @@ class Retention:
         """Move what a source holds; its file is made once there is something for it."""
         if source.stream in self._retained.unheard and not (held := source.held()):
             return held
-        return source.move(*self._retained.place(source.stream))
+        return source.move(self._retained.place(source.stream))
 
     def _note_end(self) -> None:
         if self._exit is not None:
@@ -261,6 +260,7 @@ class Retention:
         and it can take it while we wait. If it does not, drawing goes on, a step at a time.
         """
         self._go_at_once()
+        self._rings.look()
         limit = self._bytes_max + self._bytes_max // STEPS
         if self._retained.cost > limit:
             self._retained.drop(self._bytes_max, before=self._needed)

@@ -6,7 +6,7 @@ import os
 import select
 
 from holdfast.exec.kept import Kept
-from holdfast.exec.retention import move, move_terminal, widen
+from holdfast.exec.moving import Place, move, move_terminal, widen
 
 _FULL = 64 * 2**10  # what a pipe holds unless it was told otherwise
 
@@ -30,9 +30,9 @@ class Source:
             return None
         return 1 if ready[0][1] & select.POLLIN else 0
 
-    def move(self, file: int, offset: int) -> int | None:
+    def move(self, place: Place) -> int | None:
         """Move what is there; None if there is nothing now, 0 if there never will be."""
-        moved = move(self.fd, file, offset)
+        moved = move(self.fd, place)
         if moved is not None and moved >= _FULL and not self._is_wide:
             self._is_wide = True
             widen(self.fd)
@@ -62,13 +62,13 @@ class TerminalSource(Source):
         """Something, as far as one can know: it may be in the terminal or in the pipe."""
         return 1
 
-    def move(self, file: int, offset: int) -> int | None:
+    def move(self, place: Place) -> int | None:
         """Move what is in the pipe; if that is empty, what the terminal has for it, too."""
-        moved = move(self._pipe_out, file, offset)
+        moved = move(self._pipe_out, place)
         if moved is not None:
             return moved
         shown = move_terminal(self.fd, self._pipe_in)
-        return move(self._pipe_out, file, offset) if shown else shown
+        return move(self._pipe_out, place) if shown else shown
 
     def close(self) -> None:
         super().close()

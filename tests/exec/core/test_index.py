@@ -9,20 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.exec.core.index import (
-    CHUNK_BYTES_MAX,
     RECORD_BYTES,
+    RING_UNIT,
     Header,
     Kind,
     Position,
     Record,
-    Run,
-    covering,
     first_within,
     read_header,
     read_record,
-    read_runs,
     recover,
 )
+from holdfast.exec.core.runs import covering
 
 OUT = Record(seq=1, kind=Kind.OUTPUT, starts=(0, 0), length=10)
 ERR = Record(seq=2, kind=Kind.OUTPUT, starts=(10, 0), stream=1, length=5)
@@ -47,8 +45,15 @@ def test_a_record_is_read_as_it_was_written(record: Record) -> None:
 
 def test_a_header_is_read_as_it_was_written() -> None:
     header = Header(first=2**40, exit_seq=2**41, exit_status=-1)
+    with_rings = replace(header, rings=(71 * RING_UNIT, 0))
 
     assert read_header(header.pack()) == header
+    assert read_header(with_rings.pack()) == with_rings
+
+
+def test_only_a_header_with_rings_is_one_that_earlier_servers_do_not_know() -> None:
+    assert Header().pack()[:4] == b"HFX1"
+    assert Header(rings=(0, RING_UNIT)).pack()[:4] == b"HFX2"
 
 
 @pytest.mark.parametrize(
@@ -108,61 +113,6 @@ def test_an_index_is_taken_up_where_it_ended(
     assert recovered(header, records, sizes) == expected
 
 
-def test_output_is_covered_in_pieces() -> None:
-    sizes = (10 + CHUNK_BYTES_MAX + 1, 5 + 3)
-
-    data, position = covering(HALF_WAY, sizes)
-
-    starts = [(10, 5), (10 + CHUNK_BYTES_MAX, 5), (sizes[0], 5)]
-    lengths = [(0, CHUNK_BYTES_MAX), (0, 1), (1, 3)]
-    assert data == b"".join(
-        Record(seq=seq, kind=Kind.OUTPUT, starts=start, stream=stream, length=length).pack()
-        for seq, (start, (stream, length)) in enumerate(zip(starts, lengths, strict=True), start=3)
-    )
-    assert position == replace(HALF_WAY, next_seq=6, covered=sizes)
-
-
-RUNS = [
-    Run(1, Kind.OUTPUT, 0, 0, [10], 0),
-    Run(2, Kind.OUTPUT, 1, 0, [5], 0),
-    Run(3, Kind.EXITED, 0, 10, [0], -7),
-    Run(4, Kind.OUTPUT, 0, 10, [2], 0),
-    Run(5, Kind.CLOSED, 0, 12, [0], 0),
-]
-
-
-@pytest.mark.parametrize(
-    ("bytes_max", "is_begun", "count"),
-    [(17, True, 5), (16, True, 3), (9, True, 0), (9, False, 1), (0, False, 1), (15, False, 3)],
-)
-def test_records_are_read_in_runs_as_far_as_there_is_room(
-    bytes_max: int, is_begun: bool, count: int
-) -> None:
-    data = b"".join(record.pack() for record in ALL)
-
-    assert read_runs(data, 1, bytes_max=bytes_max, is_begun=is_begun) == RUNS[:count]
-
-
-def test_output_of_one_stream_is_one_run_unless_it_is_much() -> None:
-    sizes = (5 * CHUNK_BYTES_MAX, 10)
-    data, _ = covering(Position(), sizes)
-
-    runs = read_runs(data, 1, bytes_max=sum(sizes), is_begun=True)
-
-    assert [(run.first_seq, run.last_seq, run.size) for run in runs] == [
-        (1, 4, 4 * CHUNK_BYTES_MAX),
-        (5, 5, CHUNK_BYTES_MAX),
-        (6, 6, 10),
-    ]
-
-
-def test_a_record_that_was_changed_is_not_read_in_a_run() -> None:
-    data = OUT.pack() + ERR._replace(seq=7).pack()
-
-    with pytest.raises(AssertionError, match="record 2"):
-        read_runs(data, 1, bytes_max=99, is_begun=True)
-
-
 def test_records_that_do_not_adjoin_are_a_bug() -> None:
     with pytest.raises(AssertionError, match="adjoin"):
         Position().after(ERR)
@@ -184,13 +134,13 @@ def test_whatever_grows_and_dies_every_byte_is_covered_once(
 
     for out, err in growth:
         sizes = (sizes[0] + out, sizes[1] + err)
-        records, _ = covering(position, sizes)
+        records, _, _ = covering(position, sizes)
         torn = data.draw(st.integers(0, len(records)))  # what a dying writer got into the file
         index += records[:torn]
         count = len(index) // RECORD_BYTES - 1
         _, position = recover(Header(), count, record_at, sizes)
         del index[position.next_seq * RECORD_BYTES :]
-    records, position = covering(position, sizes)
+    records, position, _ = covering(position, sizes)
     index += records
 
     all_records = [record_at(seq) for seq in range(1, position.next_seq)]

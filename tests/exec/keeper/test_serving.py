@@ -16,8 +16,11 @@ from holdfast.exec.keeper.protocol import (
     SOCKET_NAME,
     VERSIONS,
     Message,
+    close_all,
+    mapping,
     receive,
     send,
+    texts,
 )
 from holdfast.exec.keeping import Summoned, lock_state, summon
 
@@ -103,6 +106,31 @@ def test_a_key_is_held_once(keeper: Summoned) -> None:
 
     assert again == {"id": 1, "errno": 17, "is_about_cwd": False}
     asked(keeper.connection, {"ask": "forget", "key": "k"})
+
+
+def test_what_a_server_has_held_is_given_to_the_next_with_its_position(
+    keeper: Summoned, tmp_path: Path
+) -> None:
+    asked(keeper.connection, start("k", "sleep 60"))
+    answers = [asked(keeper.connection, {"ask": "hold", "key": "k", "name": "ring"})]
+    for key, name in (("k", "ring"), ("k", "ring"), ("j", "ring")):
+        file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+        send(keeper.connection, {"id": 1, "ask": "hold", "key": key, "name": name}, [file])
+        received = receive(keeper.connection)
+        assert received is not None
+        answers.append(received[0])
+        os.write(file, b"words")
+        os.close(file)
+    assert [answer["is_held"] for answer in answers] == [False, True, True, False]
+
+    with dialled(tmp_path) as following:
+        send(following, {"id": 1, "ask": "list"})
+        received = receive(following)
+    assert received is not None
+    held = mapping(received[0], "held")
+    by_name = dict(zip(texts(held, "holds"), received[1], strict=True))
+    assert os.lseek(by_name["ring"], 0, os.SEEK_CUR) == 5
+    close_all(by_name.values())
 
 
 def test_who_is_not_held_cannot_be_signalled(keeper: Summoned) -> None:

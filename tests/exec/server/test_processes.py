@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from holdfast.exec import retention_loop, source
+from holdfast.exec.moving import Place
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.testing import MemorySink
 from holdfast.world import SystemClock
@@ -26,10 +27,10 @@ async def test_a_full_disk_is_told_and_so_is_its_end(
 ) -> None:
     room = anyio.Event()
 
-    def move(pipe: int, file: int, offset: int) -> int | None:
+    def move(pipe: int, place: Place) -> int | None:
         if not room.is_set():
             raise OSError(errno.ENOSPC, "full")
-        return working(pipe, file, offset)
+        return working(pipe, place)
 
     working = source.move
     monkeypatch.setattr(source, "move", move)

@@ -75,8 +75,8 @@ def test_a_disk_that_refuses_is_named(tmp_path: Path, records: Records) -> None:
 
 def test_what_a_newer_server_wrote_is_not_touched(tmp_path: Path, records: Records) -> None:
     records.keep_process(process("a", 1))
-    (tmp_path / "state/processes.jsonl").write_bytes(b'{"version":4,"other":"form"}')
-    (tmp_path / "state/sessions/s").write_bytes(b'{"version":4}')
+    (tmp_path / "state/processes.jsonl").write_bytes(b'{"version":5,"other":"form"}')
+    (tmp_path / "state/sessions/s").write_bytes(b'{"version":5}')
 
     for read in (records.processes, records.sessions):
         with pytest.raises(StoreTooNew):
@@ -127,6 +127,23 @@ def test_how_one_ended_that_said_nothing_is_known_until_it_is_forgotten(records:
 
     remove_files(records.forget_process("a"))
     assert list(records.processes()) == [process("b", 2)]
+
+
+def test_what_is_in_rings_is_not_for_servers_of_before_until_it_is_forgotten(
+    tmp_path: Path, records: Records
+) -> None:
+    for key in "ab":
+        records.keep_process(process(key, 1))
+    records.end_of(process("a", 1)).note_rings()
+
+    with_rings = msgspec.structs.replace(process("a", 1), version=4)
+    for _ in range(2):
+        assert list(records.processes()) == [with_rings, process("b", 1)]
+        assert b'"version":4' in (tmp_path / "state/processes.jsonl").read_bytes()
+        records.sweep(list(records.processes()))
+    remove_files(records.forget_process("a"))
+    records.sweep(list(records.processes()))
+    assert b'"version":4' not in (tmp_path / "state/processes.jsonl").read_bytes()
 
 
 def test_files_are_made_for_our_own_eyes_before_they_are_needed(

@@ -16,14 +16,16 @@ from zlib import crc32
 
 RECORD_BYTES = 32
 CHUNK_BYTES_MAX = 64 * 2**10
+RING_UNIT = 2**20
+"""Rings have whole multiples of this, which are counted in 16 bits."""
 
-_FORMAT = b"HFX1"
-_HEADER = struct.Struct("<4sQQi4x")
-_RECORD = struct.Struct("<QQIiBB2x")
-_SUMMED_RECORD = struct.Struct("<QQIiBB2xI")
+# The second form says how long the rings are; without rings it is the first, which every server
+# reads.
+_FORMAT, _FORMAT_WITH_RINGS = b"HFX1", b"HFX2"
+_HEADER = struct.Struct("<4sQQiHH")
+RECORD = struct.Struct("<QQIiBB2x")
 _STARTS = struct.Struct("<QQ")
-_SUM = struct.Struct("<I")
-_RUN_BYTES_MAX = 256 * 2**10  # so much stays in the nearest caches while it is worked on
+SUM = struct.Struct("<I")
 
 
 class Kind(IntEnum):
@@ -34,21 +36,23 @@ class Kind(IntEnum):
     CLOSED = 3
 
 
-_OUTPUT = int(Kind.OUTPUT)
-_KINDS = {int(kind): kind for kind in Kind}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """Which output is still kept, and where the exit is noted, which may be dropped like all."""
+    """Which output is still kept, and where the exit is noted, which may be dropped like all.
+
+    `rings` is how many bytes the ring has in which a stream is kept, 0 for a file that grows.
+    """
 
     first: int = 1
     exit_seq: int = 0
     exit_status: int = 0
+    rings: tuple[int, int] = (0, 0)
 
     def pack(self) -> bytes:
         """The header as it stands in the file."""
-        body = _HEADER.pack(_FORMAT, self.first, self.exit_seq, self.exit_status)
+        form = _FORMAT_WITH_RINGS if any(self.rings) else _FORMAT
+        units = [ring // RING_UNIT for ring in self.rings]
+        body = _HEADER.pack(form, self.first, self.exit_seq, self.exit_status, *units)
         return body + _summed(body, 0)
 
 
@@ -84,7 +88,7 @@ class Record(NamedTuple):
 
     def pack(self) -> bytes:
         """The record as it stands in the file; its number is in the sum and in its place."""
-        body = _RECORD.pack(*self.starts, self.length, self.status, self.kind, self.stream)
+        body = RECORD.pack(*self.starts, self.length, self.status, self.kind, self.stream)
         return body + _summed(body, self.seq)
 
 
@@ -103,18 +107,19 @@ def read_header(data: bytes) -> Header | None:
     body, checksum = data[: _HEADER.size], data[_HEADER.size :]
     if checksum != _summed(body, 0):
         return None
-    form, first, exit_seq, exit_status = _HEADER.unpack_from(data)
-    if form != _FORMAT:
+    form, first, exit_seq, exit_status, *units = _HEADER.unpack_from(data)
+    if form not in (_FORMAT, _FORMAT_WITH_RINGS):
         return None
-    return Header(first=first, exit_seq=exit_seq, exit_status=exit_status)
+    rings = (units[0] * RING_UNIT, units[1] * RING_UNIT)
+    return Header(first=first, exit_seq=exit_seq, exit_status=exit_status, rings=rings)
 
 
 def read_record(data: bytes, seq: int) -> Record | None:
     """The record `seq` that these bytes are, if they are that one whole."""
-    body, checksum = data[: _RECORD.size], data[_RECORD.size :]
+    body, checksum = data[: RECORD.size], data[RECORD.size :]
     if checksum != _summed(body, seq):
         return None
-    first, second, length, status, kind, stream = _RECORD.unpack_from(data)
+    first, second, length, status, kind, stream = RECORD.unpack_from(data)
     return Record(
         seq=seq,
         kind=Kind(kind),
@@ -123,56 +128,6 @@ def read_record(data: bytes, seq: int) -> Record | None:
         length=length,
         status=status,
     )
-
-
-class Run(NamedTuple):
-    """Records in a row that are read as one: pieces of one stream's output, or one exit or close.
-
-    `lengths` has a number for each of them; what has no output has none of it.
-    """
-
-    first_seq: int
-    kind: Kind
-    stream: int
-    offset: int
-    lengths: list[int]
-    status: int
-
-    @property
-    def size(self) -> int:
-        """How many bytes of output it is about."""
-        return sum(self.lengths)
-
-    @property
-    def last_seq(self) -> int:
-        """The number of its last record."""
-        return self.first_seq + len(self.lengths) - 1
-
-
-def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[Run]:
-    """What the records from a number on are about, as far as `bytes_max` has room for the output.
-
-    Unless it `is_begun`, the first piece is there whatever its size.
-    """
-    runs: list[Run] = []
-    lengths: list[int] = []
-    of, size, room = -1, 0, bytes_max
-    # Fifteen thousand times a gigabyte: as `read_record`, without a record.
-    for place, fields in enumerate(_SUMMED_RECORD.iter_unpack(data)):
-        first, second, length, status, kind, stream, checksum = fields
-        seq, begin = first_seq + place, place * RECORD_BYTES
-        is_whole = crc32(data[begin : begin + _RECORD.size], seq & 0xFFFFFFFF) == checksum
-        assert is_whole, f"record {seq} was whole when it was written"
-        if is_begun and length and length > room:
-            break
-        is_begun, room = is_begun or length > 0, room - length
-        if kind != _OUTPUT or stream != of or size + length > _RUN_BYTES_MAX:
-            of, size, lengths = stream if kind == _OUTPUT else -1, 0, []
-            offset = second if stream else first
-            runs.append(Run(seq, _KINDS[kind], stream, offset, lengths, status))
-        lengths.append(length)
-        size += length
-    return runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +172,7 @@ def recover(
         ):
             break
     else:
-        return Header(first=1), Position()
+        return Header(first=1, rings=header.rings), Position()
     has_exit = 0 < header.exit_seq <= last.seq
     noted = record_at(header.exit_seq) if has_exit and header.exit_seq >= header.first else None
     if noted is not None and noted.kind is not Kind.EXITED:
@@ -231,30 +186,6 @@ def recover(
         exit_status=header.exit_status if has_exit else None,
         is_closed=last.kind is Kind.CLOSED,
     )
-
-
-def covering(position: Position, sizes: tuple[int, int]) -> tuple[bytes, Position]:
-    """Records for all output that is in the files and not in the index, and how far they go."""
-    seq, (first, second) = position.next_seq, position.covered
-    records: list[bytes] = []
-    for stream, size in enumerate(sizes):
-        while (left := size - (second if stream else first)) > 0:
-            length = min(CHUNK_BYTES_MAX, left)
-            # As often as runs are read: as `Record.pack`, without the record.
-            body = _RECORD.pack(first, second, length, 0, _OUTPUT, stream)
-            records += (body, _SUM.pack(crc32(body, seq & 0xFFFFFFFF)))
-            seq += 1
-            first, second = (first, second + length) if stream else (first + length, second)
-    if not records:
-        return b"", position
-    after = Position(
-        next_seq=seq,
-        covered=(first, second),
-        exit_seq=position.exit_seq,
-        exit_status=position.exit_status,
-        is_closed=position.is_closed,
-    )
-    return b"".join(records), after
 
 
 def first_within(
@@ -279,4 +210,4 @@ def first_within(
 
 
 def _summed(body: bytes, seq: int) -> bytes:
-    return _SUM.pack(crc32(body, seq & 0xFFFFFFFF))
+    return SUM.pack(crc32(body, seq & 0xFFFFFFFF))

@@ -107,6 +107,12 @@ class Child:
         if (stdin := self.holds.pop("stdin", None)) is not None:
             os.close(stdin)
 
+    def hold(self, name: str, descriptor: int) -> None:
+        """Hold a copy of a descriptor of the server's, in place of any that had this name."""
+        if (before := self.holds.get(name)) is not None:
+            os.close(before)
+        self.holds[name] = os.dup(descriptor)
+
     def release(self) -> None:
         """Let go of every descriptor but the one that tells of its end."""
         while self.holds:

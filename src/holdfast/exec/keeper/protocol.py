@@ -12,6 +12,7 @@ answered in their order; what has no `id` is news.
     signal {key, signal, group}               -> {is_sent}
     close_stdin {key}                         -> {}
     forget {key}                              -> {}
+    hold {key, name} + a descriptor           -> {is_held}
     news: exited {key, status}
 
 `hello` and `end` are the same in every version there will ever be, so that a server can always
@@ -22,6 +23,9 @@ Since version 2 `start` may carry an `entry` {program, namespaces, groups, carri
 filter, shields, is_unprivileged, is_led}: the way into a place or a sandbox. Beside it come as many
 descriptors as `namespaces` and `groups` say, and one for each number in `carried`, under which the
 process finds it. A process that `is_led` leaves its terminal to one that it starts.
+
+Since version 3 a server may have a descriptor of its own held with a process (`hold`), under a name
+that takes the place of what had that name before. What its position says outlives the server.
 """
 
 from __future__ import annotations
@@ -34,8 +38,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-VERSIONS = (1, 2)
+VERSIONS = (1, 2, 3)
 ENTERS_SINCE = 2  # the version in which processes can enter places and sandboxes
+HOLDS_SINCE = 3  # the version in which a server can have descriptors of its own held
 SOCKET_NAME, LOCK_NAME, LOG_NAME = "keeper.sock", "keeper.lock", "keeper.log"
 MARK = "HOLDFAST_PROCESS"  # in the environment of a child: its key, "@" and the keeper's name
 

@@ -148,6 +148,11 @@ class Keeper:
             case "close_stdin" | "forget" as ask:
                 self._let_go(text(message, "key"), is_forgotten=ask == "forget")
                 self._say(about)
+            case "hold":
+                keeps = self._children.get(text(message, "key"))
+                if keeps is not None and descriptors:
+                    keeps.hold(text(message, "name"), descriptors[0])
+                self._say(about | {"is_held": keeps is not None and bool(descriptors)})
             case unknown:
                 raise Malformed(f"nobody knows how to {unknown}")
 

@@ -8,6 +8,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from holdfast import __version__
@@ -20,13 +21,18 @@ _SYSTEMS = {"darwin": "macos", "linux": "linux"}
 
 def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
     """Describe the machine as clients of this wire expect it."""
-    shell = environment.get("SHELL") or next(
+    return _described(environment.get("SHELL"), environment.get("HOME"), os.getcwdb())
+
+
+@cache
+def _described(shell: str | None, home: str | None, cwd: bytes) -> EnvironmentInfo:
+    """The same for all who come: each of them waits for it."""
+    shell = shell or next(
         (each for each in ("/bin/bash", "/bin/sh") if os.access(each, os.X_OK)), "/bin/sh"
     )
-    home = environment.get("HOME")
     return EnvironmentInfo(
         shell=ShellInfo(name=Path(shell).name, path=shell),
-        cwd=uri_of(os.getcwdb()),
+        cwd=uri_of(cwd),
         user_home_dir=None if home is None else uri_of(os.fsencode(home)),
         platform_os=_SYSTEMS.get(sys.platform, platform.system().lower()),
         temp_dir=uri_of(os.fsencode(tempfile.gettempdir())),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from holdfast.exec.wire import StartParams, Wire
 
@@ -12,6 +12,24 @@ class StartAsked(StartParams, frozen=True):
 
     enforce_managed_network: bool = False
     network_proxy: dict[str, object] | None = None
+
+
+class ReadAnswer(Wire, frozen=True, omit_defaults=False, kw_only=True):
+    """The same as `wire.ReadResult`, whose chunks are JSON already.
+
+    What is often null comes first: whoever sends an answer looks for that in it, and would look
+    through all the output.
+    """
+
+    failure: str | None
+    exit_code: int | None
+    next_seq: int
+    exited: bool
+    closed: bool
+    sandbox_denied: bool
+    first_retained_seq: int
+    has_more: bool
+    chunks: Raw
 
 
 class PathParams(Wire, frozen=True):

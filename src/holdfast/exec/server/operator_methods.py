@@ -13,6 +13,7 @@ from holdfast.exec.core.sessions import Attached
 from holdfast.exec.failures import RequestUnfit
 from holdfast.exec.server.desk import Handlers, nothing
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.model import ReadAnswer
 from holdfast.exec.server.places import Bindings
 from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import signal_number
@@ -24,7 +25,6 @@ from holdfast.exec.wire import (
     OperatorReadParams,
     OperatorSignalParams,
     PlaceParams,
-    ReadResult,
     TerminateResult,
 )
 from holdfast.rpc import Handler
@@ -58,7 +58,7 @@ class OperatorMethods:
             )
         )
 
-    async def _read(self, asked: OperatorReadParams) -> ReadResult:
+    async def _read(self, asked: OperatorReadParams) -> ReadAnswer:
         """The output of a process of any session."""
         processes = self._plane.find(asked.session_id).processes
         result, _ = await processes.get(asked.read.process_id).read(asked.read)

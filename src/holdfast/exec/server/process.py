@@ -18,11 +18,13 @@ from holdfast.exec.failures import KeeperLost, RequestInvalid, RequestUnfit
 from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.kept import Kept
+from holdfast.exec.model import Output
 from holdfast.exec.retention_loop import Retention
-from holdfast.exec.server.files import encoded
 from holdfast.exec.server.hold import Hold
+from holdfast.exec.server.model import ReadAnswer
+from holdfast.exec.server.page import written_chunks
 from holdfast.exec.server.records import ProcessRecord
-from holdfast.exec.wire import Chunk, ListedProcess, ReadParams, ReadResult, WriteParams
+from holdfast.exec.wire import ListedProcess, ReadParams, WriteParams
 
 CONFINED, NOT_CONFINED = "linuxSeccomp", "none"
 _LAST_WORDS = 0.5  # seconds in which a killed process's output may still come to its end
@@ -93,8 +95,9 @@ class Process:
         kept = self.retention
         if not self.record.sandbox or not kept.exit_status:
             return False
-        last = kept.chunks(max(0, kept.next_seq - 1 - _LAST_EVENTS), _LAST_BYTES)
-        return is_denied(kept.exit_status, b"".join(each.data for each in last))
+        last = kept.events(max(0, kept.next_seq - 1 - _LAST_EVENTS), _LAST_BYTES)
+        words = b"".join(each.data for each in last if isinstance(each, Output))
+        return is_denied(kept.exit_status, words)
 
     @property
     def progress(self) -> Progress:
@@ -102,7 +105,7 @@ class Process:
         kept = self.retention
         return Progress(kept.next_seq, kept.first_retained, kept.exit_seq, kept.closed_seq)
 
-    async def read(self, asked: ReadParams) -> tuple[ReadResult, Reach]:
+    async def read(self, asked: ReadParams) -> tuple[ReadAnswer, Reach]:
         """Answer a read, after waiting for something to tell if that was asked for."""
         after = asked.after_seq or 0
         if asked.wait_ms:
@@ -110,19 +113,19 @@ class Process:
                 await self._wait_due(after)
         kept = self.retention
         limit = UNBOUNDED_BYTES_MAX if asked.max_bytes is None else asked.max_bytes
-        chunks = kept.chunks(after, min(limit, UNBOUNDED_BYTES_MAX))
-        last = chunks[-1].seq if chunks else None
+        room = min(limit, UNBOUNDED_BYTES_MAX)
+        chunks, last = written_chunks(kept, after_seq=after, bytes_max=room)
         reach = reach_of(self.progress, last_seq=last, bytes_max=asked.max_bytes)
-        result = ReadResult(
-            chunks=tuple(Chunk(each.seq, each.stream, encoded(each.data)) for each in chunks),
+        result = ReadAnswer(
+            failure=self.failure,
+            exit_code=kept.exit_status if reach.exited else None,
             next_seq=reach.next_seq,
             exited=reach.exited,
-            exit_code=kept.exit_status if reach.exited else None,
             closed=reach.closed,
-            failure=self.failure,
             sandbox_denied=reach.exited and self.is_denied,
             first_retained_seq=kept.first_retained,
             has_more=not reach.is_last,
+            chunks=chunks,
         )
         return result, reach
 

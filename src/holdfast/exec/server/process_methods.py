@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from holdfast.exec.failures import RequestInvalid
 from holdfast.exec.server.desk import Desk, Handlers, plain
-from holdfast.exec.server.model import StartAsked
+from holdfast.exec.server.model import ReadAnswer, StartAsked
 from holdfast.exec.server.processes import Processes, signal_number
 from holdfast.exec.wire import (
     SIZE_MAX,
     ListResult,
     ProcessParams,
     ReadParams,
-    ReadResult,
     ResizeParams,
     SignalParams,
     StartResult,
@@ -55,7 +54,7 @@ class ProcessMethods:
             session.owner.welcome(process)
         return result
 
-    async def _read(self, asked: ReadParams) -> ReadResult:
+    async def _read(self, asked: ReadParams) -> ReadAnswer:
         """The output that is kept, from an event on; waits for more if it is asked to."""
         process = (await self._processes()).get(asked.process_id)
         result, reach = await process.read(asked)

@@ -6,7 +6,7 @@ and events are read back from where they are kept when the connection has room f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,8 +17,9 @@ import msgspec
 import pybase64
 
 from holdfast.exec.core.credit import EVENTS_MAX, Credit
-from holdfast.exec.core.index import RECORD_BYTES, Kind, Run
+from holdfast.exec.core.index import RECORD_BYTES, Kind
 from holdfast.exec.core.reach import Reach
+from holdfast.exec.core.runs import Run
 from holdfast.exec.server.complaints import ComplainingTransport, Text
 from holdfast.exec.server.hold import COME_BACK_LONGEST
 from holdfast.exec.server.process import Process
@@ -169,6 +170,7 @@ class Pump:
     def _tell(self) -> None:
         """Tell for one turn: in batches, each of which is written and sent before the next."""
         room, self._is_telling = _TURN_BYTES, True
+        told: dict[_Watch, None] = {}
         try:
             while self._due and room > 0 and self._unsent is None:
                 batch, size = _Batch([], []), 0
@@ -177,14 +179,14 @@ class Pump:
                     size += self._write(watch, _BATCH_BYTES - size, batch.messages)
                     batch.told.append(watch)
                 room -= size
+                told |= dict.fromkeys(batch.told)
                 if batch.messages and not self._transport.offer(batch.messages):
                     self._unsent = batch
-                else:
-                    self._keep(batch.told)
+            self._keep(told.keys() - set(self._unsent.told if self._unsent else ()))
         finally:
             self._is_telling = False
 
-    def _keep(self, told: list[_Watch]) -> None:
+    def _keep(self, told: Iterable[_Watch]) -> None:
         for watch in told:
             if self._watches.get(watch.process.record.process) is watch:
                 watch.keep()

@@ -23,7 +23,7 @@ from holdfast.world import Disk, disk_failure, replace_file
 from holdfast.world.failures import StoreTooNew
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
-_VERSION = 3
+_VERSION, _VERSION_WITH_RINGS = 3, 4  # the latter only of what a server of before would misread
 _HAS_DIRECTORY = 2  # up to this version a process had a directory for as long as it was known;
 # version 1 kept each in a file of its own there, beside its output
 _APART = "*/meta.json"
@@ -59,7 +59,7 @@ class ProcessRecord(msgspec.Struct, frozen=True):
 
 
 class ProcessNote(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What happened to a process later: it ended without a word, or it was forgotten."""
+    """What happened to a process later: it ended without a word, was forgotten, or has rings."""
 
     key: str
     version: int
@@ -109,7 +109,11 @@ class Records:
             noted = ProcessNote(record.key, _VERSION, status, is_closed)
             self._roll.add(record.key, msgspec.json.encode(noted))
 
-        return End(note, record.status, record.is_closed)
+        def note_rings() -> None:
+            noted = ProcessNote(record.key, _VERSION_WITH_RINGS)
+            self._roll.add(record.key, msgspec.json.encode(noted))
+
+        return End(note, record.status, record.is_closed, note_rings)
 
     @contextmanager
     def naming(self, key: str) -> Generator[None]:
@@ -182,15 +186,20 @@ def _take(known: dict[str, ProcessRecord], note: ProcessNote) -> None:
         del known[note.key]
     else:
         before = known[note.key]
-        known[note.key] = replace(before, status=note.status, is_closed=note.is_closed)
+        known[note.key] = replace(
+            before,
+            version=max(before.version, note.version),
+            status=before.status if note.status is None else note.status,
+            is_closed=before.is_closed or note.is_closed,
+        )
 
 
 def _read(raw: bytes, kind: type[_Record], path: Path) -> _Record | None:
     """Read a record; None if it is none. What a newer server wrote is not ours to misread."""
     with suppress(msgspec.MsgspecError, UnicodeDecodeError):
         found = msgspec.json.decode(raw, type=_Versioned).version
-        if found > _VERSION:
-            schema = "exec-server records"
-            raise StoreTooNew(path=str(path), schema=schema, found=found, newest=_VERSION)
+        if found > _VERSION_WITH_RINGS:
+            schema, newest = "exec-server records", _VERSION_WITH_RINGS
+            raise StoreTooNew(path=str(path), schema=schema, found=found, newest=newest)
         return msgspec.json.decode(raw, type=kind)
     return None

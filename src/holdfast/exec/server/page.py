@@ -1,0 +1,30 @@
+"""Answer a read with the output as it is kept, copied as little as possible."""
+
+from __future__ import annotations
+
+import msgspec
+import pybase64
+
+from holdfast.exec.core.index import Kind
+from holdfast.exec.retention_loop import Retention
+
+
+def written_chunks(
+    retention: Retention, *, after_seq: int, bytes_max: int
+) -> tuple[msgspec.Raw, int | None]:
+    """The output after a number and the number of its last piece, None if there is no output.
+
+    The first piece is always there, then those that `bytes_max` has room for.
+    """
+    parts: list[bytes] = []
+    last_seq = None
+    heads = [b',"stream":"%b","chunk":"' % stream.encode() for stream in retention.streams]
+    for run, data in retention.runs(after_seq, bytes_max, count_max=retention.next_seq):
+        if run.kind is not Kind.OUTPUT:
+            continue
+        view, end = memoryview(data), 0
+        for last_seq, length in enumerate(run.lengths, start=run.first_seq):
+            begin, end = end, end + length
+            head = b'%b{"seq":%d%b' % (b"," if parts else b"", last_seq, heads[run.stream])
+            parts += (head, pybase64.b64encode(view[begin:end]), b'"}')
+    return msgspec.Raw(b"".join((b"[", *parts, b"]"))), last_seq

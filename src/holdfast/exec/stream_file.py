@@ -1,0 +1,117 @@
+"""The file of one stream: it grows, or it is a ring in which the newest stands.
+
+A file that grows says by its length how much was moved into it when its server was killed. A ring
+does not; there the position of a descriptor does, which the keeper holds too. Up to its first
+turn a ring is the same as a file that grows, so that one can become the other at any time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.exec.core.index import RING_UNIT
+from holdfast.exec.holes import punch
+from holdfast.exec.moving import MOVE_BYTES_MAX, Place
+
+STEPS = 16  # in which the oldest is dropped: each a sixteenth of the limit
+
+_SLACK = 2 * MOVE_BYTES_MAX  # between the newest and the oldest: a move, and what is not covered
+_RING_BYTES_MAX = RING_UNIT * (2**16 - 1)
+
+
+def ring_for(bytes_max: int) -> int:
+    """How long a ring must be to keep so many bytes, as they are dropped; 0 if none can be."""
+    needed = bytes_max + bytes_max // STEPS + 2 * _SLACK
+    ring = -(-needed // RING_UNIT) * RING_UNIT
+    return ring if ring <= _RING_BYTES_MAX else 0
+
+
+def limit_of(ring: int) -> int:
+    """How many bytes a ring can keep for sure: what `ring_for` was asked for, or a little more."""
+    return (ring - 2 * _SLACK) * STEPS // (STEPS + 1)
+
+
+class StreamFile:
+    """What one stream has put out, counted from its beginning, as far as it is kept.
+
+    `position` is a descriptor of a ring, as the keeper holds it; whoever made this closes it by
+    `close`. A new file costs much, and many streams never say anything: it is made when needed.
+    """
+
+    def __init__(self, path: str, position: int | None = None) -> None:
+        self._path, self._position = path, position
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            self._file = -1
+        self.size = os.fstat(self._file).st_size if self.is_there else 0
+        """How much it has put out in all."""
+        self.ring = 0
+        self._kept_from = self._punched = 0
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a file."""
+        return self._file >= 0
+
+    def make(self) -> None:
+        """Make the file if it is missing."""
+        if not self.is_there:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def place(self) -> Place:
+        """Where its next output goes; what is still kept is never written over."""
+        if not self.ring:
+            return Place(self._file, self.size)
+        assert self._position is not None, "whoever moves into a ring has its position"
+        offset = self.size % self.ring
+        if offset == 0:
+            os.lseek(self._position, 0, os.SEEK_SET)
+        free = self.ring - _SLACK - (self.size - self._kept_from)
+        return Place(self._position, None, max(0, min(MOVE_BYTES_MAX, free, self.ring - offset)))
+
+    def grew(self, count: int) -> None:
+        """Learn that output was moved to that place."""
+        self.size += count
+
+    def read(self, size: int, offset: int) -> bytes:
+        """What it has put out from there on, which must be kept."""
+        if not self.ring:
+            return os.pread(self._file, size, offset)
+        offset %= self.ring
+        data = os.pread(self._file, min(size, self.ring - offset), offset)
+        return data if len(data) == size else data + os.pread(self._file, size - len(data), 0)
+
+    def drop(self, end: int, step: int) -> None:
+        """Keep nothing before this any more, and give what is before a step back to the disk.
+
+        In large steps, for the page cache is kept in large pieces, too. A ring is written over.
+        """
+        self._kept_from = end
+        last = end // step * step
+        if self.is_there and not self.ring:
+            punch(self._file, self._punched, last)
+        self._punched = last
+
+    def take_up_ring(self, ring: int, covered: int) -> None:
+        """Go on with a ring of which so much was covered; the rest is told by its position."""
+        self.ring, self.size = ring, covered
+        if self._position is not None:
+            self.size += (os.lseek(self._position, 0, os.SEEK_CUR) - covered) % ring
+
+    def opened_again(self) -> int:
+        """A new descriptor, with a position of its own; the caller closes it."""
+        return os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+
+    def begin_ring(self, ring: int, position: int) -> None:
+        """Be a ring from now on, and own the descriptor of its position, which is our size."""
+        if self._position is not None:  # a former server was killed before it could begin
+            os.close(self._position)
+        self.ring, self._position = ring, position
+
+    def close(self) -> None:
+        """Let go of the file; may be called again."""
+        for file in (self._file, -1 if self._position is None else self._position):
+            if file >= 0:
+                os.close(file)
+        self._file, self._position = -1, None
