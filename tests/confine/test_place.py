@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -245,6 +246,13 @@ def test_the_end_kills_everyone_inside_and_can_be_repeated(workshop: Workshop) -
             _ = place.files
         assert inside.wait(60) == 128 + signal.SIGKILL
         inside.stdout.close()
+
+
+def test_a_holder_whose_number_somebody_else_has_now_is_gone(workshop: Workshop) -> None:
+    with workshop.place() as place:
+        assert place.holder is not None
+        with pytest.raises(PlaceLost):
+            Place.held_by(replace(place.holder, pid=1))
 
 
 _JOIN = """

@@ -56,13 +56,14 @@ class Place:
                     undone.callback(os.close, namespaces[-1])
                 root = os.open(f"/proc/{holder.pid}/root", os.O_PATH | os.O_DIRECTORY)
                 undone.callback(os.close, root)
-            except (FileNotFoundError, ProcessLookupError) as error:
+            except (FileNotFoundError, ProcessLookupError, PermissionError) as error:
+                if isinstance(error, PermissionError) and _is_there(holder):
+                    raise  # else its number is another's now, and perhaps another user's
                 raise PlaceLost(directory=holder.directory) from error
             place = cls(Rooted(root), tuple(namespaces), holder)
             place._life = life
             # All that was opened was opened of this very process if it is still there now.
-            process = system_process(holder.pid)
-            if place.is_lost or process is None or process.started != holder.started:
+            if place.is_lost or not _is_there(holder):
                 raise PlaceLost(directory=holder.directory)
             undone.pop_all()
         return place
@@ -158,6 +159,11 @@ def _kill(holder: Holder, patience: float) -> None:
             raise PlaceStuck(directory=holder.directory, pid=holder.pid, waited=patience)
     finally:
         os.close(life)
+
+
+def _is_there(holder: Holder) -> bool:
+    process = system_process(holder.pid)
+    return process is not None and process.started == holder.started
 
 
 def _has_ended(life: int, patience: float) -> bool:
