@@ -188,9 +188,10 @@ class Retained:
         step = max(1, bytes_max // STEPS)
         first = first_within(bytes_max, self.position, (self.first, most), self._cost_before)
         if first > self.first:
-            self._write_header(replace(self._header, first=first))
             record = self._record_at(first)
-            assert record is not None, "the newest record is kept"
+            if record is None:
+                return  # it is damaged; with more output, another is the first
+            self._write_header(replace(self._header, first=first))
             self._dropped_cost = record.cost
             self._drop_files(record.starts, step)
             self._index.punch(RECORD_BYTES, first * RECORD_BYTES // step * step)

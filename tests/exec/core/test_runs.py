@@ -16,8 +16,8 @@ from holdfast.exec.core.index import (
     Record,
     read_cost,
 )
-from holdfast.exec.core.runs import Recent, Run, covering, read_runs
-from tests.exec.core.test_index import ALL, ERR, HALF_WAY, OUT
+from holdfast.exec.core.runs import Damaged, Recent, Run, covering, read_runs
+from tests.exec.core.test_index import ALL, HALF_WAY
 
 
 def test_output_is_covered_in_pieces() -> None:
@@ -56,6 +56,15 @@ def test_records_are_read_in_runs_as_far_as_there_is_room(
     assert read_runs(data, 1, bytes_max=bytes_max, is_begun=is_begun) == RUNS[:count]
 
 
+def test_what_stands_before_a_damaged_record_is_read_and_the_damage_is_named() -> None:
+    data = bytearray(b"".join(record.pack() for record in ALL))
+    data[2 * RECORD_BYTES] ^= 1
+
+    assert read_runs(bytes(data), 1, bytes_max=100, is_begun=False) == RUNS[:2]
+    with pytest.raises(Damaged, match="record 3 "):
+        read_runs(bytes(data[2 * RECORD_BYTES :]), 3, bytes_max=100, is_begun=False)
+
+
 def test_output_of_one_stream_is_one_run_unless_it_is_much() -> None:
     sizes = (5 * CHUNK_BYTES_MAX, 10)
     data, _, _ = covering(Position(), sizes)
@@ -67,13 +76,6 @@ def test_output_of_one_stream_is_one_run_unless_it_is_much() -> None:
         (5, 5, CHUNK_BYTES_MAX),
         (6, 6, 10),
     ]
-
-
-def test_a_record_that_was_changed_is_not_read_in_a_run() -> None:
-    data = OUT.pack() + ERR._replace(seq=7).pack()
-
-    with pytest.raises(AssertionError, match="record 2"):
-        read_runs(data, 1, bytes_max=99, is_begun=True)
 
 
 @given(

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.exec.core.file_uri import uri_of
+from holdfast.exec.core.index import RECORD_BYTES
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import PATH, Json, Refused, Talk, names, until
 
@@ -275,3 +276,34 @@ async def test_processes_are_listed(tmp_path: Path) -> None:
         ("runs", ["sleep", "60"], True, False, None, False),
     ]
     assert all(p["pid"] > 0 and p["startedAtMs"] > 0 for p in listed)
+
+
+def spoil_first_record(state: Path) -> None:
+    (index,) = state.glob("processes/*/index")
+    data = bytearray(index.read_bytes())
+    data[RECORD_BYTES] ^= 1
+    index.write_bytes(data)
+
+
+async def test_what_is_damaged_on_the_disk_is_named_and_harms_nobody_else(tmp_path: Path) -> None:
+    script = "echo one; read line; echo two; read line; echo three"
+    async with housed(tmp_path, leave=True) as server, server.talk() as talk:
+        session = talk.session
+        await talk.start("p", "sh", "-c", script, pipeStdin=True)
+        await talk.until(lambda: talk.output("p") == b"one\n")
+        await talk.call("process/write", processId="p", chunk=b64(b"\n"), writeId="first")
+        await talk.until(lambda: talk.output("p") == b"one\ntwo\n")
+    spoil_first_record(tmp_path)
+
+    async with housed(tmp_path) as server, server.talk(session=session) as talk:
+        page = await talk.call("process/read", processId="p")
+        await talk.call("process/write", processId="p", chunk=b64(b"\n"), writeId="second")
+        rest = await talk.call("process/read", processId="p", afterSeq=2, waitMs=30_000)
+        status, output = await talk.run("q", "echo", "q")
+
+    assert (page["failure"], page["chunks"]) == (
+        "record 1 of its output is damaged on the disk",
+        [],
+    )
+    assert rest["chunks"][0]["chunk"] == b64(b"three\n")
+    assert (status, output) == (0, b"q\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import errno
 import json
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import NoReturn
@@ -13,6 +14,7 @@ import anyio
 import pytest
 
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX
+from holdfast.exec.core.runs import Damaged, Run
 from holdfast.exec.retention import Retained
 from holdfast.exec.server import pump
 from holdfast.exec.server.attendant import Attendant
@@ -93,6 +95,28 @@ async def test_what_cannot_be_read_back_is_not_passed_over(
         async with housed(tmp_path) as server, server.talk() as talk:
             await talk.tell(start("p", command))
             await anyio.sleep_forever()
+
+
+async def test_who_cannot_be_told_what_is_damaged_is_told_of_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Retained.runs
+
+    def damaged(
+        self: Retained, after_seq: int, bytes_max: int | None, count_max: int
+    ) -> Iterator[tuple[Run, bytes]]:
+        if after_seq < 1:
+            raise Damaged(1)
+        return read(self, after_seq, bytes_max, count_max)
+
+    monkeypatch.setattr(Retained, "runs", damaged)
+    async with housed(tmp_path) as server, server.talk() as talk:
+        await talk.start("p", "echo", "lost")
+        await talk.closed("p")
+        page = await talk.call("process/read", processId="p")
+
+    assert [news["seq"] for news in talk.of("p")][-1] == 3
+    assert (talk.output("p"), page["failure"]) == (b"", str(Damaged(1)))
 
 
 async def test_who_came_back_is_told_nothing_before_it_has_caught_up(tmp_path: Path) -> None:

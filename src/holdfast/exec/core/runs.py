@@ -23,6 +23,14 @@ _OUTPUT = int(Kind.OUTPUT)
 _KINDS = {int(kind): kind for kind in Kind}
 
 
+class Damaged(ValueError):
+    """A record is not what was written there: something has changed it on the disk."""
+
+    def __init__(self, seq: int) -> None:
+        super().__init__(f"record {seq} of its output is damaged on the disk")
+        self.seq = seq
+
+
 class Run(NamedTuple):
     """Records in a row that are read as one: pieces of one stream's output, or one exit or close.
 
@@ -50,7 +58,7 @@ class Run(NamedTuple):
 def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[Run]:
     """What the records from a number on are about, as far as `bytes_max` has room for the output.
 
-    Unless it `is_begun`, the first piece is there whatever its size.
+    Unless it `is_begun`, the first piece is there whatever its size. Raises `Damaged`.
     """
     runs: list[Run] = []
     lengths: list[int] = []
@@ -59,8 +67,10 @@ def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) ->
     for place, fields in enumerate(_SUMMED_RECORD.iter_unpack(data)):
         first, second, length, status, kind, stream, checksum = fields
         seq, begin = first_seq + place, place * RECORD_BYTES
-        is_whole = crc32(data[begin : begin + RECORD.size], seq & 0xFFFFFFFF) == checksum
-        assert is_whole, f"record {seq} was whole when it was written"
+        if crc32(data[begin : begin + RECORD.size], seq & 0xFFFFFFFF) != checksum:
+            if runs:
+                break  # what is before it can be told
+            raise Damaged(seq)
         if is_begun and length and length > room:
             break
         is_begun, room = is_begun or length > 0, room - length

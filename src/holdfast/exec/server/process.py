@@ -9,10 +9,12 @@ from contextlib import suppress
 from typing import Self
 
 import anyio
+import msgspec
 import pybase64
 
 from holdfast.confine import Strength, command_of
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
+from holdfast.exec.core.runs import Damaged
 from holdfast.exec.core.sandbox_denial import is_denied
 from holdfast.exec.failures import KeeperLost, RequestInvalid, RequestUnfit
 from holdfast.exec.keeping_input_loop import Input
@@ -95,7 +97,10 @@ class Process:
         kept = self.retention
         if not self.record.sandbox or not kept.exit_status:
             return False
-        last = kept.events(max(0, kept.next_seq - 1 - _LAST_EVENTS), _LAST_BYTES)
+        try:
+            last = kept.events(max(0, kept.next_seq - 1 - _LAST_EVENTS), _LAST_BYTES)
+        except Damaged:
+            return False
         words = b"".join(each.data for each in last if isinstance(each, Output))
         return is_denied(kept.exit_status, words)
 
@@ -114,7 +119,11 @@ class Process:
         kept = self.retention
         limit = UNBOUNDED_BYTES_MAX if asked.max_bytes is None else asked.max_bytes
         room = min(limit, UNBOUNDED_BYTES_MAX)
-        chunks, last = written_chunks(kept, after_seq=after, bytes_max=room)
+        try:
+            chunks, last = written_chunks(kept, after_seq=after, bytes_max=room)
+        except Damaged as damage:
+            self.failure = str(damage)
+            chunks, last = msgspec.Raw(b"[]"), None
         reach = reach_of(self.progress, last_seq=last, bytes_max=asked.max_bytes)
         result = ReadAnswer(
             failure=self.failure,

@@ -19,7 +19,7 @@ import pybase64
 from holdfast.exec.core.credit import EVENTS_MAX, Credit
 from holdfast.exec.core.index import RECORD_BYTES, Kind
 from holdfast.exec.core.reach import Reach
-from holdfast.exec.core.runs import Run
+from holdfast.exec.core.runs import Damaged, Run
 from holdfast.exec.server.complaints import ComplainingTransport, Text
 from holdfast.exec.server.hold import COME_BACK_LONGEST
 from holdfast.exec.server.process import Process
@@ -207,12 +207,16 @@ class Pump:
                 messages += self._early_exit(watch)
                 return 0
         size = 0
-        for run, data in kept.runs(watch.cursor - 1, room, count_max=count):
-            messages += _written(watch, run, data)
-            if credit is not None:
-                credit.tell(run.first_seq, run.lengths)
-            size += len(data) + len(run.lengths) * RECORD_BYTES
-            watch.cursor = run.last_seq + 1
+        try:
+            for run, data in kept.runs(watch.cursor - 1, room, count_max=count):
+                messages += _written(watch, run, data)
+                if credit is not None:
+                    credit.tell(run.first_seq, run.lengths)
+                size += len(data) + len(run.lengths) * RECORD_BYTES
+                watch.cursor = run.last_seq + 1
+        except Damaged as damage:
+            # Who is told only of the last asks for what is missing, and learns why it is.
+            watch.cursor, size = max(damage.seq + 1, kept.next_seq - 1), size or 1
         if size and watch.cursor < kept.next_seq:
             self._due[watch] = None
         return size
@@ -224,7 +228,10 @@ class Pump:
             return []
         watch.is_exit_told = True
         runs = watch.process.retention.runs(seq - 1, 0, count_max=1)
-        return [_end_message(watch, run) for run, _ in runs]
+        try:
+            return [_end_message(watch, run) for run, _ in runs]
+        except Damaged:
+            return []
 
     def _watch(self, process: Process, *, cursor: int | None) -> None:
         begin_by = anyio.current_time() + _CATCH_UP_LONGEST
