@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.core.diffing import bounded, diff
@@ -34,6 +34,7 @@ def test_a_new_file_and_one_that_goes() -> None:
 @settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
+@example([*"aaaaaabba"], [*"aabaaabba"], 0)  # the same lines again and again
 @given(TEXTS, TEXTS, st.sampled_from([0, 500]))
 def test_patch_makes_the_one_of_the_other(
     tmp_path: Path, before: list[str], after: list[str], more: int

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
+from itertools import islice
 from typing import Final
 
 _COMPARED_MAX: Final = 400  # lines on both sides together: beyond that it is shown as one change
@@ -22,10 +23,10 @@ def diff(path: str, before: Sequence[str] | None, after: Sequence[str] | None) -
     above = max(0, first - _AROUND)
     below = max(0, last - _AROUND)
     old, new = old[above : len(old) - below], new[above : len(new) - below]
-    if len(old) + len(new) <= _COMPARED_MAX:
-        body = list(unified_diff(old, new, n=_AROUND, lineterm=""))[2:]
-        return "\n".join([*heads, *(_moved(line, above) for line in body)])
     lead, tail = first - above, last - below
+    if len(old) + len(new) <= _COMPARED_MAX:
+        hunks = _compared(old, new, lead, tail)
+        return "\n".join([*heads, *(_moved(line, above) for line in hunks)])
     body = [
         _hunk(above, len(old), len(new)),
         *(f" {line}" for line in old[:lead]),
@@ -41,6 +42,24 @@ def bounded(text: str, *, chars_max: int) -> str:
     if len(text) <= chars_max:
         return text
     return f"{text[:chars_max]}\n… ({len(text) - chars_max} more characters)"
+
+
+def _compared(old: list[str], new: list[str], lead: int, tail: int) -> Iterator[str]:
+    """The hunks, with what both begin and end with around them and never in them.
+
+    Otherwise a change may be told of lines further down, with less below it than `patch` wants.
+    """
+    above = [f"\n<{number}" for number in range(lead)]  # no line has a line end in it
+    below = [f"\n>{number}" for number in range(tail)]
+    around = dict(zip(above + below, old[:lead] + old[len(old) - tail :], strict=True))
+    hunks = unified_diff(
+        above + old[lead : len(old) - tail] + below,
+        above + new[lead : len(new) - tail] + below,
+        n=_AROUND,
+        lineterm="",
+    )
+    for line in islice(hunks, 2, None):
+        yield line[0] + around.get(line[1:], line[1:])
 
 
 def _common(old: Sequence[str], new: Sequence[str]) -> int:
