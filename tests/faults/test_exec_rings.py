@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import anyio
 import pytest
 
+from tests.exec.server.talking import end_keeper
 from tests.faults.forking import FORKS, ended, start
 from tests.faults.pouring import complaints, main_when_told
 
@@ -72,6 +74,8 @@ def killed_at(base: Path, noise: Path, points: Iterable[Point], *habits: str) ->
             return [f"it ended {status} by itself, before {point}"]
     status = run(state, noise, None, *habits)
     found = complaints(state, noise.read_bytes()) if status == 0 else [f"the last ended {status}"]
+    if status != 0:
+        anyio.run(end_keeper, state)  # which the last does otherwise
     shutil.rmtree(state)
     return found
 
