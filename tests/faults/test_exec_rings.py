@@ -13,6 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdfast.exec.keeping import has_keeper
 from tests.exec.server.talking import end_keeper
 from tests.faults.forking import FORKS, ended, start
 from tests.faults.pouring import complaints, main_when_told
@@ -66,18 +67,21 @@ def run(state: Path, noise: Path, point: Point | None, *habits: str) -> int | No
 def killed_at(base: Path, noise: Path, points: Iterable[Point], *habits: str) -> list[str]:
     """What is wrong after one server after the other was killed, and the last finished."""
     state = base / "state"
-    for point in points:
-        status = run(state, noise, point, *habits)
-        if status == 0:
-            break
-        if status != -9:
-            return [f"it ended {status} by itself, before {point}"]
-    status = run(state, noise, None, *habits)
-    found = complaints(state, noise.read_bytes()) if status == 0 else [f"the last ended {status}"]
-    if status != 0:
-        anyio.run(end_keeper, state)  # which the last does otherwise
-    shutil.rmtree(state)
-    return found
+    try:
+        for point in points:
+            status = run(state, noise, point, *habits)
+            if status == 0:
+                break
+            if status != -9:
+                return [f"it ended {status} by itself, before {point}"]
+        status = run(state, noise, None, *habits)
+        if status != 0:
+            return [f"the last ended {status}"]
+        return complaints(state, noise.read_bytes())
+    finally:
+        if has_keeper(state):  # the last was to end it
+            anyio.run(end_keeper, state)
+        shutil.rmtree(state)
 
 
 def chosen(chance: random.Random, count: int) -> list[Point]:
