@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from holdfast.agent import (
     HttpModels,
     Keys,
     Kit,
+    Provider,
     Proxies,
     SubAgent,
     Surroundings,
@@ -68,7 +69,7 @@ async def _examine(session: KeptSession, bench: Workbench, settings: Settings) -
     provider = providers.get(choice.provider)
     if provider is None:
         raise ProviderUnknown(provider=choice.provider, known=", ".join(sorted(providers)))
-    keys_of(settings, await keyring_entries(providers)).find(provider)
+    (await _keys(settings, providers)).find(provider)
     _agreed(bench, choice.provider)
 
 
@@ -78,8 +79,9 @@ async def _kit(
 ) -> AsyncGenerator[Kit]:
     stage.clear()  # what an earlier agent of this session has left
     async with AsyncExitStack() as stack:
-        keys = await _keys(settings)
-        models, choice = await _models(session, settings, keys, stack)
+        providers = providers_of(settings)
+        keys = await _keys(settings, providers)
+        models, choice = await _models(session, providers, keys, stack)
         thread = stack.enter_context(WriterThread())
         workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
         ground, settled = _ground(session, stage, keys), _tool_settings(settings)
@@ -121,9 +123,8 @@ def _tool_settings(settings: Settings) -> ToolSettings:
     )
 
 
-async def _keys(settings: Settings) -> Keys:
+async def _keys(settings: Settings, providers: Mapping[str, Provider]) -> Keys:
     """The keys of all providers; those that are there by now are known at once."""
-    providers = providers_of(settings)
     keys = keys_of(settings, await keyring_entries(providers))
     keys.look_for(providers.values())
     return keys
@@ -141,13 +142,13 @@ def _ground(session: KeptSession, stage: Stage, keys: Keys) -> Ground:
 
 
 async def _models(
-    session: KeptSession, settings: Settings, keys: Keys, stack: AsyncExitStack
+    session: KeptSession, providers: Mapping[str, Provider], keys: Keys, stack: AsyncExitStack
 ) -> tuple[Models, Choice]:
     script = session.options.get("scenario")
     if script is not None:
         return load_script(Path(script)), _UNSAID
     models = HttpModels(
-        providers_of(settings),
+        providers,
         keys=keys,
         prices=load_prices(),
         clock=SystemClock(),

@@ -158,10 +158,8 @@ class Retained:
         The first piece of output is always there, then those that `bytes_max` has room for.
         """
         for run, data in self.runs(after_seq, bytes_max, count_max):
-            end = 0
-            for seq, length in enumerate(run.lengths, start=run.first_seq):
-                begin, end = end, end + length
-                yield self._event(run, seq, data[begin:end])
+            for seq, piece in run.pieces(data):
+                yield self._event(run, seq, bytes(piece))
 
     def runs(
         self, after_seq: int, bytes_max: int | None, count_max: int

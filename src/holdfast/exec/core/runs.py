@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 from zlib import crc32
 
@@ -53,6 +54,13 @@ class Run(NamedTuple):
     def last_seq(self) -> int:
         """The number of its last record."""
         return self.first_seq + len(self.lengths) - 1
+
+    def pieces(self, data: bytes) -> Iterator[tuple[int, memoryview]]:
+        """The number of each record with its part of the output, which is not copied."""
+        view, end = memoryview(data), 0
+        for seq, length in enumerate(self.lengths, start=self.first_seq):
+            begin, end = end, end + length
+            yield seq, view[begin:end]
 
 
 def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[Run]:

@@ -22,9 +22,7 @@ def written_chunks(
     for run, data in retention.runs(after_seq, bytes_max, count_max=retention.next_seq):
         if run.kind is not Kind.OUTPUT:
             continue
-        view, end = memoryview(data), 0
-        for last_seq, length in enumerate(run.lengths, start=run.first_seq):
-            begin, end = end, end + length
+        for last_seq, piece in run.pieces(data):
             head = b'%b{"seq":%d%b' % (b"," if parts else b"", last_seq, heads[run.stream])
-            parts += (head, pybase64.b64encode(view[begin:end]), b'"}')
+            parts += (head, pybase64.b64encode(piece), b'"}')
     return msgspec.Raw(b"".join((b"[", *parts, b"]"))), last_seq

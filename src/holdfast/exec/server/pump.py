@@ -227,11 +227,7 @@ class Pump:
         if seq is None or watch.is_exit_told or (watch.cursor or 0) > seq:
             return []
         watch.is_exit_told = True
-        runs = watch.process.retention.runs(seq - 1, 0, count_max=1)
-        try:
-            return [_end_message(watch, run) for run, _ in runs]
-        except Damaged:
-            return []
+        return [_end_message(watch, Kind.EXITED, seq)]
 
     def _watch(self, process: Process, *, cursor: int | None) -> None:
         begin_by = anyio.current_time() + _CATCH_UP_LONGEST
@@ -282,22 +278,20 @@ class Pump:
 def _written(watch: _Watch, run: Run, data: bytes) -> list[Text]:
     """Write what a run tells; output by hand and in parts, since nobody needs a copy of it."""
     if run.kind is not Kind.OUTPUT:
-        return [_end_message(watch, run)]
-    head, middle, end = watch.head, watch.middles[run.stream], 0
-    messages: list[Text] = []
-    view = memoryview(data)
-    for seq, length in enumerate(run.lengths, start=run.first_seq):
-        begin, end = end, end + length
-        chunk = pybase64.b64encode(view[begin:end])
-        messages.append((b"%b%d%b" % (head, seq, middle), chunk, _TAIL))
-    return messages
+        return [_end_message(watch, run.kind, run.first_seq)]
+    head, middle = watch.head, watch.middles[run.stream]
+    return [
+        (b"%b%d%b" % (head, seq, middle), pybase64.b64encode(piece), _TAIL)
+        for seq, piece in run.pieces(data)
+    ]
 
 
-def _end_message(watch: _Watch, run: Run) -> bytes:
+def _end_message(watch: _Watch, kind: Kind, seq: int) -> bytes:
     """Write that a process has exited or closed."""
-    name, seq = watch.process.record.process, run.first_seq
-    if run.kind is Kind.EXITED:
-        is_denied = watch.process.is_denied
-        news: object = ExitedNews(name, seq, run.status, sandbox_denied=is_denied)
+    name = watch.process.record.process
+    if kind is Kind.EXITED:
+        status, is_denied = watch.process.retention.exit_status, watch.process.is_denied
+        assert status is not None, "what has exited has a status"
+        news: object = ExitedNews(name, seq, status, sandbox_denied=is_denied)
         return msgspec.json.encode({"method": "process/exited", "params": news})
     return msgspec.json.encode({"method": "process/closed", "params": ClosedNews(name, seq)})
