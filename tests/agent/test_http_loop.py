@@ -352,6 +352,26 @@ async def test_who_is_trusted_is_spoken_to_in_secret(
 
 
 @needs_openssl
+async def test_what_is_encrypted_in_many_pieces_arrives_as_it_was_sent(
+    keyed: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read then holds many of them, and ends within one."""
+    context, file = keyed
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    body = bytes(range(251)) * 2**12
+
+    async def talk(line: Connection) -> None:
+        await line.request()
+        line.writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body))
+        for start in range(0, len(body), 999):
+            line.writer.write(body[start : start + 999])
+        await line.writer.drain()
+
+    async with reaching(talk, context) as (web, speaker):
+        assert await ask(web, at(speaker.port, is_secret=True)) == (200, body)
+
+
+@needs_openssl
 @pytest.mark.promise("C6")
 @pytest.mark.parametrize(
     ("host", "is_known", "reason"),

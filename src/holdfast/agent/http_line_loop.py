@@ -29,7 +29,7 @@ class HttpLine(asyncio.BufferedProtocol):
     def __init__(self, let_go: Callable[[HttpLine], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._let_go = let_go
-        self._buffer = bytearray(_READ_BYTES)
+        self._buffer = memoryview(bytearray(_READ_BYTES))  # slices of it are no copies of it
         self._reader: AnswerReader | None = None  # while a request is on its way
         self._unread: list[bytes] = []
         self._unread_bytes = 0
@@ -139,8 +139,11 @@ class HttpLine(asyncio.BufferedProtocol):
         """Take over a transport; also the encrypted one, once a tunnel has been made."""
         self.transport = cast("asyncio.Transport", transport)  # a stream's always is one
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        """Where to put what comes: made once, since answers come in many small reads."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to put what comes: made once, since answers come in many small reads.
+
+        What decrypts fills it piece by piece, each into a slice, which must be a part of it.
+        """
         del sizehint
         return self._buffer
 
@@ -149,7 +152,7 @@ class HttpLine(asyncio.BufferedProtocol):
         if self._reader is None:
             self.end()  # nothing was asked
             return
-        came = self._reader.feed(bytes(memoryview(self._buffer)[:nbytes]))
+        came = self._reader.feed(bytes(self._buffer[:nbytes]))
         if came:
             self._unread.append(came)
             before, self._unread_bytes = self._unread_bytes, self._unread_bytes + len(came)
