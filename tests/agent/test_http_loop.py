@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from holdfast.agent.core.http_asking import How, Lost, Request
+from holdfast.agent.core.http_asking import How, Lost, Request, WebAnswer
 from holdfast.agent.core.http_place import Place, Proxies
 from holdfast.agent.core.providers import Format
 from holdfast.agent.failures import ModelUnreachable
@@ -85,13 +86,19 @@ async def ask(
     answer = await web.ask(Request(place, {"a": "b"}, body), connect=connect, until=until)
     if isinstance(answer, Lost):
         return answer
+    found = await whole(answer, until=until)
+    return found if isinstance(found, Lost) else (answer.head.status, found)
+
+
+async def whole(answer: WebAnswer, *, until: float) -> bytes | Lost:
+    """The whole body, or why there is none."""
     try:
         found = b""
         while chunk := await answer.read(until=until):
             if isinstance(chunk, Lost):
                 return chunk
             found += chunk
-        return answer.head.status, found
+        return found
     finally:
         answer.close()
 
@@ -372,6 +379,35 @@ async def test_what_is_encrypted_in_many_pieces_arrives_as_it_was_sent(
 
 
 @needs_openssl
+async def test_what_was_encrypted_before_the_other_side_hung_up_arrives_whole(
+    keyed: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it waits, with the end behind it, when somebody begins to read."""
+    context, file = keyed
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    sizes = range(3 * 2**19, 3 * 2**19 + 2**18, 2**15)
+    said: asyncio.Queue[int] = asyncio.Queue(len(sizes))
+
+    async def talk(line: Connection) -> None:
+        size = sizes[speaker.connections - 1]
+        await line.request()
+        line.writer.transport.set_write_buffer_limits(0)
+        await line.say(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % size + bytes(size))
+        line.writer.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        await said.put(size)
+        await line.reader.read()
+
+    async with reaching(talk, context) as (web, speaker):
+        until = anyio.current_time() + LONG
+        request = Request(at(speaker.port, is_secret=True), {}, b"")
+        for size in sizes:
+            answer = await web.ask(request, connect=LONG, until=until)
+            assert not isinstance(answer, Lost)
+            assert await said.get() == size
+            assert await whole(answer, until=until) == bytes(size)
+
+
+@needs_openssl
 @pytest.mark.promise("C6")
 @pytest.mark.parametrize(
     ("host", "is_known", "reason"),
@@ -413,6 +449,23 @@ async def test_a_model_behind_a_certificate_that_does_not_hold_is_unreachable(
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
         async with models_at(url, Format.CHAT, policy=AT_ONCE) as models:
             assert (await heard(models)).text == SHORTEST.say
+
+
+async def test_who_goes_on_behind_the_answer_is_left() -> None:
+    """What is whole is told, however much else comes."""
+    events = b"".join(frames(Format.CHAT, SHORTEST))
+
+    async def talk(line: Connection) -> None:
+        await line.request()
+        await line.say(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + events)
+        while True:
+            await line.say(b": more\n\n" * 2**13)
+
+    async with speaking(talk) as speaker:
+        url = f"http://127.0.0.1:{speaker.port}/v1"
+        async with models_at(url, Format.CHAT, policy=AT_ONCE) as models:
+            assert (await heard(models)).text == SHORTEST.say
+            await speaker.until(lambda: speaker.ended == 1)
 
 
 async def test_who_does_not_introduce_itself_in_time_is_not_connected() -> None:

@@ -125,8 +125,10 @@ class Exchange:
         """Read what stands behind the answer, which is nothing, so that the line can be kept."""
         assert self._answer is not None, "nothing was sent"
         until = anyio.current_time() + _REST_LONGEST
-        while (rest := await self._answer.read(until=until)) and not isinstance(rest, Lost):
-            pass
+        while anyio.current_time() < until:  # what is there already is never late
+            rest = await self._answer.read(until=until)
+            if not rest or isinstance(rest, Lost):
+                return
 
     def _raise_unheard(self, lost: Lost) -> NoReturn:
         if lost.how is How.UNCONNECTED:

@@ -142,9 +142,11 @@ class HttpLine(asyncio.BufferedProtocol):
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where to put what comes: made once, since answers come in many small reads.
 
-        What decrypts fills it piece by piece, each into a slice, which must be a part of it.
+        What decrypts fills it piece by piece, each into a slice, which must be a part of it. What
+        it has no room for there is lost if the other side has hung up: then there must be more.
         """
-        del sizehint
+        if sizehint > len(self._buffer):
+            self._buffer = memoryview(bytearray(sizehint))
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
