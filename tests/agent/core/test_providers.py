@@ -50,6 +50,7 @@ def test_a_person_adds_and_changes() -> None:
         "[x]\nformat = 'chat'\nurl = 'file:///etc/passwd'",
         "[x]\nformat = 'chat'\nurl = 'https://'",
         "[x]\nformat = 'chat'\nurl = 'https://[::1'",
+        "[x]\nformat = 'chat'\nurl = 'https://\xfc..example/v1'",
         "x = 1",
         "[[",
     ],

@@ -100,6 +100,7 @@ def _problem(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname or "", parts.port
+        host.encode("idna")  # as it is looked up, and told to a proxy
     except ValueError:
         return "is none"
     if parts.username is not None or parts.password is not None:
