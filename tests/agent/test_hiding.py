@@ -92,7 +92,7 @@ def test_a_key_in_pieces_is_never_shown(cuts: list[int], sort: Sort) -> None:
     assert "".join(shown) == f"Here: {HIDDEN} so."
 
 
-@pytest.mark.parametrize("end", [Telling("i", "x"), UsedUp("i", Done("x"))])
+@pytest.mark.parametrize("end", [Telling("i", "x"), UsedUp("i", Done("x")), Over(Ending.COMPLETED)])
 def test_an_item_that_is_over_has_no_beginnings_left(end: Told) -> None:
     veil = Veil(lambda: (KEY,))
     veil.over_piece(Showing("i", Sort.TEXT, KEY[:9]))

@@ -61,6 +61,22 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
     return "asyncio", {"loop_factory": lambda: VirtualTimeLoop(seed=1)}
 
 
+async def test_what_is_shown_in_pieces_is_told_as_a_whole_by_the_same_name() -> None:
+    """Whoever shows pieces knows by it that they are over, also where a model only thinks."""
+    thinks = Line(think="Hm.", calls=(ScriptedCall("look", {"text": "…"}),))
+    stand = Stand([thinks, Line(think="So.", say="All well.")])
+
+    told = await stand.whole()
+
+    shown: dict[str, str] = {}
+    for each in only(told, Showing):
+        shown[each.item] = shown.get(each.item, "") + each.text
+    whole = {each.item: each.text for each in only(told, Telling)}
+    whole |= {each.item: each.done.text for each in only(told, UsedUp)}
+    assert shown == whole
+    assert list(whole.values()) == ["Hm.", "So.", "All well.", "…"]
+
+
 async def test_a_turn_is_told_from_its_prompt_to_its_end() -> None:
     stand = Stand([calls("look", say="I look."), says("All well.")])
 

@@ -105,6 +105,22 @@ def test_only_the_end_of_what_grows_is_kept() -> None:
     assert len(transcript.live["1"].text) == LIVE_MOST
 
 
+def test_what_became_void_is_shown_before_what_is_said_in_its_place() -> None:
+    transcript = begun()
+    transcript.take(Shown((Delta("1", Sort.THOUGHT, "Hm"), Delta("2", Sort.TEXT, "It i"))))
+    failure = to_wire(HostCrashed(session="s", turn=1, reason="killed"))
+
+    assert fed(transcript, *happened(Noticed("It begins anew.", failure), Said("3", "Yes."))) == [
+        Words("Hm", is_thought=True),
+        Note("(This was cut off, and is not kept.)", is_warning=True),
+        Words("It i"),
+        Note("(This was cut off, and is not kept.)", is_warning=True),
+        Note("It begins anew.", is_warning=True),
+        Words("Yes."),
+    ]
+    assert fed(transcript, TurnClosed(1, Ending.COMPLETED, 0)) == []
+
+
 @pytest.mark.promise("A4")
 def test_a_crash_flushes_what_was_shown_and_says_that_it_is_not_kept() -> None:
     transcript = begun()

@@ -160,6 +160,16 @@ def test_that_the_project_has_it_is_told() -> None:
     assert told(seen) == [acp.update_agent_thought_text("The project has it now: 2 path(s).")]
 
 
+def test_what_is_noticed_stands_by_itself() -> None:
+    events = (Noticed("It is void."), Noticed("Trying again."), Said("1", "Hi"))
+
+    assert told(kept(*events)) == [
+        acp.update_agent_thought_text("It is void."),
+        acp.update_agent_thought_text("\n\nTrying again."),
+        acp.update_agent_message_text("\n\nHi"),
+    ]
+
+
 def test_what_was_told_piece_by_piece_is_not_told_again() -> None:
     pieces: list[Seen] = [
         Shown((Delta("1", Sort.TEXT, "Hel"), Delta("1", Sort.TEXT, "lo"))),
@@ -171,6 +181,26 @@ def test_what_was_told_piece_by_piece_is_not_told_again() -> None:
         acp.update_agent_message_text("lo"),
         acp.update_agent_message_text("\n\nBye"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("event", "rest"),
+    [
+        (Said("1", "Hello"), [acp.update_agent_message_text("o")]),
+        (Said("1", "Hell"), []),
+        (Said("1", "Oh hello"), [acp.update_agent_message_text("Oh hello")]),
+        (Thought("1", "Hello"), [acp.update_agent_thought_text("o")]),
+        (Thought("1", "Oh hello"), []),
+    ],
+)
+def test_of_what_was_told_in_pieces_what_is_missing_is_told(
+    event: AnyEvent, rest: list[Update]
+) -> None:
+    """Pieces may be held back or left out; what is said arrives whole all the same."""
+    sort = Sort.TEXT if isinstance(event, Said) else Sort.THOUGHT
+    pieces: list[Seen] = [Shown((Delta("1", sort, "Hell"),))]
+
+    assert told([*pieces, *kept(event)])[1:] == rest
 
 
 def test_what_a_person_said_is_told_only_to_who_was_not_there() -> None:

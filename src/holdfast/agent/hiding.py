@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.agent.model import AnyMemo, AnyNews, Showing, Sort, Telling, UsedUp
+from holdfast.agent.model import AnyMemo, AnyNews, Over, Showing, Sort, Telling, UsedUp
 from holdfast.telemetry import KnownRedactor, StreamRedactor
 
 Known = Callable[[], tuple[str, ...]]
@@ -33,6 +33,8 @@ class Veil:
         """The same without keys; it is the very same where there are none."""
         if isinstance(told, (Telling, UsedUp)):  # whoever saw its pieces sees it as a whole now
             self._pieces = {at: each for at, each in self._pieces.items() if at[0] != told.item}
+        elif isinstance(told, Over):  # of what became void, nobody will say more
+            self._pieces = {}
         if not self._any():
             return told
         data = _encode(told)

@@ -34,6 +34,11 @@ class Reply:
         self._texts: list[str] = []
 
     @property
+    def thinking_id(self) -> str:
+        """By which name what the model thinks is told, in pieces and as a whole."""
+        return f"{self.id}/thinking"
+
+    @property
     def text(self) -> str:
         """What the model has said so far."""
         return "".join(self._texts)
@@ -52,9 +57,9 @@ class Reply:
         match piece:
             case TextPiece(text):
                 self._texts.append(text)
-                self._show(Sort.TEXT, text)
+                self._show(Showing(self.id, Sort.TEXT, text))
             case ThinkingPiece(text):
-                self._show(Sort.THINKING, text)
+                self._show(Showing(self.thinking_id, Sort.THINKING, text))
             case Waiting(seconds, failure, attempt):
                 words = f"Trying again in {seconds:.0f} s (attempt {attempt})."
                 self._log.put(Noting(f"{_said_of(failure)} {words}".lstrip(), failure))
@@ -66,9 +71,9 @@ class Reply:
             case CallPiece() | Answered():
                 pass
 
-    def _show(self, sort: Sort, text: str) -> None:
+    def _show(self, piece: Showing) -> None:
         if self._is_shown:
-            self._log.show(Showing(self.id, sort, text))
+            self._log.show(piece)
 
 
 def _renamed(message: ModelMessage, log: Log, id: str) -> ModelMessage:

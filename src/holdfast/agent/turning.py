@@ -188,7 +188,7 @@ class Turn:
         entered: list[Told] = [Entered(reply.id, self._log.tree.head, message), spent]
         thought = "\n".join(each.text for each in message.thinking if each.text)
         if thought:
-            entered.append(Telling(f"{reply.id}/thinking", thought, is_thinking=True))
+            entered.append(Telling(reply.thinking_id, thought, is_thinking=True))
         if message.text:
             entered.append(Telling(reply.id, message.text))
         if answered.stop in _CUT:

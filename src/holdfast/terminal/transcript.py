@@ -180,6 +180,8 @@ class Transcript:
             case Remembered(memo):
                 self.branches.take(memo)
             case Noticed(text, failure):
+                if failure:
+                    yield from self._cut_off()
                 yield trouble_of(failure) if failure and not text else Note(text, True)
             case _:
                 yield from self._done(event)
@@ -205,16 +207,20 @@ class Transcript:
             case _:
                 pass
 
-    def _closed(self, closed: TurnClosed) -> Iterator[Block]:
-        """Flush what was going on: nobody will say more of it."""
+    def _cut_off(self) -> Iterator[Block]:
+        """Flush what was being said: whoever fails in the middle of it begins anew."""
         for live in self.live.values():
             if live.text.strip():
                 yield Words(live.text, is_thought=live.sort is Sort.THOUGHT)
                 yield Note("(This was cut off, and is not kept.)", is_warning=True)
+        self.live.clear()
+
+    def _closed(self, closed: TurnClosed) -> Iterator[Block]:
+        """Flush what was going on: nobody will say more of it."""
+        yield from self._cut_off()
         yield from (card._replace(is_ok=False) for card in self.cards.values())
         if any(step.progress is not Progress.DONE for step in self.plan):
             yield Plan(self.plan)
-        self.live.clear()
         self.cards.clear()
         self.plan = ()
         self.report = closed.report or self.report

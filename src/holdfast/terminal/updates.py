@@ -10,7 +10,7 @@ import acp
 from acp import schema
 
 from holdfast.host import Kept, Seen, Shown
-from holdfast.host.model import Happened, Prompted, Published
+from holdfast.host.model import Happened, Prompted, Published, TurnClosed
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -67,7 +67,7 @@ class Updates:
 
     def __init__(self, about: Opened, *, is_replayed: bool = False) -> None:
         self._about, self._is_replayed = about, is_replayed
-        self._streamed: set[str] = set()  # items that were told piece by piece
+        self._streamed: dict[str, str] = {}  # what was told, piece by piece, of what is not over
         self._last: str | None = None  # the item that was told of last
 
     def of(self, seen: Seen) -> Iterator[Update]:
@@ -83,14 +83,16 @@ class Updates:
                 if self._is_replayed:
                     yield acp.update_user_message_text(text)
             case Kept(_, Published(paths=paths)) if paths:
-                yield acp.update_agent_thought_text(f"The project has it now: {paths} path(s).")
+                yield self._noticed(f"The project has it now: {paths} path(s).")
+            case Kept(_, TurnClosed()):
+                self._streamed.clear()
             case _:
                 pass
 
     def _grown(self, delta: Delta) -> Iterator[Update]:
         if delta.sort is not Sort.OUTPUT:
             yield self._words(delta.item, delta.sort, delta.text)
-            self._streamed.add(delta.item)
+            self._streamed[delta.item] = self._streamed.get(delta.item, "") + delta.text
 
     def _words(self, item: str, sort: Sort, text: str) -> Update:
         """A piece of what is said; an editor joins pieces, so another item begins a paragraph."""
@@ -101,14 +103,26 @@ class Updates:
         say = acp.update_agent_message_text if is_said else acp.update_agent_thought_text
         return say(text)
 
+    def _noticed(self, text: str) -> Update:
+        said = text if self._last is None else f"\n\n{text}"
+        self._last = ""
+        return acp.update_agent_thought_text(said)
+
     def _told(self, event: AnyEvent) -> Iterator[Update]:
         match event:
-            case Said(item, text) | Thought(item, text):
-                if item not in self._streamed:
+            case Said(item) | Thought(item):
+                if rest := self._rest(event):
                     sort = Sort.TEXT if isinstance(event, Said) else Sort.THOUGHT
-                    yield self._words(item, sort, text)
+                    yield self._words(item, sort, rest)
             case _:
                 yield from self._done(event)
+
+    def _rest(self, event: Said | Thought) -> str:
+        """What was not told of it yet: all of what is said, if pieces in between were left out."""
+        begun = self._streamed.pop(event.item, "")
+        if event.text.startswith(begun):
+            return event.text.removeprefix(begun)
+        return event.text if isinstance(event, Said) else ""
 
     def _done(self, event: AnyEvent) -> Iterator[Update]:
         match event:
@@ -132,7 +146,7 @@ class Updates:
                     acp.plan_entry(step.text, status=_STATUSES[step.progress]) for step in steps
                 )
             case Noticed(text):
-                yield acp.update_agent_thought_text(text)
+                yield self._noticed(text)
             case Used(context_tokens=used, window_tokens=int(size)):
                 yield schema.UsageUpdate(used=used, size=size, session_update="usage_update")
             case _:
