@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import pickle
+from base64 import b64encode
 from pathlib import Path
 
 import msgspec
@@ -125,7 +126,15 @@ def test_one_that_is_found_later_is_known_from_then_on(tmp_path: Path) -> None:
 
 @pytest.mark.promise("C6", "C22")
 def test_no_variable_holds_a_key_whatever_it_is_called() -> None:
-    offered = {"PATH": "/bin", "THERE_API_KEY": SECRET, "HEADER": f"Bearer {SECRET}"}
+    encoded = b64encode(f"me:{SECRET}".encode()).decode()
+    offered = {"PATH": "/bin", "THERE_API_KEY": SECRET, "A": f"Bearer {SECRET}", "B": encoded}
 
     assert without_keys(offered, (SECRET, "other")) == {"PATH": "/bin"}
     assert without_keys(offered, ()) == offered
+
+
+def test_a_key_that_is_a_word_takes_nothing_along() -> None:
+    """Servers on one's own machine are often given any word for a key."""
+    offered = {"PATH": "/usr/local/bin", "HOME": "/home/x", "THERE_API_KEY": "local", "A": "x"}
+
+    assert without_keys(offered, ("local", "x")) == {"PATH": "/usr/local/bin", "HOME": "/home/x"}

@@ -15,6 +15,7 @@ import msgspec
 from holdfast.agent.core.providers import Provider
 from holdfast.agent.failures import KeyFileOpen, KeyMissing, SettingsUnreadable
 from holdfast.failures import Failure
+from holdfast.telemetry import KnownRedactor
 from holdfast.world import disk_failure
 
 _BYTES_MAX = 64 * 1024
@@ -149,9 +150,12 @@ class Keys:
 
 def without_keys(environment: Mapping[str, str], known: Iterable[str]) -> dict[str, str]:
     """An environment without the variables that hold a key, whatever they are called."""
-    keys = tuple(known)
+    keys = frozenset(known)
+    redactor = KnownRedactor(keys)
     return {
-        name: value for name, value in environment.items() if not any(key in value for key in keys)
+        name: value
+        for name, value in environment.items()
+        if value not in keys and redactor.text(value) == value
     }
 
 
