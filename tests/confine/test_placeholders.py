@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,7 +27,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def placeholders(tmp_path: Path) -> Placeholders:
-    return Placeholders(tmp_path / "state", root=None)
+    return Placeholders(tmp_path / "state")
 
 
 def _names(workspace: Path) -> set[str]:
@@ -32,7 +35,7 @@ def _names(workspace: Path) -> set[str]:
 
 
 def test_they_stand_while_they_are_needed(workspace: Path, placeholders: Placeholders) -> None:
-    alive, kept = placeholders.hold({str(workspace): NAMES})
+    alive, kept = placeholders.hold({str(workspace): NAMES}, root=None)
     assert kept == [
         Guard(f"{workspace}/.codex", Guarding.ABSENT),
         Guard(f"{workspace}/.git", Guarding.PINNED),
@@ -51,15 +54,15 @@ def test_what_was_spoiled_stops_nobody(
 ) -> None:
     (tmp_path / "state/placeholders").mkdir(parents=True)
     (tmp_path / "state/placeholders/made.json").write_bytes(damaged)
-    alive, _ = placeholders.hold({str(workspace): NAMES})
+    alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
     assert ".codex" in _names(workspace)
     placeholders.release(alive)
     assert _names(workspace) == {".git"}
 
 
 def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) -> None:
-    first, _ = placeholders.hold({str(workspace): NAMES})
-    second, kept = placeholders.hold({str(workspace): NAMES})
+    first, _ = placeholders.hold({str(workspace): NAMES}, root=None)
+    second, kept = placeholders.hold({str(workspace): NAMES}, root=None)
     assert Guard(f"{workspace}/.codex", Guarding.READ_ONLY) in kept
     placeholders.release(first)
     placeholders.clean()
@@ -73,8 +76,8 @@ def test_what_stands_inside_of_another_is_removed_first(
 ) -> None:
     """A second sandbox finds what stands in for a directory, and guards names in it."""
     (workspace / ".git").rmdir()
-    first, _ = placeholders.hold({str(workspace): NAMES})
-    second, kept = placeholders.hold({str(workspace): NAMES})
+    first, _ = placeholders.hold({str(workspace): NAMES}, root=None)
+    second, kept = placeholders.hold({str(workspace): NAMES}, root=None)
     assert Guard(f"{workspace}/.git/config", Guarding.ABSENT) in kept
     placeholders.release(first)
     placeholders.release(second)
@@ -82,7 +85,7 @@ def test_what_stands_inside_of_another_is_removed_first(
 
 
 def test_a_process_that_still_runs_needs_them(workspace: Path, placeholders: Placeholders) -> None:
-    alive, _ = placeholders.hold({str(workspace): NAMES})
+    alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
     of_the_process = os.dup(alive)
     placeholders.release(alive)
     assert ".codex" in _names(workspace)
@@ -92,7 +95,7 @@ def test_a_process_that_still_runs_needs_them(workspace: Path, placeholders: Pla
 
 
 def test_what_somebody_uses_stays(workspace: Path, placeholders: Placeholders) -> None:
-    alive, _ = placeholders.hold({str(workspace): NAMES})
+    alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
     (workspace / ".codex" / "mine").touch()
     (workspace / ".git" / "config").write_text("mine")
     placeholders.release(alive)
@@ -100,7 +103,7 @@ def test_what_somebody_uses_stays(workspace: Path, placeholders: Placeholders) -
 
 
 def test_what_took_their_place_stays(workspace: Path, placeholders: Placeholders) -> None:
-    alive, _ = placeholders.hold({str(workspace): NAMES})
+    alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
     (workspace / ".codex").rmdir()
     (workspace / ".codex").mkdir()
     placeholders.release(alive)
@@ -114,7 +117,7 @@ def test_a_kill_at_any_moment_leaves_nothing_after_the_next_cleaning(
     pid = os.fork()
     if pid == 0:
         _die_after(steps)
-        placeholders.hold({str(workspace): NAMES})
+        placeholders.hold({str(workspace): NAMES}, root=None)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
     placeholders.clean()
@@ -135,8 +138,8 @@ def _die_after(steps: int) -> None:
 
 
 def test_a_directory_that_cannot_be_written_needs_none(tmp_path: Path) -> None:
-    placeholders = Placeholders(tmp_path / "state", root=None)
-    alive, kept = placeholders.hold({"/sys/kernel": (".codex",)})
+    placeholders = Placeholders(tmp_path / "state")
+    alive, kept = placeholders.hold({"/sys/kernel": (".codex",)}, root=None)
     placeholders.release(alive)
     assert kept == []
 
@@ -146,19 +149,46 @@ def test_what_appears_meanwhile_or_is_a_link_is_refused(
 ) -> None:
     (workspace / ".codex").symlink_to("/nowhere")
     with pytest.raises(SandboxRequestUnfit):
-        placeholders.hold({str(workspace): NAMES})
+        placeholders.hold({str(workspace): NAMES}, root=None)
     with pytest.raises(SandboxFailed):
-        placeholders.hold({f"{workspace}/absent": (".codex",)})
+        placeholders.hold({f"{workspace}/absent": (".codex",)}, root=None)
 
 
-def test_seen_from_another_root(workspace: Path, tmp_path: Path) -> None:
+def test_seen_from_another_root(
+    workspace: Path, tmp_path: Path, placeholders: Placeholders
+) -> None:
     root = os.open(workspace, os.O_PATH | os.O_DIRECTORY)
     try:
-        placeholders = Placeholders(tmp_path / "state", root=root)
-        alive, kept = placeholders.hold({"/.git": ("inner",)})
-        assert kept == [Guard("/.git/inner", Guarding.ABSENT)]
-        assert _names(workspace) == {".git", ".git/inner"}
-        placeholders.release(alive)
+        alive, kept = placeholders.hold({"/.git": ("inner",)}, root=root)
     finally:
         os.close(root)
-    assert _names(workspace) == {".git"}
+    os.close(alive)
+    assert kept == [Guard("/.git/inner", Guarding.ABSENT)]
+    assert _names(workspace) == {".git", ".git/inner"}
+
+
+def test_what_could_not_be_removed_is_tried_again(
+    workspace: Path, placeholders: Placeholders
+) -> None:
+    """Nor is what holds it forgotten, though it is not empty because of us alone."""
+    (workspace / ".git").rmdir()
+    first, _ = placeholders.hold({str(workspace): NAMES}, root=None)
+    second, _ = placeholders.hold({str(workspace): NAMES}, root=None)
+    with immutable(workspace / ".git" / "config"):
+        placeholders.release(first)
+        placeholders.release(second)
+        assert _names(workspace) == {".git", ".git/config"}
+    placeholders.clean()
+    assert _names(workspace) == set()
+
+
+@contextmanager
+def immutable(path: Path) -> Generator[None]:
+    """What nobody can remove for a while."""
+    tried = subprocess.run(["chattr", "+i", str(path)], capture_output=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"nothing can be made immutable here: {tried.stderr!r}")
+    try:
+        yield
+    finally:
+        subprocess.run(["chattr", "-i", str(path)], check=True)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.confine.cleaning import clean
 from holdfast.confine.core.policy import Policy, Strength
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.confine.preflight import preflight
-from holdfast.confine.sandbox import clean, shut_in
+from holdfast.confine.sandbox import shut_in
 from tests.confine.core.test_policy import CANARIES
 from tests.confine.shutting import PATH, PYTHON, Stage, plain, stage
 from tests.parts.ordinary_user import run_tests_as_ordinary_user

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.confine.cleaning import clean
 from holdfast.confine.core.policy import Policy, Strength
 from holdfast.confine.entry import Entry, enter
 from holdfast.confine.preflight import preflight
-from holdfast.confine.sandbox import clean, shut_in
+from holdfast.confine.sandbox import shut_in
 from holdfast.confine.stranded import end_stranded
 
 pytestmark = [

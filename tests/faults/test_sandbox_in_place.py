@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.confine.cleaning import clean
 from holdfast.confine.core.policy import Policy, Strength
 from holdfast.confine.creating import create
 from holdfast.confine.failures import PlaceUnavailable, SandboxRequestUnfit
@@ -23,7 +24,8 @@ from holdfast.confine.probes.probing import (
     trying,
 )
 from holdfast.confine.probes.scene import staged
-from holdfast.confine.sandbox import clean, shut_in
+from holdfast.confine.sandbox import shut_in
+from holdfast.confine.whereabouts import remember_layers
 from tests.confine.shutting import PATH, SMALL, plain, run_to_end
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
 
@@ -69,6 +71,7 @@ def _drafted(directory: Path) -> Iterator[Draft]:
     except PlaceUnavailable as unavailable:
         pytest.skip(f"no place can be made here: {unavailable}")
     assert place.holder is not None
+    remember_layers(state, place.holder)
     root = os.open(f"/proc/{place.holder.pid}/root", os.O_PATH | os.O_DIRECTORY)
     try:
         yield Draft(place, root, project, state)
@@ -99,7 +102,7 @@ def test_root_has_no_power_over_devices_there_either(draft: Draft) -> None:
 
 def test_what_was_killed_is_cleaned_up_in_the_place(draft: Draft) -> None:
     draft.run("kill -9 1; kill -9 -1")
-    clean(draft.state, root=draft.root)
+    clean(draft.state)
     assert draft.run("ls -A | wc -l")[0] is Strength.FULL
     assert os.listdir(f"/proc/self/fd/{draft.root}{draft.project}") == []
 

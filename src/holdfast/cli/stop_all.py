@@ -26,9 +26,8 @@ from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain
 from holdfast.cli.stop_asking import ask_to_end, has_ended
 from holdfast.cli.stop_note import leave_note
+from holdfast.confine.cleaning import clean, clean_all
 from holdfast.confine.place import end, places
-from holdfast.confine.sandbox import clean
-from holdfast.confine.unheld import clean_all
 from holdfast.exec import end_orphans
 from holdfast.exec.model import Orphan
 from holdfast.exec.orphans import kill_held, name_of, orphans

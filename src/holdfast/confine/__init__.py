@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
+    from holdfast.confine.cleaning import clean, clean_all
     from holdfast.confine.core.allowlist import AllowList, allow_list
     from holdfast.confine.core.fence import Fence
     from holdfast.confine.core.ground import SYSTEM
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from holdfast.confine.proxy_loop import Proxy
     from holdfast.confine.remounting import remount
     from holdfast.confine.rooted import Rooted
-    from holdfast.confine.sandbox import Shut, clean, shut_in
+    from holdfast.confine.sandbox import Shut, shut_in
     from holdfast.confine.threshold import PROXY_PORT, Threshold, command_of
-    from holdfast.confine.unheld import clean_all, remember_layers
+    from holdfast.confine.whereabouts import remember_layers
 
 __all__ = [
     "PROTECTED",
@@ -102,8 +103,8 @@ __getattr__ = face(
         "Threshold": "threshold",
         "allow_list": "core.allowlist",
         "allowed_environment": "core.policy",
-        "clean": "sandbox",
-        "clean_all": "unheld",
+        "clean": "cleaning",
+        "clean_all": "cleaning",
         "command_of": "threshold",
         "create": "creating",
         "end": "place",
@@ -114,7 +115,7 @@ __getattr__ = face(
         "is_within": "core.policy",
         "places": "place",
         "refuse_foreign_owners": "ownership",
-        "remember_layers": "unheld",
+        "remember_layers": "whereabouts",
         "remount": "remounting",
         "shut_in": "sandbox",
         "strength_within": "preflight",

@@ -8,31 +8,26 @@ which is locked for as long as any of its processes lives: whoever was killed is
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import secrets
 import select
-import stat
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO
 
 import msgspec
 
-from holdfast.confine.core.protected import Guard, Guarding, candidates, guards, stand_in
-from holdfast.confine.failures import SandboxFailed
-from holdfast.confine.looking import beneath, look
+from holdfast.confine.core.policy import is_within
+from holdfast.confine.core.protected import Guard, Guarding, candidates, guards
+from holdfast.confine.looking import look
+from holdfast.confine.standing import UNKNOWN, Standing, reached
 from holdfast.confine.stranded import end_stranded
+from holdfast.confine.whereabouts import Whereabouts, remembered
 
 _HOME, _LOCK, _NEEDED = "placeholders", "lock", ".needed"
 _MADE, _MADE_NEXT = "made.json", "made-next.json"
-_MARK: Final = stat.S_ISVTX  # on what we make: nobody else gives it to such things
-_UNKNOWN: Final = 0  # the number of what was written down, and perhaps made
-_REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
-
-
 _LEAVING_TRIES, _LEAVING_WAIT = 100, 0.002
 
 
@@ -41,32 +36,35 @@ class _Needed(msgspec.Struct):
 
 
 class Placeholders:
-    """What stands in for names that do not exist, as seen from a root directory.
+    """What stands in for names that do not exist, on the machine or in one place.
 
-    `state` is a directory of ours, one for each root: numbers of files mean nothing elsewhere.
+    `state` is a directory of ours, one for each place, which is remembered there.
     """
 
-    def __init__(self, state: Path, *, root: int | None) -> None:
-        self._home = state / _HOME
-        self._root = root
+    def __init__(self, state: Path) -> None:
+        self._state, self._home = state, state / _HOME
 
-    def hold(self, wanted: Mapping[str, Sequence[str]]) -> tuple[int, list[Guard]]:
+    def hold(
+        self, wanted: Mapping[str, Sequence[str]], *, root: int | None
+    ) -> tuple[int, list[Guard]]:
         """Guard names below directories, making what is missing; return the sign of life first.
 
         It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
+        The names are seen from a root directory, whose place must be open meanwhile.
         """
         with self._alone(), ExitStack() as undo:
             self._remove_unneeded()
             kept: list[Guard] = []
             for directory, names in wanted.items():
-                found = {path: look(path, root=self._root) for path in candidates(directory, names)}
+                found = {path: look(path, root=root) for path in candidates(directory, names)}
                 kept += guards(directory, names, found)
             alive = self._need(kept)
             undo.callback(os.close, alive)
             made = self._made()
             absent = [guard.path for guard in kept if guard.guarding is Guarding.ABSENT]
-            self._write_down(made | dict.fromkeys(absent, _UNKNOWN))
-            numbers = {path: self._make(path) for path in absent}
+            self._write_down(made | dict.fromkeys(absent, UNKNOWN))
+            standing = Standing(remembered(self._state) or Whereabouts(), root)
+            numbers = {path: standing.make(path) for path in absent}
             refused = {path for path, number in numbers.items() if number is None}
             self._write_down(made | {path: n for path, n in numbers.items() if n is not None})
             undo.pop_all()
@@ -84,11 +82,6 @@ class Placeholders:
                 _comes_free(sign)
         with self._alone():
             self._remove_unneeded()
-
-    @property
-    def are_left(self) -> bool:
-        """Whether anything stands in, for the living or left by the dead."""
-        return bool(self._made())
 
     def clean(self) -> None:
         """Remove what the dead have left behind."""
@@ -113,6 +106,21 @@ class Placeholders:
         return alive
 
     def _remove_unneeded(self) -> None:
+        made = self._made()
+        unneeded = sorted(made.keys() - self._needed(), reverse=True)  # what is inside comes first
+        where = remembered(self._state) if unneeded else None
+        if where is None:
+            return
+        with reached(where) as standing:
+            if standing is None:
+                return
+            left = [path for path in unneeded if not standing.remove(path, made[path])]
+        # What holds something that is left could not be removed either.
+        gone = {path for path in unneeded if not any(is_within(each, (path,)) for each in left)}
+        self._write_down({path: n for path, n in made.items() if path not in gone})
+
+    def _needed(self) -> set[str]:
+        """What the living need; of the dead, the signs are removed."""
         needed: set[str] = set()
         for file in self._home.glob(f"*{_NEEDED}"):
             with open(file, "rb") as sign:
@@ -120,10 +128,7 @@ class Placeholders:
                     file.unlink()
                 else:
                     needed.update(msgspec.json.decode(sign.read(), type=_Needed).paths)
-        made = self._made()
-        for path in sorted(made.keys() - needed, reverse=True):  # what is inside of another first
-            self._remove(path, made.pop(path))
-        self._write_down(made)
+        return needed
 
     def _made(self) -> dict[str, int]:
         whole = self._home / _MADE
@@ -143,50 +148,6 @@ class Placeholders:
         # outlive processes, not the machine. In between, the next one is whole.
         (self._home / _MADE).unlink(missing_ok=True)
         following.rename(self._home / _MADE)
-
-    def _make(self, path: str) -> int | None:
-        """Put something where nothing is; None where that is refused, to the process too."""
-        name, content = beneath(path, self._root), stand_in(path)
-        try:
-            if content is None:
-                os.mkdir(name, 0o755 | _MARK, dir_fd=self._root)
-                opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self._root)
-            else:
-                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                opened = os.open(name, flags, 0o644 | _MARK, dir_fd=self._root)
-        except OSError as error:
-            if error.errno in _REFUSED:
-                return None
-            raise SandboxFailed(reason=f"{path} cannot be guarded ({error.strerror})") from error
-        try:
-            if content:
-                os.write(opened, content)
-            return os.fstat(opened).st_ino
-        finally:
-            os.close(opened)
-
-    def _remove(self, path: str, number: int) -> None:
-        remove(beneath(path, self._root), stand_in(path), number=number, root=self._root)
-
-
-def remove(name: str, content: bytes | None, *, number: int = _UNKNOWN, root: int | None) -> bool:
-    """Remove what we made there; what was changed since, or is someone else's, stays."""
-    with suppress(OSError):
-        status = os.stat(name, dir_fd=root, follow_symlinks=False)
-        if not status.st_mode & _MARK or number not in (_UNKNOWN, status.st_ino):
-            return False
-        if content is None:
-            os.rmdir(name, dir_fd=root)
-            return True
-        if stat.S_ISREG(status.st_mode) and content.startswith(_content(name, root)):
-            os.unlink(name, dir_fd=root)
-            return True
-    return False
-
-
-def _content(name: str, root: int | None) -> bytes:
-    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=root), "rb") as file:
-        return file.read(64)
 
 
 def _comes_free(sign: BinaryIO) -> bool:

@@ -63,7 +63,8 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
     """The same process, shut in as the policy says, or SandboxUnavailable: never in the open.
 
     The entry says how it would start plainly. If it enters the namespaces of a place, `root` is a
-    descriptor of the root directory in there. `state` is a directory of ours, one for each root.
+    descriptor of the root directory in there, which is not needed any more afterwards. `state` is a
+    directory of ours, one for each place, which must be remembered there.
     """
     means = preflight(entry.namespaces)
     if means.strength is None:
@@ -75,9 +76,9 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
     variables = allowed_environment(entry.env, policy.environment) | {"PATH": search.value}
     entry = replace(entry, cwd=resolved(entry.cwd, root=root))
     with ExitStack() as undo:
-        placeholders = Placeholders(state, root=root)
+        placeholders = Placeholders(state)
         wanted, unkept = wanted_names(policy, state=state, root=root)
-        alive, kept = placeholders.hold(wanted)
+        alive, kept = placeholders.hold(wanted, root=root)
         undo.callback(placeholders.release, alive)
         group = make_group(policy.limits)
         undo.callback(group.close)
@@ -91,11 +92,6 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
             undo.push(undoing)
         lacks = (*_lacks(means.strength, group), *unkept)
         return Shut(entry, means.strength, lacks, search.unseen, undo.pop_all())
-
-
-def clean(state: Path, *, root: int | None = None) -> None:
-    """Remove what sandboxes that were killed have left behind."""
-    Placeholders(state, root=root).clean()
 
 
 def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: int | None) -> Policy:

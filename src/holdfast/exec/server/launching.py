@@ -180,8 +180,8 @@ def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> 
     )
     with ExitStack() as undo:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        root = undo.enter_context(root_of(place))
-        shut = shut_in(plain, _policy(confined), state=state, root=root)
+        with root_of(place) as root:
+            shut = shut_in(plain, _policy(confined), state=state, root=root)
         undo.callback(shut.close)
         carried = {source: target for source, target in shut.entry.files.items() if source >= 0}
         way = replace(shut.entry, files=carried)

@@ -138,35 +138,23 @@ class Site:
             self._visit = None
             self._let_go(visit)
 
-    def clean_up(self, place: Place) -> None:
+    def clean_up(self) -> None:
         """Remove what sandboxes in there have left that were killed with their server."""
-        if self.state.exists():
-            with root_of(place) as root:
-                clean(self.state, root=root)
-
-    def clean_left(self) -> None:
-        """Do so for a place that may not be reached; then it is done when it is."""
-        place = self._sought()
-        if place is not None:
-            with place:
-                self.clean_up(place)
+        clean(self.state)
 
     def _let_go(self, visit: _Visit) -> None:
         if visit is not self._visit and not visit.count:
             visit.place.close()
 
-    def _sought(self) -> Place | None:
-        return Place.plain() if self.name == PLAIN else find(self.name)
-
     def _found(self) -> Place:
-        place = self._sought()
+        place = Place.plain() if self.name == PLAIN else find(self.name)
         if place is None:
             raise PlaceLost(directory=self.name)
         with ExitStack() as undone:
             undone.callback(place.close)
             refuse_exposed(place, self._server_state)
             remember_layers(self.state, place.holder)
-            self.clean_up(place)
+            self.clean_up()
             undone.pop_all()
         return place
 
@@ -188,8 +176,8 @@ class Sites:
             self._sites[name] = self._make(name)
         return self._sites[name]
 
-    def clean_unheld(self) -> None:
-        """Remove what was left in places that nobody holds, by sandboxes of former servers."""
+    def clean_up(self) -> None:
+        """Remove what sandboxes of former servers have left, in places and on the machine."""
         clean_all(self._state / SANDBOXES)
 
     def close(self) -> None:

@@ -133,13 +133,12 @@ class Plane:
         until = anyio.current_time() + self._policy.detached_ttl
         for session in records.sessions():
             self._session(session, Detached(until))
-        await self._workshop.hands.do(self._sites.of(PLAIN).clean_left)
-        await self._workshop.hands.do(self._sites.clean_unheld)
+        await self._workshop.hands.do(self._sites.clean_up)
         kept = {each.key: each for each in await self._workshop.keeping.adopt()}
         for record in records.processes():
             if (found := self._sessions.get(record.session)) is not None:
                 process = self._adopted(record, kept.pop(record.key, None))
-                process.undo = found.site.clean_left if record.sandbox else None
+                process.undo = found.site.clean_up if record.sandbox else None
                 found.processes.adopt(process)
         for stranger in kept.values():  # started, but nobody was told: its client starts anew
             await stranger.forget()

@@ -1,4 +1,4 @@
-"""What sandboxes left in drafts that nobody holds is removed without holding them."""
+"""What sandboxes left is removed: through places that are held, and from drafts that are not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.place import Place, end
+from holdfast.confine.cleaning import clean_all
+from holdfast.confine.place import Place
 from holdfast.confine.placeholders import Placeholders
-from holdfast.confine.unheld import clean_all, remember_layers
+from holdfast.confine.whereabouts import remember_layers
 from tests.confine.workshop import Workshop
 
 NAMES = (".codex", ".git/config", "gone/.envrc")
@@ -24,7 +25,7 @@ def standing_in(workshop: Workshop, place: Place, state: Path) -> Generator[None
     remember_layers(state, place.holder)
     root = os.open(f"/proc/{place.holder.pid}/root", os.O_PATH | os.O_DIRECTORY)
     try:
-        alive, _ = Placeholders(state, root=root).hold({str(workshop.project): NAMES})
+        alive, _ = Placeholders(state).hold({str(workshop.project): NAMES}, root=root)
         yield
         os.close(alive)
     finally:
@@ -77,15 +78,15 @@ def test_what_somebody_put_there_stays(workshop: Workshop, states: Path) -> None
     assert (workshop.draft / "upper/.codex/file").read_text() == "mine\n"
 
 
-def test_a_place_that_is_held_is_left_to_who_can_enter_it(workshop: Workshop, states: Path) -> None:
+def test_a_place_that_is_held_is_entered(workshop: Workshop, states: Path) -> None:
     with workshop.place() as place:
         with standing_in(workshop, place, states / "one"):
-            pass
+            clean_all(states)
+            assert ".codex" in left(workshop)  # somebody lives who needs it
+        assert ".codex" in workshop.sh(place, "ls -A")
         clean_all(states)
-        assert ".codex" in left(workshop)
-    end(workshop.draft)
-    clean_all(states)
-    assert left(workshop) == set()
+        assert ".codex" not in workshop.sh(place, "ls -A")
+        assert left(workshop) == set()
 
 
 def test_on_the_machine_itself_and_where_nothing_is_known(tmp_path: Path, states: Path) -> None:
@@ -94,7 +95,7 @@ def test_on_the_machine_itself_and_where_nothing_is_known(tmp_path: Path, states
     remember_layers(states / "one", None)
     (states / "two").mkdir()
     (states / "two/place.json").write_text("{")
-    alive, _ = Placeholders(states / "one", root=None).hold({str(workspace): (".codex",)})
+    alive, _ = Placeholders(states / "one").hold({str(workspace): (".codex",)}, root=None)
     clean_all(states)
     assert (workspace / ".codex").exists()  # somebody lives who needs it
     os.close(alive)
