@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+from itertools import pairwise
 
 import pytest
 
 from holdfast.workbench import (
     NOW,
     PublishOrder,
+    Workbench,
     checkpoint,
     checkpoints,
     compare,
@@ -116,6 +118,38 @@ def test_what_is_above_the_quota_goes_by_itself(layered: Bench) -> None:
         assert usage(held.store).kept_bytes < 700_000
         assert [each.id in left for each in made][-1]
         assert not any(each.id in left for each in made[:3])
+
+
+def grow(bench: Bench, workbench: Workbench, number: int) -> None:
+    (bench.project / "large").write_bytes(random.Random(number).randbytes(200_000))
+    checkpoint(workbench)
+
+
+def test_a_full_store_is_not_tidied_by_each_checkpoint(layered: Bench) -> None:
+    sizes = list[int]()
+    with layered.workbench.at_hand() as workbench, workbench.held() as (held, _):
+        for number in range(20):
+            grow(layered, workbench, number)
+            let_surplus_go(held, quota_bytes=2_000_000)
+            sizes.append(usage(held.store).kept_bytes)
+
+    assert max(sizes) <= 2_000_000
+    assert sum(after < before for before, after in pairwise(sizes)) == 4
+
+
+def test_what_cannot_go_is_not_tidied_in_vain(layered: Bench) -> None:
+    with layered.workbench.at_hand() as workbench, workbench.held() as (held, _):
+        noted = workbench.directory / "stayed"
+        grow(layered, workbench, 1)
+        let_surplus_go(held, quota_bytes=1000)
+        tidied = noted.stat().st_mtime_ns
+        let_surplus_go(held, quota_bytes=1000)
+        assert noted.stat().st_mtime_ns == tidied
+        grow(layered, workbench, 2)
+        let_surplus_go(held, quota_bytes=1000)
+
+        assert noted.stat().st_mtime_ns > tidied
+        assert usage(held.store).kept_bytes < 300_000
 
 
 @pytest.mark.promise("W3")

@@ -207,4 +207,5 @@ def test_a_content_has_the_same_name_whether_it_is_kept_or_only_hashed(
         file.read(3)  # wherever it is read from
 
         assert node is not None
-        assert content_id_of(file.fileno()) == node.object
+        assert content_id_of(file.fileno(), size) == node.object
+        assert content_id_of(file.fileno(), size + 1) == node.object  # it was longer a moment ago

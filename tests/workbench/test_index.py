@@ -25,6 +25,16 @@ def test_objects_are_found_where_they_were_first(index: Index) -> None:
         assert rows.find(NAME) == Location(1, 16, 5)
         assert rows.find(OTHER) == Location(2, 90, 7)
         assert rows.find(b"x" * 32) is None
+        assert rows.find_all([]) == {}
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 101, 250])
+def test_many_objects_are_found_at_once(index: Index, count: int) -> None:
+    there = {b"%032d" % number: Location(1, number, 5) for number in range(count)}
+    with index.writing() as rows:
+        rows.add_objects(there)
+
+        assert rows.find_all([NAME, *there, OTHER]) == there
 
 
 def test_a_lost_segment_takes_its_objects_and_every_sight_along(index: Index) -> None:

@@ -50,6 +50,21 @@ def test_pieces_make_one_content(segments: Segments, index: Index) -> None:
         assert objects.sort_of(large) is ObjectSort.PIECES
 
 
+def test_many_come_in_order_also_those_that_were_just_put(segments: Segments, index: Index) -> None:
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        names = [objects.put(ObjectSort.BLOB, b"%d" % number) for number in range(3)]
+        objects.commit()
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        names.insert(1, objects.put(ObjectSort.TREE, b"new"))
+
+        assert [data for _, _, data in objects.each(names)] == [b"0", b"new", b"1", b"2"]
+        objects.spoiled.add(names[-1])
+        with pytest.raises(ObjectMissing):
+            list(objects.each(names))
+
+
 def test_a_large_file_tells_how_far_it_has_come(segments: Segments, index: Index) -> None:
     news: list[Progress] = []
     with index.writing() as rows:

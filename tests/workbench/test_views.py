@@ -152,34 +152,38 @@ def test_a_place_whose_holder_died_is_made_anew(drafts: Drafts, view: View) -> N
 
 
 def test_a_layer_is_emptied_when_nobody_is_inside(drafts: Drafts, view: View) -> None:
-    root = view.root
     sh(drafts, view, "echo n > new; rm -r d; chmod 600 f; mkdir closed; chmod 0 closed")
     (drafts.project / "new").write_text("published")
     view.touched()
-
-    assert view.clear()
-
-    assert view.root == root
-    assert sorted(os.listdir(view.root)) == ["d", "f", "link", "new"]
-    assert (read(view, "new"), view.touched()) == ("published", Touched())
-    assert sh(drafts, view, "cat new") == "published"
-    assert "old-upper" not in os.listdir(drafts.spec(drafts.find()).directory)
-
-
-def test_a_layer_that_is_emptied_last_is_made_anew_by_whoever_opens_it(
-    drafts: Drafts, view: View
-) -> None:
-    sh(drafts, view, "echo n > new")
-    view.touched()
     assert view.place is not None
 
-    assert view.clear(is_last=True)
+    assert view.clear()
 
     assert view.place.is_lost
     assert not (Path(drafts.spec(drafts.find()).directory) / "old-upper").exists()
     with open_view(drafts, drafts.find()) as again:
-        assert sorted(os.listdir(again.root)) == ["d", "f", "link"]
-        assert again.touched() == Touched()
+        assert sorted(os.listdir(again.root)) == ["d", "f", "link", "new"]
+        assert (read(again, "new"), again.touched()) == ("published", Touched())
+        assert sh(drafts, again, "cat new") == "published"
+
+
+@pytest.mark.parametrize(
+    ("written", "is_large"),
+    [
+        ("echo n > new", False),
+        ("mkdir many; cd many; seq 998 | xargs touch", False),
+        ("mkdir many; cd many; seq 999 | xargs touch", True),
+        ("truncate -s 64M large", True),
+    ],
+)
+def test_a_layer_is_large_by_its_names_or_its_bytes(
+    drafts: Drafts, view: View, written: str, is_large: bool
+) -> None:
+    assert not view.is_large  # nobody has looked at it yet
+    sh(drafts, view, written)
+    view.touched()
+
+    assert view.is_large == is_large
 
 
 def test_a_layer_stays_while_somebody_is_inside(drafts: Drafts, view: View) -> None:
@@ -200,9 +204,10 @@ def test_a_layer_that_was_written_to_meanwhile_stays(drafts: Drafts, view: View,
 
     assert not view.clear()
 
-    assert sh(drafts, view, "ls; cat *new* *late* 2>/dev/null || true") == before
-    view.touched()
-    assert view.clear()
+    with open_view(drafts, drafts.find()) as again:
+        assert sh(drafts, again, "ls; cat *new* *late* 2>/dev/null || true") == before
+        again.touched()
+        assert again.clear()
 
 
 def test_what_a_kill_left_of_an_old_layer_is_removed(drafts: Drafts, view: View) -> None:

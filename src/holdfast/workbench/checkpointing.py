@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
@@ -114,18 +115,39 @@ def let_surplus_go(
 ) -> None:
     """Let old checkpoints go by themselves once there are many more than enough, or too large.
 
-    It is only tidying: that it fails is no reason to say that what was done before it did.
+    As much goes as makes room for a while. What then is still too large stays so: it is not tried
+    again before more has come. It is only tidying: that it fails is no reason to say that what was
+    done before it did.
     """
     with suppress(Failure, OSError):
         use = load(held.store)
         quota = use.quota_bytes if quota_bytes is None else quota_bytes
         many = kept_least + kept_least // _SLACK_SHARE
-        if use.checkpoints <= many and use.kept_bytes <= quota:
+        is_over = use.kept_bytes > quota and use.kept_bytes > _stayed_and_more(held)
+        if use.checkpoints <= many and not is_over:
             return  # the drafts need not be asked
         in_use = held.in_use()
-        if use.checkpoints - len(in_use) > many or use.kept_bytes > quota:
-            least = kept_least + len(in_use)
-            prune(held.store, quota_bytes=quota, kept_least=least, in_use=in_use)
+        if use.checkpoints - len(in_use) > many or is_over:
+            pruned = prune(
+                held.store,
+                quota_bytes=quota - quota // _SLACK_SHARE,
+                kept_least=kept_least + len(in_use),
+                in_use=in_use,
+            )
+            _stayed(held).write_text(f"{pruned.bytes_after}", encoding="ascii")
+
+
+def _stayed(held: Held) -> Path:
+    """Where it is written down how much stayed when it was last tidied; nothing depends on it."""
+    return held.bench.directory / "stayed"
+
+
+def _stayed_and_more(held: Held) -> int:
+    try:
+        stayed = int(_stayed(held).read_text("ascii"))
+    except (OSError, ValueError):
+        return 0
+    return stayed + stayed // _SLACK_SHARE
 
 
 def kept_before(held: Held, theirs: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:

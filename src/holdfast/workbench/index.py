@@ -6,15 +6,23 @@ merely reads more. So a damaged index is set aside, and never a reason to lose a
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
+from typing import Final
 
 from holdfast.workbench.roster import Roster
 from holdfast.workbench.segment_files import Location
 from holdfast.workbench.sights import Sights
 from holdfast.world import Database, Disk, Schema, Transaction, Upgrade
 from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
+
+_TOGETHER: Final = 100
+_FIND_ALL: Final = (
+    "SELECT name, segment, offset, stored_bytes FROM objects"
+    f" WHERE name IN ({', '.join('?' * _TOGETHER)})"
+)
 
 
 class Rows:
@@ -39,6 +47,17 @@ class Rows:
             found = self._transaction.execute("SELECT 1 FROM objects LIMIT 1").fetchone()
             self._is_empty = found is None
         return None
+
+    def find_all(self, names: Sequence[bytes]) -> dict[bytes, Location]:
+        """Where those of the objects are that are there; a few questions for any number."""
+        found: dict[bytes, Location] = {}
+        for start in range(0, len(names), _TOGETHER):
+            some = names[start : start + _TOGETHER]
+            # Always as many, so that it is one statement, which is compiled once.
+            asked = (*some, *repeat(some[-1], _TOGETHER - len(some)))
+            rows = self._transaction.execute(_FIND_ALL, asked)
+            found.update((name, Location(*location)) for name, *location in rows)
+        return found
 
     def add_objects(self, objects: Mapping[bytes, Location]) -> None:
         """Take note of where objects are; of two copies of one the first counts."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import TRIES_MAX, content_id_of, read_xattrs
-from holdfast.workbench.core.stat_cache import line_of
+from holdfast.workbench.core.stat_cache import is_same
 from holdfast.workbench.model import Entry, Sort
 from holdfast.world import open_linkless
 
@@ -80,8 +80,8 @@ def _opened(descriptor: int, status: os.stat_result) -> Entry | None:
         return Entry(Sort.DIRECTORY, mode, xattrs=read_xattrs(descriptor), mtime_ns=mtime_ns)
     if not stat.S_ISREG(status.st_mode):
         return Entry(Sort.SPECIAL, mode, mtime_ns=mtime_ns)
-    content, xattrs = content_id_of(descriptor), read_xattrs(descriptor)
-    if line_of(os.fstat(descriptor)) != line_of(status):
+    content, xattrs = content_id_of(descriptor, status.st_size), read_xattrs(descriptor)
+    if not is_same(os.fstat(descriptor), status):
         return None
     return Entry(
         Sort.FILE,

@@ -6,7 +6,7 @@ object is the list of their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
 from holdfast.workbench.core.keeping import decode_checkpoint
 from holdfast.workbench.core.record import ObjectSort, name_of, names_in
@@ -92,11 +92,17 @@ class Objects:
         location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
-        try:
-            return self._segments.read(name, location)
-        except ObjectDamaged:
-            self.spoiled.add(name)
-            raise
+        return self._read(name, location)
+
+    def each(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, ObjectSort, bytes]]:
+        """Do what `get` does for many, in order; where they are is asked for all at once."""
+        located = self.rows.find_all(names)
+        for name in names:
+            location = located.get(name)
+            if location is None or name in self.spoiled or name in self._fresh:
+                yield name, *self.get(name)
+            else:
+                yield name, *self._read(name, location)
 
     def sort_of(self, name: bytes) -> ObjectSort:
         """What an object is, without reading it all; raise ObjectMissing or ObjectDamaged."""
@@ -162,6 +168,13 @@ class Objects:
         if fresh is not None or name in self.spoiled:
             return fresh
         return self.rows.find(name)
+
+    def _read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+        try:
+            return self._segments.read(name, location)
+        except ObjectDamaged:
+            self.spoiled.add(name)
+            raise
 
 
 def content(name: bytes, get: Callable[[bytes], tuple[ObjectSort, bytes]]) -> Generator[bytes]:

@@ -142,10 +142,8 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     with suppress(Failure, OSError):
         revised(held, _afterwards(held, standing), "published")
         is_all = not published.remaining and standing.ours.uncovered == before.uncovered
-        if is_all and not is_visited(held.drafts.home(standing.draft)):
-            view.clear(
-                is_last=True
-            )  # the project has it; while somebody is inside, it does no harm
+        if is_all and view.is_large and not is_visited(held.drafts.home(standing.draft)):
+            view.clear()  # the project has it; while somebody is inside, it does no harm
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
     let_surplus_go(held)
     return published

@@ -7,7 +7,6 @@ those that were announced after it ahead of time, up to a limit; a large one com
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import Final
 
 from holdfast.workbench.core.record import ObjectSort
@@ -15,6 +14,7 @@ from holdfast.workbench.objects import Objects
 from holdfast.workbench.store import Store
 
 _AHEAD_BYTES: Final = 4 * 2**20
+_AHEAD_COUNT: Final = 1000
 
 
 class Supply:
@@ -36,8 +36,8 @@ class Supply:
     def _fetched(self, objects: Objects, first: bytes) -> dict[bytes, bytes]:
         fetched: dict[bytes, bytes] = {}
         room = _AHEAD_BYTES
-        for name in islice(self._announced, self._place[first], None):
-            sort, data = objects.get(name)
+        start = self._place[first]
+        for name, sort, data in objects.each(self._announced[start : start + _AHEAD_COUNT]):
             if sort is ObjectSort.PIECES:
                 break
             fetched[name] = data

@@ -129,10 +129,12 @@ def prune(
         return Pruned(going, before, min(before, sum(plan.bytes_in.values())))
     tombstone = _at_last(vault, lambda objects: _let_go(objects, plan))
     needed = plan.needed if tombstone is None else plan.needed | {tombstone}
-    is_over = quota_bytes is not None and before > quota_bytes
-    worth = _worth_copying(vault, plan.bytes_in, is_over=is_over)
+    most = before if quota_bytes is None else quota_bytes
+    worth = _worth_copying(vault, plan.bytes_in, is_over=before > most)
     vault.segments.renew()
-    for count, number in enumerate(worth, 1):
+    for count, (is_mostly_needed, _, number) in enumerate(worth, 1):
+        if is_mostly_needed and _bytes(vault) <= most:
+            break
         _copy(vault, number, needed)
         news(Progress("segments tidied", count, len(worth)))
     return Pruned(going, before, _bytes(vault))
@@ -178,15 +180,21 @@ def _let_go(objects: Objects, plan: _Plan) -> bytes | None:
     return objects.put(ObjectSort.PRUNED, b"".join(pruned)) if pruned else None
 
 
-def _worth_copying(vault: Vault, bytes_in: dict[int, int], *, is_over: bool) -> list[int]:
-    """The segments of which much is not needed, first those that give back room at once."""
-    worth: list[tuple[int, int]] = []
+def _worth_copying(
+    vault: Vault, bytes_in: dict[int, int], *, is_over: bool
+) -> list[tuple[bool, int, int]]:
+    """The segments of which much is not needed, first those that give back room at once.
+
+    Above the quota also those that are mostly needed, after all others.
+    """
+    worth: list[tuple[bool, int, int]] = []
     for number in vault.segments.numbers():
         size, needed = vault.segments.size(number), bytes_in.get(number, 0)
         spare = size - SEGMENT_HEAD_BYTES - needed
-        if spare > 0 and (is_over or spare * _WORTH_SHARE >= size):
-            worth.append((needed, number))
-    return [number for _, number in sorted(worth)]
+        is_mostly_needed = spare * _WORTH_SHARE < size
+        if spare > 0 and (is_over or not is_mostly_needed):
+            worth.append((is_mostly_needed, needed, number))
+    return sorted(worth)
 
 
 def _copy(vault: Vault, number: int, needed: Collection[bytes]) -> None:

@@ -32,6 +32,7 @@ from holdfast.world import disk_failure
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES_MAX = 5
+_NAMES_LARGE, _BYTES_LARGE = 1000, 64 * 2**20
 
 
 class View:
@@ -103,25 +104,32 @@ class View:
         finally:
             os.close(below)
 
-    def clear(self, *, is_last: bool = False) -> bool:
+    @property
+    def is_large(self) -> bool:
+        """Whether what was written, when `touched` was last asked, is worth to be forgotten.
+
+        To forget it ends the place, and the kernel then syncs the whole file system below it.
+        """
+        seen = self._seen or frozenset()
+        return len(seen) >= _NAMES_LARGE or sum(each.stamp[2] for each in seen) >= _BYTES_LARGE
+
+    def clear(self) -> bool:
         """Forget all that was written, for whoever knows that the project has it; say if it is so.
 
         It is not while somebody is inside, nor if anything was written since `touched` was last
         asked; nor if anything goes wrong, for it is no loss. What was written outside of the
-        project stays. If it `is_last`, nothing is left to do but to close: the place is made anew
-        by whoever opens the draft next.
+        project stays. Nothing is left to do then but to close: the place is made anew by whoever
+        opens the draft next.
         """
         if self._spec is None or self._seen is None:
             return False
         try:
-            is_same = self._emptied(self._spec, self._seen)
-            if is_same is not None and not is_last:
-                self._replace(self._spec)
-            elif is_same:
+            is_same = self._is_emptied(self._spec, self._seen)
+            if is_same:
                 remove_old_layer(self._spec)
         except Failure:
             return False
-        return is_same is True
+        return is_same
 
     def close(self) -> None:
         """Give all descriptors back; the draft lives on, and so does what runs in it."""
@@ -135,22 +143,15 @@ class View:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _emptied(self, spec: PlaceSpec, seen: frozenset[Listed]) -> bool | None:
-        """End the place and empty its layer if nothing came; None if somebody is inside."""
+    def _is_emptied(self, spec: PlaceSpec, seen: frozenset[Listed]) -> bool:
+        """End the place and empty its layer, unless somebody is inside or something came."""
         if self.place is not None and not self.place.is_lost and self.processes:
-            return None
+            return False
         end(spec.directory)
         is_same = self._listed(spec) == seen
         if is_same:
             drop_layer(spec)
         return is_same
-
-    def _replace(self, spec: PlaceSpec) -> None:
-        place = held_place(spec)
-        if self.place is not None:
-            self.place.close()
-        self.place = place
-        self._reopen()
 
     def _reopen(self) -> None:
         """Open the root again under the same number: an open one remembers which names it had."""
