@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -183,3 +184,28 @@ def test_the_number_is_that_of_the_layer(draft: Draft) -> None:
         assert draft.left() == {".codex"}
         assert standing.remove(draft.path(".codex"), number)
         assert draft.left() == set()
+
+
+def test_a_draft_on_another_file_system_is_cleaned_through_its_next_place(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    """There each mount gives its own numbers to the same directories."""
+    with elsewhere(tmp_path) as directory:
+        draft = Draft(replace(workshop, draft=directory / "draft"), tmp_path / "state")
+        with draft.create() as place, rooted(place) as root:
+            os.close(draft.hold(root, *NAMES))
+            kill(place)
+        with draft.create():
+            draft.placeholders.clean()
+            assert draft.left() == set()
+            end(draft.workshop.draft)
+
+
+@contextmanager
+def elsewhere(here: Path) -> Generator[Path]:
+    """A directory on another file system."""
+    memory = "/dev/shm"
+    if not os.path.isdir(memory) or os.stat(memory).st_dev == here.stat().st_dev:
+        pytest.skip(f"{memory} is no file system of its own")
+    with tempfile.TemporaryDirectory(dir=memory, prefix="holdfast-test-") as made:
+        yield Path(made)
