@@ -82,6 +82,10 @@ def paths(*names: str) -> frozenset[RelativePath]:
             "mkdir -m 1755 .claude .codex; echo mine > .codex/x",
             Touched(paths(".codex", ".codex/x")),
         ),
+        (
+            "mkdir -m 1755 d/.git; touch d/.git/config; chmod 1644 d/.git/config",
+            Touched(paths("d")),
+        ),
     ],
 )
 def test_what_was_written_is_told(

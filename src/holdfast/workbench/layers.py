@@ -55,7 +55,8 @@ def _directory(parent: int, name: bytes, way: bytes, status: os.stat_result) -> 
         return
     try:
         below = list(_below(opened, way))
-        is_mark = is_stand_in(os.fsdecode(way), status.st_mode, len(below))
+        others = sum(not each.is_stand_in for each in below)  # a second sandbox stands in ours
+        is_mark = is_stand_in(os.fsdecode(way), status.st_mode, others)
         yield found._replace(is_opaque=_is_opaque(opened), is_stand_in=is_mark)
         yield from below
     finally:

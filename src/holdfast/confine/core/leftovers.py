@@ -21,7 +21,7 @@ _DEPTHS: Final = {name.count("/") + 1 for name in _NAMES}
 def is_stand_in(path: str, mode: int, size: int) -> bool:
     """Whether it is what a sandbox puts where nothing is; of a directory `size` counts the names.
 
-    It says nothing about a link, which is none.
+    Names that stand in themselves are not counted. It says nothing about a link, which is none.
     """
     if not mode & MARK:  # nearly always
         return False
