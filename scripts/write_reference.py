@@ -30,7 +30,7 @@ from holdfast.host import model as host_model
 from holdfast.host import protocol, sitting
 from holdfast.rpc import HELLO, Hello
 from holdfast.runners import model as runner_model
-from holdfast.terminal import editing, updates
+from holdfast.terminal import editing, editor_turn, updates
 
 SOURCE = Path(holdfast.__file__).parent
 MADE = "Made by `make docs` from the code; do not edit.\n"
@@ -49,8 +49,8 @@ HOST_NEWS = {
     protocol.TROUBLE: protocol.Trouble,
 }
 EDITOR_NEWS = {
-    editing.CRASHED: (("sessionId", "attempt", "reason"), host_model.Begun),
-    editing.BACKEND: (("sessionId", "state"), sitting.Reconnecting | sitting.Unresponsive),
+    editor_turn.CRASHED: (("sessionId", "attempt", "reason"), host_model.Begun),
+    editor_turn.BACKEND: (("sessionId", "state"), sitting.Reconnecting | sitting.Unresponsive),
 }
 
 

@@ -451,6 +451,18 @@ async def test_a_model_behind_a_certificate_that_does_not_hold_is_unreachable(
             assert (await heard(models)).text == SHORTEST.say
 
 
+async def test_without_a_word_on_whom_to_trust_nobody_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "gone" / "keys"))
+    async with reaching(deaf) as (web, speaker):
+        lost = await ask(web, at(speaker.port, is_secret=True))
+
+    reason = "whom to trust cannot be read: no such file or directory"
+    assert lost == Lost(How.UNTRUSTED, reason)
+    assert speaker.connections == 0
+
+
 async def test_who_goes_on_behind_the_answer_is_left() -> None:
     """What is whole is told, however much else comes."""
     events = b"".join(frames(Format.CHAT, SHORTEST))

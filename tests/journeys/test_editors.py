@@ -6,21 +6,30 @@ import os
 import signal
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any  # Any: the client is given whatever the protocol has
 
 import acp
+import anyio
+import anyio.to_thread
 import pytest
 from acp import schema
 
 from holdfast.agent.core.providers import Format
 from holdfast.agent.core.script import Line
+from holdfast.app.sessions import Sessions
+from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, Who
+from holdfast.workbench import Workbench
 from tests.cli.conversations import hosts_of, in_conversation, scripted
+from tests.cli.planes import eventually
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import serving, settle
 from tests.parts.provider_server import ProviderServer, Reply
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+
+GO = acp.text_block("Go")
 
 
 @pytest.fixture
@@ -36,6 +45,7 @@ class Editor(acp.Client):
         self.updates: list[Any] = []
         self.news: list[tuple[str, dict[str, Any]]] = []
         self.asked: list[str] = []
+        self.can_ask = True
         self.when_told: Any = None
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
@@ -47,6 +57,8 @@ class Editor(acp.Client):
         self, session_id: str, tool_call: Any, options: list[Any], **_: Any
     ) -> schema.RequestPermissionResponse:
         self.asked.append(f"{tool_call.title}: {[each.option_id for each in options]}")
+        if not self.can_ask:
+            raise acp.RequestError.method_not_found("session/request_permission")
         chosen = schema.AllowedOutcome(option_id=options[0].option_id, outcome="selected")
         return schema.RequestPermissionResponse(outcome=chosen)
 
@@ -172,9 +184,95 @@ async def test_a_turn_is_cancelled(bench: Bench) -> None:
             await agent.cancel(session_id=session)
 
         editor.when_told = cancel
-        answer = await agent.prompt(session_id=session, prompt=[acp.text_block("Go")])
+        answer = await agent.prompt(session_id=session, prompt=[GO])
 
         assert answer.stop_reason == "cancelled"
+
+
+@pytest.mark.promise("A11")
+async def test_a_turn_is_cancelled_before_it_has_begun(bench: Bench) -> None:
+    """Also those that wait for it; who comes later is heard, and told what is theirs alone."""
+    async with connected(bench, '{say = "One."}', '{say = "Two."}') as (agent, editor):
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+        reasons: dict[str, str] = {}
+
+        async def prompt(words: str) -> None:
+            blocks = [acp.text_block(words)]
+            answer = await agent.prompt(session_id=session, prompt=blocks)
+            reasons[words] = answer.stop_reason
+
+        async with anyio.create_task_group() as tasks:
+            for words in ("a", "b"):
+                tasks.start_soon(prompt, words)
+            while await running(agent) != [session]:
+                pass
+            await agent.cancel(session_id=session)
+            for words in ("c", "d"):
+                tasks.start_soon(prompt, words)
+
+        assert reasons == {"a": "cancelled", "b": "cancelled", "c": "end_turn", "d": "end_turn"}
+        assert editor.told == "One.Two."
+        assert await running(agent) == []
+
+
+async def running(agent: Any) -> list[str]:
+    """Of which sessions turns run, as is answered at any time."""
+    pong: dict[str, list[str]] = await agent.ext_method("holdfast/ping", {})
+    return pong["sessions"]
+
+
+async def test_an_editor_that_cannot_ask_refuses(bench: Bench) -> None:
+    async with connected(bench, '{ask = "May I?"}') as (agent, editor):
+        editor.can_ask = False
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+        answer = await agent.prompt(session_id=session, prompt=[GO])
+
+    answered = [each for each in records(bench) if isinstance(each, Answered)]
+    assert (len(editor.asked), answer.stop_reason) == (1, "end_turn")
+    assert [(each.answer, each.by) for each in answered] == [("no", Who.UNATTENDED)]
+
+
+@pytest.mark.long
+async def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Bench) -> None:
+    turn = '{say = "I wait."}, {wait = 60}'
+    reasons: list[str] = []
+
+    async def prompt(agent: Any) -> None:
+        answer = await agent.prompt(session_id=session, prompt=[GO])
+        reasons.append(answer.stop_reason)
+
+    async with connected(bench, turn) as (one, _), connected(bench, turn) as (other, _):
+        session = (await one.new_session(cwd=str(bench.project))).session_id
+        async with anyio.create_task_group() as tasks:
+            for number, agent in enumerate((one, other), 1):
+                tasks.start_soon(prompt, agent)
+                await anyio.to_thread.run_sync(until, bench, Prompted, number)
+            await anyio.to_thread.run_sync(until, bench, Happened, 1)
+            await one.cancel(session_id=session)
+
+    assert reasons == ["cancelled", "cancelled"]
+
+
+def until(bench: Bench, kind: type[AnyRecord], count: int) -> None:
+    """Wait until so many of a kind are written down."""
+    eventually(lambda: sum(isinstance(each, kind) for each in records(bench)) >= count)
+
+
+def records(bench: Bench) -> list[AnyRecord]:
+    """All that is written down of the only session."""
+    kept = Sessions(bench.settings)
+    [session] = kept.all()
+    return [record for _, record in kept.records(session)]
+
+
+async def test_an_editor_is_answered_while_a_session_begins(bench: Bench) -> None:
+    async with connected(bench, '{say = "One."}') as (agent, _):
+        async with anyio.create_task_group() as tasks:
+            with Workbench.at(bench.project, bench.settings.state).held():  # so that it must wait
+                begin = partial(agent.new_session, cwd=str(bench.project))
+                tasks.start_soon(begin)
+                assert await running(agent) == []
+        assert len((await agent.list_sessions()).sessions) == 1
 
 
 @pytest.mark.promise("A4")
@@ -189,7 +287,7 @@ async def test_a_crash_is_told_with_its_reason_and_the_next_prompt_works(bench: 
 
         editor.when_told = kill
         with pytest.raises(acp.RequestError) as failed:
-            await agent.prompt(session_id=session, prompt=[acp.text_block("Go")])
+            await agent.prompt(session_id=session, prompt=[GO])
 
         assert "Your conversation history is saved." in str(failed.value)
         assert failed.value.data["code"] == "HOST_CRASHED"
@@ -210,7 +308,7 @@ async def test_what_goes_wrong_is_an_error_with_all_that_is_known(bench: Bench) 
     async with connected(bench, '{fail = "No luck."}') as (agent, _):
         session = (await agent.new_session(cwd=str(bench.project))).session_id
         with pytest.raises(acp.RequestError) as failed:
-            await agent.prompt(session_id=session, prompt=[acp.text_block("Go")])
+            await agent.prompt(session_id=session, prompt=[GO])
         with pytest.raises(acp.RequestError) as missing:
             await agent.load_session(cwd=str(bench.project), session_id="nobody")
 

@@ -76,6 +76,7 @@ TESTED_THROUGH = {
     "rpc/websocket_wire_loop.py": "rpc/test_websocket_stream_loop.py",
     "rpc/writer_loop.py": "rpc/test_stream_loop.py",
     "terminal/editing.py": "journeys/test_editors.py",
+    "terminal/editor_turn.py": "journeys/test_editors.py",
     "terminal/keys.py": "journeys/test_terminal.py",
     "terminal/meaning.py": "journeys/test_terminal.py",
     "terminal/talking.py": "journeys/test_terminal.py",

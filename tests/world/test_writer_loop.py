@@ -17,7 +17,7 @@ from holdfast.world.disk import SystemDisk
 from holdfast.world.failures import DiskFull
 from holdfast.world.journal import Journal
 from holdfast.world.schema import Schema
-from holdfast.world.writer_loop import WriterThread
+from holdfast.world.writer_loop import WriterThread, in_thread
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +52,30 @@ async def test_what_work_raises_comes_back_as_a_failure() -> None:
         with pytest.raises(UnexpectedError):
             await thread.run(bug)
         assert await thread.run(lambda: 7) == 7
+
+
+async def test_what_is_done_in_a_thread_of_its_own_holds_nobody_up() -> None:
+    """And nobody leaves before it has ended."""
+    goes_on = threading.Event()
+
+    def slow() -> str:
+        goes_on.wait(30)
+        return threading.current_thread().name
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.lowlevel.checkpoint)
+            asyncio.get_running_loop().call_later(0.01, scope.cancel)
+            asyncio.get_running_loop().call_later(0.02, goes_on.set)
+            name = await in_thread(slow)
+    with pytest.raises(DiskFull):
+        await in_thread(lambda: _full())
+
+    assert (name, scope.cancel_called) == ("holdfast-writer", True)
+
+
+def _full() -> int:
+    raise DiskFull(path="/p")
 
 
 async def test_nobody_need_wait_for_the_outcome() -> None:

@@ -21,7 +21,7 @@ from holdfast.agent.core.http_head import Malformed, write_head
 from holdfast.agent.core.http_place import Place, Proxies, Proxy
 from holdfast.agent.http_dial_loop import dial, told, trusted
 from holdfast.agent.http_line_loop import HttpAnswer, HttpLine
-from holdfast.world import WriterThread
+from holdfast.world import in_thread
 
 _KEPT_LONGEST: Final = 90.0  # seconds
 _KEPT_MAX: Final = 8
@@ -94,6 +94,8 @@ class HttpWeb:
         loop = asyncio.get_running_loop()
         proxy = self._proxies.before(place)
         context = await self._verified() if place.is_secret else None
+        if isinstance(context, Lost):
+            return context
         near = await dial(*((proxy.host, proxy.port) if proxy else (place.host, place.port)))
         with ExitStack() as undone:
             undone.enter_context(near)
@@ -114,19 +116,21 @@ class HttpWeb:
         line.connection_made(secret)
         return line
 
-    async def _verified(self) -> ssl.SSLContext:
+    async def _verified(self) -> ssl.SSLContext | Lost:
         """Read in whom to trust, once, in a thread: that takes longer than a loop may block."""
         if self._context is None:
-            found: list[ssl.SSLContext] = []
-
-            def read() -> int:
-                found.append(trusted())
-                return 0
-
-            with WriterThread() as thread, anyio.CancelScope(shield=True):
-                await thread.run(read)
-            self._context = found[0]
+            found = await in_thread(_trusted)
+            if isinstance(found, OSError):
+                return Lost(How.UNTRUSTED, f"whom to trust cannot be read: {told(found)}")
+            self._context = found
         return self._context
+
+
+def _trusted() -> ssl.SSLContext | OSError:
+    try:
+        return trusted()
+    except OSError as error:  # of a variable that leads nowhere, or a file that is damaged
+        return error
 
 
 async def _tunnel(line: HttpLine, place: Place, proxy: Proxy, *, until: float) -> Lost | None:

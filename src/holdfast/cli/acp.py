@@ -23,6 +23,7 @@ from holdfast.host import Seat, seated
 from holdfast.terminal.model import Opened
 from holdfast.workbench import Workbench
 from holdfast.workbench.model import Mode
+from holdfast.world import in_thread
 
 
 def acp(request: Request, settings: Settings) -> Outcome:
@@ -43,11 +44,15 @@ class _Stays:
         self._sessions = Sessions(settings)
         self._roots: dict[str, str] = {}  # where agents see their projects, if elsewhere
 
-    def begin(self, project: str) -> Opened:
+    async def begin(self, project: str) -> Opened:
         """Begin a session about a project; consent is asked for when something needs it."""
         given = (*self._request.given, ("--project", project))
         request = self._request._replace(given=given, is_json=True)
-        return self._known(begin_session("", request, self._settings, asks_later=True))
+
+        def begun() -> Opened:
+            return self._known(begin_session("", request, self._settings, asks_later=True))
+
+        return await in_thread(begun)  # a large project may have to be copied
 
     def find(self, session: str) -> Opened:
         """The session of this id."""
@@ -57,7 +62,8 @@ class _Stays:
         """A new session that knows all that was said in one, which has to be at rest."""
         from holdfast.cli.session_fork import forked
 
-        return self._known(await forked(self._sessions.find(session), self._settings))
+        made = await forked(self._sessions.find(session), self._settings)
+        return await in_thread(partial(self._known, made))
 
     def agree(self, session: str, provider: str) -> None:
         """Keep that a provider may see the project of a session, from now on."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import anyio
 
@@ -20,6 +21,7 @@ from holdfast.host.model import AnyRecord, Begun, Closed, Happened, Led, Opened,
 from holdfast.nouns import printable
 from holdfast.runners.model import SessionKnown
 from holdfast.workbench import discard, fork_draft
+from holdfast.world import in_thread
 
 FORKED: Final = "forked"  # the option of a session that says which one it was
 
@@ -27,7 +29,7 @@ FORKED: Final = "forked"  # the option of a session that says which one it was
 def fork(request: Request, settings: Settings) -> Outcome:
     """A new session with the same conversation, in a draft of its own with the same content."""
     session = Sessions(settings).find(request.argument)
-    made = anyio.run(forked, session, settings)
+    made = _made(session, settings, anyio.run(_read, session, settings))
     if request.is_json:
         record = {"schema": 1, "type": "session", "id": made.id, "draft": made.draft}
         return Outcome(answer=json_line({**record, "of": session.id}))
@@ -36,15 +38,34 @@ def fork(request: Request, settings: Settings) -> Outcome:
 
 
 async def forked(session: KeptSession, settings: Settings) -> KeptSession:
-    """Make a session that goes on from where another one is, which has to be at rest."""
-    sessions = Sessions(settings)
-    records = sessions.records(runnable(session))
-    last = max((number for number, _ in records), default=0)  # one that was damaged may be missing
+    """Make a session that goes on from where another one is, which has to be at rest.
+
+    What takes long if a large draft has to be copied holds nobody up.
+    """
+    read = await _read(session, settings)
+    return await in_thread(partial(_made, session, settings, read))
+
+
+class _Read(NamedTuple):
+    """What was said, by the numbers of the records; and who knows it, if its runner keeps it."""
+
+    records: Sequence[tuple[int, AnyRecord]]
+    thread: str | None
+
+
+async def _read(session: KeptSession, settings: Settings) -> _Read:
+    records = Sessions(settings).records(runnable(session))
     known, thread = _at_rest(session, records).runner_session, None
     if known is not None and session.runner == "codex":  # which keeps what it knows itself
         from holdfast.cli.session_runner import Engagement
 
         thread = await Engagement(session, settings).forked(known)
+    return _Read(records, thread)
+
+
+def _made(session: KeptSession, settings: Settings, read: _Read) -> KeptSession:
+    sessions = Sessions(settings)
+    last = max((number for number, _ in read.records), default=0)  # a damaged one is missing
     with at_work(Request("fork", given=(("--project", session.project),)), settings) as project:
         draft = fork_draft(project.workbench, session.draft).id
         if sessions.last(session) != last:  # it went on meanwhile, and so did its draft
@@ -57,7 +78,7 @@ async def forked(session: KeptSession, settings: Settings) -> KeptSession:
         title=session.title,
         options={**session.options, FORKED: session.id},
     )
-    copied = _copied(made, (record for _, record in records), thread)
+    copied = _copied(made, (record for _, record in read.records), read.thread)
     compose_book(Path(sessions.directory(made)), copied, name=made.id)
     return made
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from holdfast.world.replace import remove_leftovers, replace_file, replace_files, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.sweeping import MARK, sweep
-    from holdfast.world.writer_loop import WriterThread
+    from holdfast.world.writer_loop import WriterThread, in_thread
 
 __all__ = [
     "MARK",
@@ -84,6 +84,7 @@ __all__ = [
     "disk_failure",
     "encode_record",
     "environment_of",
+    "in_thread",
     "make_private",
     "open_in_root",
     "open_linkless",
@@ -133,6 +134,7 @@ __getattr__ = face(
         "Transaction": "database",
         "Upgrade": "database",
         "WriterThread": "writer_loop",
+        "in_thread": "writer_loop",
         "accept_record": "core.records",
         "command_of": "processes",
         "companions": "accompanying",

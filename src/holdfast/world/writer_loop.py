@@ -14,9 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from threading import Thread
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
+
+import anyio
 
 from holdfast.failures import Failure, boundary
+
+Result = TypeVar("Result")
 
 
 class WriterThread:
@@ -104,6 +108,22 @@ class WriterThread:
             order, outcome = self._done.popleft()
             if not order.loop.is_closed():  # else nobody waits any more
                 order.tell(outcome)
+
+
+async def in_thread(work: Callable[[], Result]) -> Result:
+    """Return what the work returned, or raise what it raised, as a failure.
+
+    It has a thread of its own, and is waited for whatever happens: what it holds is let go.
+    """
+    done: list[Result] = []
+
+    def run() -> int:
+        done.append(work())
+        return 0
+
+    with WriterThread() as thread, anyio.CancelScope(shield=True):
+        await thread.run(run)
+    return done[0]
 
 
 class _Order(NamedTuple):
