@@ -36,6 +36,8 @@ GONE = "--- a/old\n+++ /dev/null\n@@ -1 +0,0 @@\n-one"
         ("--- a/x\n+++ b/x\n@@ -1,9 +1 @@\n-one", None),
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n one\n two", None),
         ("--- /dev/null\n+++ /dev/null\n@@ -1 +1 @@\n one", None),
+        (f"--- a/x\n+++ b/x\n@@ -1,{'9' * 5000} +1 @@\n-one", None),
+        ("--- a/x\n+++ b/x\n@@ -1,\u0661 +1 @@\n-one\n+1", None),
         ("Made x (3 bytes).", None),
         ("", []),
     ],
