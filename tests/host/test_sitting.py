@@ -39,6 +39,7 @@ class House:
         self.puppet = Puppet(script)
         self.socket = tmp_path / "host.sock"
         self.starts = 0
+        self.over = anyio.Event()  # once a host has ended
         self._tasks = tasks
         self._living = anyio.CancelScope()
         self._order = HostOrder(
@@ -64,6 +65,7 @@ class House:
     async def _live(self, scope: anyio.CancelScope) -> None:
         with scope:
             await run_host(self._order, self.puppet, Bench())
+        self.over.set()
 
 
 SCRIPT: Script = [[ToolStarted("t1", "run", "make"), 1e6], [Said("2", "Two")]]
@@ -209,6 +211,28 @@ async def test_whoever_sits_at_a_session_that_is_ended_does_not_take_it_up_again
 
     assert any(isinstance(each.record, Closed) for each in kept_of(seen))
     assert house.starts == 1
+
+
+async def test_who_was_slow_to_listen_hears_all_before_the_end(tmp_path: Path) -> None:
+    seen: list[Seen] = []
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, [[Said("1", "One")]], tasks)
+    async with tasks:
+        async with seated(house.socket, house.start) as ann, seated(house.socket, ann_only) as bob:
+            await ann.command(Prompt("c1", "one"))
+            await ann.command(Close("c2"))
+            await house.over.wait()
+            await anyio.wait_all_tasks_blocked()  # so that all of it waits for him
+            with pytest.raises(SessionClosed):
+                while True:
+                    seen += await bob.receive()
+        tasks.cancel_scope.cancel()
+
+    assert {Closed, TurnClosed} <= {type(each.record) for each in kept_of(seen)}
+
+
+async def ann_only() -> None:
+    """Start nothing: somebody else does."""
 
 
 def kept_of(seen: list[Seen]) -> list[Kept]:

@@ -82,6 +82,7 @@ class Seat:
         self._is_begun = False
         self._is_ended = False  # the session, by what we have heard
         self._inbox: Inbox[Seen | HostGone | SessionClosed] = Inbox()
+        self._heard: list[Seen | HostGone | SessionClosed] = []  # and not returned yet
         self._call: Call | None = None
         self._gone: HostGone | SessionClosed | None = None
         self._stirred = anyio.Event()
@@ -95,10 +96,15 @@ class Seat:
         ended the session: nobody who only sits there takes it up again.
         """
         news: list[Seen] = []
-        for each in await self._inbox.receive():
+        self._heard = self._heard or await self._inbox.receive()
+        for number, each in enumerate(self._heard):
             if isinstance(each, HostGone | SessionClosed):
+                self._heard = self._heard[number if news else number + 1 :]
+                if news:
+                    return news  # which comes first, and the end at the next look
                 raise each
             news.append(each)
+        self._heard = []
         return news
 
     async def command(self, command: Command) -> int:
