@@ -29,6 +29,7 @@ from holdfast.workbench.core.publication import (
 from holdfast.workbench.model import STAGE_PREFIX, Change, News, quiet
 from holdfast.workbench.removing import remove_whole
 from holdfast.workbench.site import Site
+from holdfast.workbench.staging import EXCHANGING
 from holdfast.workbench.store import Store, Subject
 from holdfast.workbench.transaction import carry_out, recover
 from holdfast.world import SystemDisk
@@ -283,4 +284,5 @@ def live_in_the_past() -> None:
     kernel.forbid_new_privileges()
     restrict.filter_calls(b"".join(struct.pack("HBBI", *step) for step in steps))
     has_openat2.cache_clear()
+    EXCHANGING.clear()
     assert not has_openat2()

@@ -24,11 +24,12 @@ from holdfast.workbench.core.publication import Act, Marker, Outcome, Purpose, S
 from holdfast.workbench.failures import MarkerDamaged, MarkerForeign, TransactionUnsettled
 from holdfast.workbench.model import Change, quiet
 from holdfast.workbench.site import read_marker
+from holdfast.workbench.staging import EXCHANGING
 from holdfast.workbench.store import RESCUED
 from holdfast.workbench.transaction import carry_out
 from holdfast.world import SystemDisk
 from holdfast.world.disk import SystemFile
-from holdfast.world.failures import DiskDenied, DiskFull, DiskIo, DiskReadOnly
+from holdfast.world.failures import DiskDenied, DiskFull, DiskIo, DiskReadOnly, DiskUnusable
 from tests.faults.mounts import make_ext4, missing_for_mounts, mounted
 from tests.workbench.grounds import (
     KEY,
@@ -362,6 +363,24 @@ def test_an_old_system_does_the_same_in_more_steps(quick_path: Path) -> None:
 
         assert in_child(in_the_past(partial(ground.carry_out, ground.changes(BEFORE)))) == 0
         assert ground.tree() == BEFORE
+
+
+@pytest.mark.promise("W4")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes calls away from a process")
+def test_where_names_no_longer_change_places_nothing_happens_and_then_all(quick_path: Path) -> None:
+    with fresh_ground(quick_path) as ground:
+        plant(ground.project, BEFORE)
+        changes = ground.changes(AFTER)
+
+        def twice() -> None:
+            EXCHANGING.add(ground.project.stat().st_dev)
+            with pytest.raises(DiskUnusable):
+                ground.carry_out(changes)
+            assert ground.tree() == BEFORE
+            ground.carry_out(changes)
+
+        assert in_child(in_the_past(twice)) == 0
+        assert ground.tree() == AFTER
 
 
 @pytest.mark.promise("W4")

@@ -90,6 +90,7 @@ class Hand:
         except ExchangeMissing as missing:
             if isinstance(act, MakeStage):
                 raise
+            self._stage.doubt_exchange()
             reason = "names cannot change places there any more"
             raise DiskUnusable(path=self._shown(act), reason=reason) from missing
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from holdfast.workbench.contents import read_xattrs
+from holdfast.workbench.contents import Xattrs, read_xattrs
 from holdfast.workbench.core.operations import ACCESS
 from holdfast.workbench.model import Entry
 from holdfast.workbench.owners import Owner
@@ -30,6 +30,9 @@ _NOT_OURS_TO_GIVE: Final = {errno.EPERM, errno.EINVAL}  # the latter: unknown in
 _PROBES: Final = (b"one", b"other")
 _READABLE: Final = 0o400
 
+EXCHANGING: Final[set[int]] = set()
+"""The devices on which this process saw names change places, so that it need not try again."""
+
 
 class Unkept(OSError):
     """The file system took something and made something else of it."""
@@ -43,6 +46,7 @@ class StageDirectory:
         self._name = os.fsencode(name)
         self._directory: int | None = None
         self._waiting: list[int] = []
+        self._kept: set[tuple[int, Xattrs]] = set()
 
     def exists(self) -> bool:
         """Whether anything has the name of the stage."""
@@ -60,14 +64,22 @@ class StageDirectory:
             os.removexattr(self._open(), _INHERITED)
 
     def try_exchange(self) -> None:
-        """Raise ExchangeMissing if names cannot change places here."""
+        """Raise ExchangeMissing if names cannot change places here; found out once in a while."""
         directory = self._open()
+        device = os.fstat(directory).st_dev
+        if device in EXCHANGING:
+            return
         one, other = (Name(directory, name) for name in _PROBES)
         for probe in _PROBES:  # files: to make and remove directories takes five times as long
             os.close(os.open(probe, _CREATE, 0o600, dir_fd=directory))
         exchange(one, other)
         for probe in _PROBES:
             os.unlink(probe, dir_fd=directory)
+        EXCHANGING.add(device)
+
+    def doubt_exchange(self) -> None:
+        """Have the next stage find out anew, because names did not change places."""
+        EXCHANGING.discard(os.fstat(self._open()).st_dev)
 
     def slot(self, number: int) -> Name:
         """The name of a slot; raise FileNotFoundError if there is no stage."""
@@ -95,7 +107,7 @@ class StageDirectory:
         self._waiting.append(descriptor)
         for piece in pieces:
             _write(descriptor, piece)
-        _dress(descriptor, entry, owner)
+        self._dress(descriptor, entry, owner)
         start_writing(descriptor)
         if len(self._waiting) >= _OPEN_MAX:
             self._sync_waiting()
@@ -115,7 +127,7 @@ class StageDirectory:
         os.mkdir(at.name, 0o700, dir_fd=at.directory)
         descriptor = os.open(at.name, _OPEN, dir_fd=at.directory)
         self._waiting.append(descriptor)
-        _dress(descriptor, entry, owner)
+        self._dress(descriptor, entry, owner)
 
     def sync(self) -> None:
         """Make durable all that was made, and the names in the stage."""
@@ -135,6 +147,21 @@ class StageDirectory:
         if self._directory is None:
             self._directory = os.open(self._name, _OPEN, dir_fd=self._root)
         return self._directory
+
+    def _dress(self, descriptor: int, entry: Entry, owner: Owner) -> None:
+        """Give something new its owner, attributes, mode and time, and see whether they stay."""
+        _own(partial(os.fchown, descriptor), owner)
+        for name, value in entry.xattrs:
+            os.setxattr(descriptor, name, value)
+        os.fchmod(descriptor, entry.mode)
+        if entry.mtime_ns:
+            os.utime(descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
+        if (entry.mode, entry.xattrs) in self._kept:
+            return  # the same, on the same file system, a moment ago
+        mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+        if mode != entry.mode or read_xattrs(descriptor) != entry.xattrs:
+            raise Unkept(errno.ENOTSUP, "the file system cannot keep its mode or attributes")
+        self._kept.add((entry.mode, entry.xattrs))
 
     def _sync_waiting(self) -> None:
         while self._waiting:
@@ -177,16 +204,3 @@ def _own(give: Callable[[int, int], None], owner: Owner) -> None:
                 raise
         else:
             return
-
-
-def _dress(descriptor: int, entry: Entry, owner: Owner) -> None:
-    """Give something new its owner, attributes, mode and time, and see whether they stay."""
-    _own(partial(os.fchown, descriptor), owner)
-    for name, value in entry.xattrs:
-        os.setxattr(descriptor, name, value)
-    os.fchmod(descriptor, entry.mode)
-    if entry.mtime_ns:
-        os.utime(descriptor, ns=(entry.mtime_ns, entry.mtime_ns))
-    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
-    if mode != entry.mode or read_xattrs(descriptor) != entry.xattrs:
-        raise Unkept(errno.ENOTSUP, "the file system cannot keep its mode or attributes")

@@ -34,7 +34,7 @@ def open_beneath(root: int, path: bytes, flags: int, mode: int) -> int:
 
     EAGAIN means that while `..` was resolved somebody renamed something, anywhere, each time.
     """
-    return _opened(root, path, _How(flags | os.O_CLOEXEC, mode, _RESOLVE_BENEATH | _PLAIN_LINKS))
+    return _opened(root, path, _how(flags, mode, _RESOLVE_BENEATH | _PLAIN_LINKS))
 
 
 def open_in_root(root: int, path: bytes, flags: int, mode: int) -> int:
@@ -42,12 +42,18 @@ def open_in_root(root: int, path: bytes, flags: int, mode: int) -> int:
 
     Absolute links lead from that root, and `..` in it leads nowhere else.
     """
-    return _opened(root, path, _How(flags | os.O_CLOEXEC, mode, _RESOLVE_IN_ROOT | _PLAIN_LINKS))
+    return _opened(root, path, _how(flags, mode, _RESOLVE_IN_ROOT | _PLAIN_LINKS))
 
 
 def open_past_no_link(root: int, path: bytes, flags: int) -> int:
     """Open what exists at `path` below the directory `root`; raise OSError, ELOOP at any link."""
-    return _opened(root, path, _How(flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _NO_LINKS))
+    return _opened(root, path, _how(flags, 0, _RESOLVE_BENEATH | _NO_LINKS))
+
+
+@cache
+def _how(flags: int, mode: int, resolve: int) -> _How:
+    """Made once for each way to open: the call only reads it."""
+    return _How(flags | os.O_CLOEXEC, mode, resolve)
 
 
 def _opened(root: int, path: bytes, how: _How) -> int:
