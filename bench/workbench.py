@@ -5,10 +5,10 @@
 Figures are milliseconds of processor time on one core, in a directory of a real file system (by
 default below `.cache`). Whoever is compared is measured in turn, and the least of each counts,
 because others use the machine, too. Trees have twenty files in a directory, of 6 KB on average;
-they are made once, stay for the next time, and are in memory before anybody looks. What people wait for is shown in wall time, too.
-Git is measured with its processes, as it is used; the store is open, as in a program that stays.
-So is the workbench in one row of restoring, in the other it is opened for that: no row counts the
-start of an interpreter.
+they are made once, stay for the next time, and are in memory before anybody looks. What people wait
+for is shown in wall time, too. Git is measured with its processes, as it is used; the store is
+open, as in a program that stays. So is the workbench in one row of restoring, in the other it is
+opened for that: no row counts the start of an interpreter.
 """
 
 from __future__ import annotations
