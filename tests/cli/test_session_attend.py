@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.conversations import begun, hosts_of, in_conversation, scripted
+from tests.cli.conversations import begun, hosts_of, in_conversation, lines, scripted, sessions
 from tests.cli.pretending import on_terminal
 from tests.cli.workbenches import Bench
 
@@ -35,6 +35,25 @@ def test_a_host_that_dies_is_told_and_replaced(bench: Bench) -> None:
     name = err.decode().split("--session ")[1].split()[0]
     again = bench.ran("ask", "--session", name, "Go on")
     assert (again.returncode, again.stdout) == (0, b"Again\n"), again.stderr
+
+
+@pytest.mark.promise("A11")
+def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Bench) -> None:
+    script = scripted(bench, '{say = "Hello"}, {wait = 600}')
+    first = begun(bench, "ask", "--scenario", script, "Wait")
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"Hello\n"
+    [session] = sessions(bench)
+    other = begun(bench, "ask", "--json", "--session", session["id"], "Then this")
+    assert other.stdout is not None
+    while b'"prompted"' not in other.stdout.readline():
+        pass
+    first.send_signal(signal.SIGINT)
+    out, err = other.communicate(timeout=60)
+    first.communicate(timeout=60)
+
+    assert other.returncode == 130, err
+    assert lines(out)[-1]["status"] == "interrupted"
 
 
 def test_a_person_is_asked_and_answers(bench: Bench) -> None:

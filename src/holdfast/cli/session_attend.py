@@ -29,6 +29,7 @@ from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import Kept, Reconnecting, Seat, Seen, Trouble, Unresponsive, seated
 from holdfast.host.model import (
     Abort,
+    Aborted,
     Answer,
     Answered,
     AnyRecord,
@@ -42,7 +43,7 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.nouns import printable, prose
-from holdfast.runners.model import Asked, Remembered, Said, Used
+from holdfast.runners.model import Asked, Ending, Remembered, Said, Used
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
@@ -105,7 +106,13 @@ class Attendance:
                         return
 
     def _is_end(self, record: AnyRecord) -> bool:
-        return isinstance(record, TurnClosed) and record.turn == self.result.turn
+        is_closed = isinstance(record, TurnClosed) and record.turn == self.result.turn
+        return is_closed or self._is_dropped(record)
+
+    def _is_dropped(self, record: AnyRecord) -> bool:
+        """Whether somebody has ended the turn that ours waits for, and what waits with it."""
+        ours = self.result.turn
+        return isinstance(record, Aborted) and ours is not None and record.turn < ours
 
     async def _take(self, seen: Seen, seat: Seat) -> None:
         match seen:
@@ -135,6 +142,8 @@ class Attendance:
         match record:
             case Prompted(command, turn) if command == self._command:
                 result.turn = turn
+            case Aborted() if self._is_dropped(record):
+                result.status = Ending.INTERRUPTED
             case _ if not self._is_of_turn(record):
                 pass
             case Happened(event=Said(text=text)):
