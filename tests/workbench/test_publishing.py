@@ -383,6 +383,18 @@ def test_what_was_done_and_what_failed_can_be_read_offline(layered: Bench) -> No
     assert len(list((meta / "reports").glob("*.html"))) == 2
 
 
+@pytest.mark.parametrize("written", ["echo ours > a", "seq 1000 | xargs touch; echo ours > a"])
+def test_what_the_person_does_after_it_is_seen_in_the_draft(bench: Bench, written: str) -> None:
+    bench.draft()
+    bench.run(f"{written}; rm d/b")
+    publish(bench.workbench, PublishOrder())
+    (bench.project / "a").write_bytes(b"theirs\n")
+    (bench.project / "d" / "b").write_bytes(b"back\n")
+
+    assert bench.run("cat a d/b") == "theirs\nback\n"
+    assert review(bench.workbench).files == ()
+
+
 def test_nothing_to_publish_is_no_failure(layered: Bench) -> None:
     layered.draft()
 
