@@ -22,13 +22,19 @@ def keys_of(settings: Settings, ring: Mapping[str, str]) -> Keys:
     return Keys((EnvironmentKeys(environment()), KeyringKeys(ring), FileKeys(file)), file=file)
 
 
+def known_keys(settings: Settings) -> tuple[str, ...]:
+    """The keys of all providers that can be known here without asking anybody."""
+    keys = keys_of(settings, {})
+    keys.look_for(providers_of(settings).values())
+    return keys.known()
+
+
 def known_secrets(settings: Settings) -> tuple[str, ...]:
     """Every secret that can be known here by its value without asking anybody.
 
     Those are the keys of providers, and whatever a variable holds that is called like a secret.
     """
-    variables, keys = environment(), keys_of(settings, {})
-    keys.look_for(providers_of(settings).values())
+    variables = environment()
     hidden = ValueRedactor(str).mapping(variables)
     named = (value for name, value in variables.items() if hidden.get(name) != value)
-    return (*keys.known(), *named)
+    return (*known_keys(settings), *named)

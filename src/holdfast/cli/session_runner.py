@@ -16,6 +16,7 @@ from holdfast.cli.draft_guest import guest_of
 from holdfast.cli.exec_dial import server_of
 from holdfast.cli.session_consent import Agreed, require
 from holdfast.exec import Client
+from holdfast.failures import Failure
 from holdfast.runners import Runner, Stage
 from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import Workbench, entering
@@ -64,7 +65,8 @@ class Engagement:
                 return runners.Rehearsal(stage, Path(script))
             case "codex":
                 model = session.options.get("model")
-                return Agreed(runners.CodexRunner(stage, settings.codex, model=model), bench)
+                codex = runners.CodexRunner(stage, settings.codex, model=model)
+                return Agreed(runners.Veiled(codex, _keys(settings)), bench)
             case "native":
                 from holdfast.agent import Crashes
                 from holdfast.cli.session_native import native_runner
@@ -73,6 +75,16 @@ class Engagement:
                 return native_runner(session, stage, bench, settings, self._crashes)
             case other:
                 raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))
+
+
+def _keys(settings: Settings) -> tuple[str, ...]:
+    """What a foreign agent may not be heard to say; none if our own files are in disorder."""
+    from holdfast.cli.provider_keys import known_keys
+
+    try:
+        return known_keys(settings)
+    except Failure:
+        return ()
 
 
 def _scratch() -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from holdfast.runners.rehearsal import DEMO, Rehearsal
     from holdfast.runners.sample import write_sample
     from holdfast.runners.stage import Stage
+    from holdfast.runners.veiling import Veiled
 
 __all__ = [
     "DEMO",
@@ -26,6 +27,7 @@ __all__ = [
     "Rehearsal",
     "Runner",
     "Stage",
+    "Veiled",
     "write_sample",
 ]
 
@@ -40,6 +42,7 @@ __getattr__ = face(
         "Rehearsal": "rehearsal",
         "Runner": "ports",
         "Stage": "stage",
+        "Veiled": "veiling",
         "write_sample": "sample",
     },
 )
