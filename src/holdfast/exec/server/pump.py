@@ -65,11 +65,13 @@ class _Watch:
 
 
 @dataclass(slots=True)
-class _Batch:
-    """What one call of the transport takes, and whom it is about."""
+class _Turn:
+    """What is told in one go: what was not sent of it yet, and whom all of it is about."""
 
-    messages: list[Text]
-    told: list[_Watch]
+    room: int = _TURN_BYTES
+    messages: list[Text] = field(default_factory=list[Text])
+    unsent_bytes: int = 0
+    told: list[_Watch] = field(default_factory=list[_Watch])
 
 
 class Pump:
@@ -90,7 +92,7 @@ class Pump:
         self._due: dict[_Watch, None] = {}
         self._stirred = anyio.Event()
         self._is_telling = False
-        self._unsent: _Batch | None = None
+        self._unsent: _Turn | None = None
         self._error: OSError | None = None
 
     def begin(self, process: Process) -> None:
@@ -155,10 +157,10 @@ class Pump:
                 while self._is_behind:
                     if self._error is not None:
                         raise self._error
-                    if (batch := self._unsent) is not None:
-                        await self._transport.send(batch.messages)
+                    if (turn := self._unsent) is not None:
+                        await self._transport.send(turn.messages)
                         self._unsent = None
-                        self._keep(batch.told)
+                        self._keep(turn.told)
                     self._tell()
                     await anyio.lowlevel.checkpoint()
 
@@ -168,58 +170,62 @@ class Pump:
         return bool(self._due) or self._unsent is not None or self._error is not None
 
     def _tell(self) -> None:
-        """Tell for one turn: in batches, each of which is written and sent before the next."""
-        room, self._is_telling = _TURN_BYTES, True
-        told: dict[_Watch, None] = {}
+        """Tell for one turn, in batches, each of which is written and sent before the next.
+
+        Of one process all is told that the turn has room for: what belongs to it is at hand then.
+        """
+        turn, self._is_telling = _Turn(), True
         try:
-            while self._due and room > 0 and self._unsent is None:
-                batch, size = _Batch([], []), 0
-                while self._due and size < _BATCH_BYTES:
-                    watch = next(iter(self._due))
-                    size += self._write(watch, _BATCH_BYTES - size, batch.messages)
-                    batch.told.append(watch)
-                room -= size
-                told |= dict.fromkeys(batch.told)
-                if batch.messages and not self._transport.offer(batch.messages):
-                    self._unsent = batch
-            self._keep(told.keys() - set(self._unsent.told if self._unsent else ()))
+            while self._due and turn.room > 0 and self._unsent is None:
+                self._write(next(iter(self._due)), turn)
+            if self._unsent is None and self._sent(turn):
+                self._keep(turn.told)
         finally:
             self._is_telling = False
+
+    def _sent(self, turn: _Turn) -> bool:
+        """Send what is written, if there is room for it; if there is none, it comes first."""
+        if turn.messages and not self._transport.offer(turn.messages):
+            self._unsent = turn
+            return False
+        turn.messages, turn.unsent_bytes = [], 0
+        return True
 
     def _keep(self, told: Iterable[_Watch]) -> None:
         for watch in told:
             if self._watches.get(watch.process.record.process) is watch:
                 watch.keep()
 
-    def _write(self, watch: _Watch, bytes_max: int, messages: list[Text]) -> int:
-        """Write down what comes next about one process, and come back to it if that is not all.
-
-        Returns how much is kept of that.
-        """
-        kept, credit = watch.process.retention, watch.credit
+    def _write(self, watch: _Watch, turn: _Turn) -> None:
+        """Write down what comes next about one process, and come back to it if that is not all."""
+        kept, credit, begin = watch.process.retention, watch.credit, turn.room
         del self._due[watch]
         if watch.cursor is None:
-            return 0
-        room, count = bytes_max, EVENTS_MAX
+            return
+        turn.told.append(watch)
+        room, count = turn.room, EVENTS_MAX
         if credit is not None:
-            room, count = min(bytes_max, credit.bytes_left), credit.events_left
+            room, count = min(room, credit.bytes_left), credit.events_left
             if not room:
-                messages += self._early_exit(watch)
-                return 0
-        size = 0
+                turn.messages += self._early_exit(watch)
+                return
         try:
             for run, data in kept.runs(watch.cursor - 1, room, count_max=count):
-                messages += _written(watch, run, data)
+                turn.messages += _written(watch, run, data)
                 if credit is not None:
                     credit.tell(run.first_seq, run.lengths)
-                size += len(data) + len(run.lengths) * RECORD_BYTES
+                size = len(data) + len(run.lengths) * RECORD_BYTES
+                turn.room -= size
+                turn.unsent_bytes += size
                 watch.cursor = run.last_seq + 1
+                if turn.unsent_bytes >= _BATCH_BYTES and not self._sent(turn):
+                    break
         except Damaged as damage:
             # Who is told only of the last asks for what is missing, and learns why it is.
-            watch.cursor, size = max(damage.seq + 1, kept.next_seq - 1), size or 1
-        if size and watch.cursor < kept.next_seq:
+            watch.cursor = max(damage.seq + 1, kept.next_seq - 1)
+            turn.room -= 1
+        if turn.room < begin and watch.cursor < kept.next_seq:
             self._due[watch] = None
-        return size
 
     def _early_exit(self, watch: _Watch) -> list[bytes]:
         """The end of a process whose output nobody takes: who waits for it need not read all."""
