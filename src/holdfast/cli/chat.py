@@ -109,7 +109,6 @@ def _talk(session: KeptSession, request: Request, settings: Settings) -> int:
 async def _stay(session: KeptSession, request: Request, settings: Settings) -> None:
     sessions = Sessions(settings)
     setting = Setting(
-        session=short(session),
         draft=session.draft,
         runner=session.runner,
         root=Path(session.project),

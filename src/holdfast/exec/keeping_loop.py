@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Self
 
-import anyio
 import anyio.lowlevel
 
 from holdfast.exec.failures import KeeperLost, KeeperOutdated, StartFailed
@@ -31,7 +31,7 @@ from holdfast.exec.keeping import Summoned, lock_state, summon
 from holdfast.exec.kept import Kept
 from holdfast.exec.orders import Order
 from holdfast.exec.orphans import kill_held
-from holdfast.world import WriterThread
+from holdfast.world import in_thread
 
 KILLED_STATUS = 137  # what a process ends with when SIGKILL ends it
 
@@ -66,20 +66,13 @@ class Keeping:
         `KeeperMismatched`, `KeeperUnavailable` or a disk failure, the third within seconds if a
         keeper hangs or dies while it is asked; all others go on meanwhile.
         """
-        found: list[Summoned] = []
-
-        def seek() -> int:
-            found.append(summon(state))
-            return 0
-
         with ExitStack() as undone:
             lock = lock_state(state) if lock is None else lock
             undone.callback(os.close, lock)
-            with WriterThread() as thread, anyio.CancelScope(shield=True):
-                await thread.run(seek)
-            undone.enter_context(found[0].connection)
+            found = await in_thread(partial(summon, state))
+            undone.enter_context(found.connection)
             await anyio.lowlevel.checkpoint()
-            keeping = cls(lock, found[0])
+            keeping = cls(lock, found)
             undone.pop_all()
         return keeping
 

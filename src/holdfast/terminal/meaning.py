@@ -118,7 +118,7 @@ class Meaning:
 
     def _mean(self, line: str, then: str = "") -> None:
         self.trouble = None
-        meant = meaning_of(line, draft=self._about.draft, session=self._about.session)
+        meant = meaning_of(line, draft=self._about.draft)
         if not (isinstance(meant, Say) or (isinstance(meant, Do) and meant.deed in _SEEN_ANYWAY)):
             self._shell.tell(Prompted(line.strip()))
         match meant:

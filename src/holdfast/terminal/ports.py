@@ -27,7 +27,6 @@ class Draw(Protocol):
 class Setting:
     """What a conversation is about, and how it is shown."""
 
-    session: str  # its name for a person
     draft: str
     runner: str
     root: Path  # where names of files are completed

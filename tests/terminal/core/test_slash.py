@@ -22,7 +22,7 @@ from holdfast.terminal.core.slash import (
 
 
 def meant(line: str) -> Meant:
-    return meaning_of(line, draft="d1", session="s1")
+    return meaning_of(line, draft="d1")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_who_has_not_agreed_is_asked_by_the_likeliest_key_and_then_it_is_tried_a
     (offer,) = trouble_of(to_wire(required)).offers
 
     assert offer == Offer("Give consent", "/consent give 'a b'", then="/retry")
-    meant = meaning_of(offer.line, draft="d", session="s")
+    meant = meaning_of(offer.line, draft="d")
     assert meant == Run(("consent", "give", "a b"))
 
 
@@ -61,6 +61,6 @@ def test_every_action_is_a_line_that_can_be_typed_and_is_offered_once() -> None:
     assert len({each.line for each in offers}) == len(offers)
     for each in offers:
         line = f"{each.line}x" if each.line.endswith(" ") else each.line
-        meant = meaning_of(line, draft="d", session="s")
+        meant = meaning_of(line, draft="d")
         assert isinstance(meant, Run | Do | Say), (each, meant)
         assert not isinstance(meant, Wrong)

@@ -36,7 +36,7 @@ class Slash(NamedTuple):
     meaning: str
     argument: str = ""
     deed: Deed | None = None
-    argv: tuple[str, ...] = ()  # {draft} and {session} stand for theirs
+    argv: tuple[str, ...] = ()  # {draft} stands for that of the session
     wants: bool = False  # it means nothing without its argument
 
 
@@ -120,7 +120,7 @@ class Wrong(NamedTuple):
 Meant = Say | Run | Do | Wrong
 
 
-def meaning_of(line: str, *, draft: str, session: str) -> Meant:
+def meaning_of(line: str, *, draft: str) -> Meant:
     """What a line means; // begins words that begin with a slash, and a path is no command."""
     text = line.strip()
     if not text.startswith("/") or text.startswith("//"):
@@ -133,15 +133,15 @@ def meaning_of(line: str, *, draft: str, session: str) -> Meant:
         return Wrong(f"/{name} wants {slash.argument}.")
     if slash.deed is not None:
         return Do(slash.deed, argument.strip())
-    return _run(slash, argument, {"{draft}": draft, "{session}": session})
+    return _run(slash, argument, draft)
 
 
-def _run(slash: Slash, argument: str, known: dict[str, str]) -> Run | Wrong:
+def _run(slash: Slash, argument: str, draft: str) -> Run | Wrong:
     try:
         words = shlex.split(argument)
     except ValueError:
         return Wrong(f"/{slash.name}: a quote is not closed.")
-    return Run((*(known.get(each, each) for each in slash.argv), *words))
+    return Run((*(draft if each == "{draft}" else each for each in slash.argv), *words))
 
 
 def choice_of(argument: str) -> dict[str, str] | Wrong:
