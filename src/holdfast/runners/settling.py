@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from holdfast.failures import Failure
-from holdfast.world import WriterThread, disk_failure
+from holdfast.world import disk_failure, in_thread
 
 _ABOVE: Final = 4  # directories that may be new: Codex has one for each day, month and year
 
@@ -21,11 +22,11 @@ async def settled(path: str | None) -> None:
     """
     if path is None:
         return
-    with suppress(Failure), WriterThread() as thread:
-        await thread.run(lambda: _synced(Path(path)))
+    with suppress(Failure):
+        await in_thread(partial(_synced, Path(path)))
 
 
-def _synced(path: Path) -> int:
+def _synced(path: Path) -> None:
     try:
         for each in (path, *path.parents[:_ABOVE]):
             file = os.open(each, os.O_RDONLY)
@@ -35,4 +36,3 @@ def _synced(path: Path) -> int:
                 os.close(file)
     except OSError as error:
         raise disk_failure(error, path=str(path)) from error
-    return 0
