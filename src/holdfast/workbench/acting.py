@@ -41,7 +41,7 @@ from holdfast.workbench.core.undoing import Deed
 from holdfast.workbench.looking import ABSENT, opened, see
 from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
 from holdfast.workbench.owners import Owners
-from holdfast.workbench.renaming import ExchangeMissing, Name, exchange, move
+from holdfast.workbench.renaming import ExchangeMissing, Name, move
 from holdfast.workbench.site import Site, commit_marker, put_marker, remove_marker
 from holdfast.workbench.staging import StageDirectory, adjust
 from holdfast.workbench.store import Store
@@ -90,7 +90,6 @@ class Hand:
         except ExchangeMissing as missing:
             if isinstance(act, MakeStage):
                 raise
-            self._stage.doubt_exchange()
             reason = "names cannot change places there any more"
             raise DiskUnusable(path=self._shown(act), reason=reason) from missing
 
@@ -228,7 +227,7 @@ class Hand:
         slot = self._stage.slot(operation.slot)
         match deed:
             case Deed.EXCHANGE:
-                exchange(path, slot)
+                self._stage.exchange(path, slot)
             case Deed.TAKE:
                 move(path, slot)
             case Deed.PUT:

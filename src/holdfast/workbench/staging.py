@@ -20,7 +20,7 @@ from holdfast.workbench.core.operations import ACCESS
 from holdfast.workbench.model import Entry
 from holdfast.workbench.owners import Owner
 from holdfast.workbench.removing import remove_beneath
-from holdfast.workbench.renaming import Name, exchange, start_writing
+from holdfast.workbench.renaming import ExchangeMissing, Name, exchange, start_writing
 
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -77,9 +77,13 @@ class StageDirectory:
             os.unlink(probe, dir_fd=directory)
         EXCHANGING.add(device)
 
-    def doubt_exchange(self) -> None:
-        """Have the next stage find out anew, because names did not change places."""
-        EXCHANGING.discard(os.fstat(self._open()).st_dev)
+    def exchange(self, one: Name, other: Name) -> None:
+        """Let two things change places; if they cannot any more, the next stage tries it first."""
+        try:
+            exchange(one, other)
+        except ExchangeMissing:
+            EXCHANGING.discard(os.fstat(self._open()).st_dev)
+            raise
 
     def slot(self, number: int) -> Name:
         """The name of a slot; raise FileNotFoundError if there is no stage."""
