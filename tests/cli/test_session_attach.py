@@ -59,6 +59,23 @@ def test_a_person_types_answers_interrupts_and_leaves(bench: Bench) -> None:
     assert text.count("Go on") == 1
 
 
+def test_who_interrupts_twice_leaves_a_turn_that_does_not_end(bench: Bench) -> None:
+    script = scripted(bench, '{say = "Hello"}', '{say = "Deaf."}, {hang = true}')
+    bench.ran("ask", "--scenario", script, "First")
+    name = sessions(bench)[0]["id"][-8:]
+    with on_terminal("attach", name, home=bench.home) as screen:
+        screen.expect("Ctrl-D leaves the session.")
+        screen.type("Go on\n")
+        screen.expect("Deaf.\n")
+        screen.type("\x03")
+        screen.expect("Ctrl-C again leaves at once.")
+        screen.type("\x03")
+        status, text = screen.end()
+
+    assert status == 0
+    assert "The turn goes on." in text
+
+
 def test_who_leaves_in_the_middle_can_come_back(bench: Bench) -> None:
     script = scripted(bench, '{say = "Hello"}, {wait = 600}')
     asked = begun(bench, "ask", "--scenario", script, "Wait")

@@ -56,6 +56,28 @@ def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Bench) -> 
     assert lines(out)[-1]["status"] == "interrupted"
 
 
+@pytest.mark.promise("A11")
+def test_who_takes_back_what_waits_ends_no_turn_of_somebody_else(bench: Bench) -> None:
+    script = scripted(bench, '{say = "Hello"}, {wait = 600}')
+    first = begun(bench, "ask", "--scenario", script, "Wait")
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"Hello\n"
+    [session] = sessions(bench)
+    other = begun(bench, "ask", "--json", "--session", session["id"], "Then this")
+    assert other.stdout is not None
+    while b'"prompted"' not in other.stdout.readline():
+        pass
+    other.send_signal(signal.SIGINT)
+    out, err = other.communicate(timeout=60)
+    [stands] = sessions(bench)
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+
+    assert other.returncode == 130, err
+    assert lines(out)[-1]["status"] == "interrupted"
+    assert (stands["phase"], stands["turns"]) == ("running", 1)
+
+
 def test_a_person_is_asked_and_answers(bench: Bench) -> None:
     script = scripted(bench, '{ask = "May I?", approval = true}, {say = "I may."}')
     words = ("ask", "-C", str(bench.project), "--scenario", script, "Ask me")

@@ -180,16 +180,19 @@ class Stay:
 
     async def _heed(self, signals: AsyncIterator[signal.Signals], seat: Seat) -> None:
         """Ctrl-C interrupts the turn that runs; without one it leaves, and so does the second."""
-        is_interrupting = False
+        interrupted = 0
         async for number in signals:
-            if is_interrupting or number == signal.SIGTERM or not self._state.is_running:
+            turn = self._state.turn if self._state.is_running else interrupted
+            if number == signal.SIGTERM or turn == interrupted:
                 self._tasks.cancel_scope.cancel()
                 return
-            is_interrupting = True
-            await self._note(INTERRUPTING)
-            with suppress(Failure):  # it is over already
-                await seat.command(Abort(f"{self._mark}-abort-{self._state.turn}"))
-            is_interrupting = False
+            interrupted = turn
+            self._tasks.start_soon(self._interrupt, turn, seat)
+
+    async def _interrupt(self, turn: int, seat: Seat) -> None:
+        await self._note(INTERRUPTING)
+        with suppress(Failure):  # it is over already
+            await seat.command(Abort(f"{self._mark}-abort-{turn}", turn))
 
 
 async def _read() -> bytes:

@@ -41,6 +41,7 @@ from holdfast.host.model import (
     Revised,
     TurnClosed,
     Who,
+    Withdrawn,
 )
 from holdfast.nouns import printable, prose
 from holdfast.runners.model import Asked, Ending, Remembered, Said, Used
@@ -110,9 +111,14 @@ class Attendance:
         return is_closed or self._is_dropped(record)
 
     def _is_dropped(self, record: AnyRecord) -> bool:
-        """Whether somebody has ended the turn that ours waits for, and what waits with it."""
-        ours = self.result.turn
-        return isinstance(record, Aborted) and ours is not None and record.turn < ours
+        """Whether ours will not begin: it was taken back, alone or with the turn it waits for."""
+        match record, self.result.turn:
+            case Withdrawn(turn=turn), ours:
+                return turn == ours
+            case Aborted(turn=turn), int(ours):
+                return turn < ours
+            case _:
+                return False
 
     async def _take(self, seen: Seen, seat: Seat) -> None:
         match seen:
@@ -142,7 +148,7 @@ class Attendance:
         match record:
             case Prompted(command, turn) if command == self._command:
                 result.turn = turn
-            case Aborted() if self._is_dropped(record):
+            case Aborted() | Withdrawn() if self._is_dropped(record):
                 result.status = Ending.INTERRUPTED
             case _ if not self._is_of_turn(record):
                 pass
@@ -237,7 +243,7 @@ class Attendance:
         self._stop()
 
     def _stop(self) -> None:
-        """Have the turn end in good order, and leave it if it does not."""
+        """Have the turn end in good order, nobody else's with it, and leave it if it does not."""
         self._is_stopping = True
         self._terminal.dismiss()
         self._tasks.start_soon(self._abort)
@@ -247,8 +253,10 @@ class Attendance:
         with anyio.move_on_after(_ABORT_LONGEST):
             for number in count(1):
                 with suppress(Failure):  # it has not begun, or it is over
-                    await self._seat.command(Abort(f"{self._command}-abort-{number}"))
-                    break
+                    name = f"{self._command}-abort-{number}"
+                    if self.result.turn is not None:  # by what we have heard
+                        await self._seat.command(Abort(name, self.result.turn))
+                        break
                 await anyio.sleep(_AGAIN)
             await anyio.sleep_forever()  # until the turn has ended, and we with it
         self._tasks.cancel_scope.cancel()

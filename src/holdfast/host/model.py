@@ -80,6 +80,13 @@ class Aborted(Record, frozen=True, tag="aborted"):
     turn: int
 
 
+class Withdrawn(Record, frozen=True, tag="withdrawn"):
+    """Who wanted the turn of this number does not any more, before it has begun."""
+
+    command: str
+    turn: int
+
+
 class TurnBegun(Record, frozen=True, tag="turn_begun"):
     """The runner is given the prompt of this turn now."""
 
@@ -149,6 +156,7 @@ AnyRecord = (
     | Steered
     | Answered
     | Aborted
+    | Withdrawn
     | TurnBegun
     | Happened
     | Repaired
@@ -189,10 +197,14 @@ class Answer(msgspec.Struct, frozen=True):
     by: Who = Who.PERSON
 
 
-class Abort(msgspec.Struct, frozen=True):
-    """End the running turn, and forget what waits for its end."""
+class Abort(msgspec.Struct, frozen=True, omit_defaults=True):
+    """End the running turn, and forget what waits for its end.
+
+    If a turn is named, end that and no other; if it has not begun, forget it alone.
+    """
 
     id: str
+    turn: int = 0
 
 
 class Close(msgspec.Struct, frozen=True):

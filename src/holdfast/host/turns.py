@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
+from functools import partial
 from typing import Final, Protocol
 
 import anyio
@@ -25,6 +26,7 @@ from holdfast.host.model import (
     Revised,
     Steer,
     Steered,
+    TurnBegun,
     TurnClosed,
     Who,
 )
@@ -85,8 +87,7 @@ class Turns:
     ) -> None:
         self._book = book
         self._runner = runner
-        self._workshop = workshop
-        self._clock = clock
+        self._workshop, self._clock = workshop, clock
         self._told, self._troubled = told, troubled
         self._answer_longest = answer_longest
         self._talk: Conversation | None = None
@@ -109,12 +110,13 @@ class Turns:
                 await self._end_left()
             while not self._book.kept.is_closed:
                 begun = next_turn(self._book.kept, at_ms=self._now())
-                if begun is None:
+                if begun is None or not _if_wanted(self._book, begun):
                     await self._book.stirred()
                     continue
                 prompted = self._book.kept.waiting[0]
-                await self._keep(begun)
-                await self._take(prompted)
+                await self.keep(partial(_if_wanted, self._book, begun))
+                if self._book.kept.turn == begun.turn:
+                    await self._take(prompted)
 
     def check(self, how: Mapping[str, str]) -> None:
         """Raise OptionUnknown if the runner could not be told how a turn is to be taken."""
@@ -311,6 +313,11 @@ class Turns:
 
     def _now(self) -> int:
         return int(self._clock.now() * 1000)
+
+
+def _if_wanted(book: Book, begun: TurnBegun) -> tuple[TurnBegun, ...]:
+    """What begins a turn, unless somebody is about to take it back: that may not be kept yet."""
+    return (begun,) if any(each.turn == begun.turn for each in book.session.waiting) else ()
 
 
 def _has_ended(ended: TurnEnded) -> bool:

@@ -52,6 +52,7 @@ from holdfast.host.model import (
     TurnBegun,
     TurnClosed,
     Who,
+    Withdrawn,
 )
 from holdfast.runners.model import (
     Asked,
@@ -113,6 +114,9 @@ def test_what_is_known_of_it() -> None:
         ),
         (WAITING, Answer("c2", "q1", "no"), Answered("q1", "no", Who.PERSON, "c2")),
         (WAITING, Abort("c2"), Aborted("c2", 1)),
+        (WAITING, Abort("c2", turn=1), Aborted("c2", 1)),
+        ([*RUNNING, Prompted("c2", 2, "and", NOW)], Abort("c3", turn=2), Withdrawn("c3", 2)),
+        ([*OPENED, Prompted("c2", 1, "go", NOW)], Abort("c3", turn=1), Withdrawn("c3", 1)),
         (WAITING, Close("c2"), Closed("c2", NOW)),
         (OPENED, Close("c2"), Closed("c2", NOW)),
     ],
@@ -133,6 +137,7 @@ def test_a_command_is_written_down_once(
         (RUNNING, Prompt("c1", "other"), CommandReused(command="c1")),
         (RUNNING, Abort("c1"), CommandReused(command="c1")),
         (OPENED, Abort("c2"), NothingRuns(session="s1")),
+        (RUNNING, Abort("c2", turn=2), NothingRuns(session="s1")),
         (RUNNING, Answer("c2", "q1", "yes"), QuestionGone(question="q1")),
         (WAITING, Answer("c2", "q1", "maybe"), ChoiceUnknown(answer="maybe", choices="yes, no")),
         ([*OPENED, Closed("c2", NOW)], Prompt("c3", "go"), SessionClosed(session="s1")),
@@ -184,6 +189,13 @@ def test_an_abort_forgets_what_waits() -> None:
     session = stands(*RUNNING, Prompted("c2", 2, "b", NOW), Aborted("c3", 1))
 
     assert (session.waiting, session.is_aborting) == ((), True)
+
+
+def test_what_is_taken_back_before_its_turn_leaves_the_others() -> None:
+    waiting = [Prompted("c2", 2, "b", NOW), Prompted("c3", 3, "c", NOW)]
+    session = stands(*RUNNING, *waiting, Withdrawn("c4", 2))
+
+    assert (session.waiting, session.is_aborting) == ((waiting[1],), False)
 
 
 def test_who_had_nobody_to_ask_does_not_answer_for_the_person() -> None:
@@ -247,7 +259,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.journal += records
         self.session = fold(self.session, records)
 
-    @rule(sort=st.sampled_from(["prompt", "steer", "answer", "abort", "close"]))
+    @rule(sort=st.sampled_from(["prompt", "steer", "answer", "abort", "withdraw", "close"]))
     def ask(self, sort: str) -> None:
         self.number += 1
         id_ = f"c{self.number}"
@@ -256,6 +268,7 @@ class AnyOrder(RuleBasedStateMachine):
             "steer": Steer(id_, "x"),
             "answer": Answer(id_, f"q{self.number}", "yes"),
             "abort": Abort(id_),
+            "withdraw": Abort(id_, turn=self.session.turn + 1),
             "close": Close(id_),
         }
         command = commands[sort]

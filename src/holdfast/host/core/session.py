@@ -50,6 +50,7 @@ from holdfast.host.model import (
     TurnBegun,
     TurnClosed,
     Who,
+    Withdrawn,
 )
 from holdfast.runners.model import Asked, SessionKnown, ToolEnded, ToolStarted, Used
 
@@ -135,10 +136,8 @@ def decide(session: Session, command: Command, *, at_ms: int) -> tuple[AnyRecord
             return (Prompted(meant.id, turn, meant.text, at_ms, meant.how, meant.is_in_place),)
         case Answer(id, question, answer, by):
             return (Answered(question, _checked(session, question, answer), by, id),)
-        case Abort(id):
-            if not session.is_running:
-                raise NothingRuns(session=session.id)
-            return (Aborted(id, session.turn),)
+        case Abort():
+            return (_ended(session, command),)
         case Close(id):
             return (Closed(id, at_ms),)
 
@@ -155,6 +154,14 @@ def next_turn(session: Session, *, at_ms: int) -> TurnBegun | None:
     if session.is_running or session.is_closed or not session.waiting:
         return None
     return TurnBegun(session.waiting[0].turn, at_ms)
+
+
+def _ended(session: Session, abort: Abort) -> Aborted | Withdrawn:
+    if any(each.turn == abort.turn for each in session.waiting):
+        return Withdrawn(abort.id, abort.turn)
+    if not session.is_running or abort.turn not in {0, session.turn}:
+        raise NothingRuns(session=session.id)
+    return Aborted(abort.id, session.turn)
 
 
 def _checked(session: Session, question: str, answer: str) -> str:
@@ -254,6 +261,9 @@ def _after_command(session: Session, record: AnyRecord) -> Session:
         case Aborted(id, turn):
             # What waits for the end of a turn that is not wanted is not wanted either.
             return replace(_noted(session, Abort(id)), aborting=turn, waiting=())
+        case Withdrawn(id, turn):
+            waiting = tuple(each for each in session.waiting if each.turn != turn)
+            return replace(_noted(session, Abort(id)), waiting=waiting)
         case Closed(id):
             return replace(_noted(session, Close(id)), is_closed=True, waiting=())
         case _:
@@ -268,5 +278,14 @@ def _noted(session: Session, command: Command) -> Session:
 
 
 def _plain(command: Command) -> Command:
-    """What steers a turn that takes nothing more is a prompt: the same words, the same wish."""
-    return Prompt(command.id, command.text) if isinstance(command, Steer) else command
+    """What steers a turn that takes nothing more is a prompt: the same words, the same wish.
+
+    Which turn was to end is not written down where it was not said; an id names one wish to end.
+    """
+    match command:
+        case Steer(id, text):
+            return Prompt(id, text)
+        case Abort(id):
+            return Abort(id)
+        case _:
+            return command
