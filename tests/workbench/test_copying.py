@@ -209,3 +209,17 @@ def test_a_special_bit_is_kept(tmp_path: Path) -> None:
     copy_project(tmp_path / "project", tmp_path / "copy", shares=False, news=quiet)
 
     assert stat.S_IMODE((tmp_path / "copy" / "sticky").stat().st_mode) == 0o2775
+
+
+def test_what_stands_in_for_a_protected_name_is_not_copied(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    for name in (".git", ".git/hooks", ".idea", ".vscode"):
+        (project / name).mkdir(parents=True)
+        (project / name).chmod(0o1755)
+    for name in (".git/config", ".idea/mine"):
+        (project / name).write_bytes(b"")
+        (project / name).chmod(0o1644)
+
+    assert copy_project(project, tmp_path / "copy", shares=False, news=quiet) == ()
+
+    assert set(fingerprint(tmp_path / "copy")) == {".", ".idea", ".idea/mine"}

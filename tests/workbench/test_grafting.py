@@ -70,6 +70,13 @@ def bench(project: Path, tmp_path: Path) -> Iterator[Bench]:
         yield Bench(project, store)
 
 
+def stand_in(path: Path) -> Path:
+    """Put a directory where sandboxes put one."""
+    path.mkdir()
+    path.chmod(0o1755)
+    return path
+
+
 ACTS: dict[str, tuple[Callable[[Path], object], Touched]] = {
     "nothing": (lambda project: None, touching("a", "d/e")),
     "an edit": (lambda project: (project / "d/e/a").write_bytes(b"edited"), touching("d/e/a")),
@@ -105,6 +112,15 @@ ACTS: dict[str, tuple[Callable[[Path], object], Touched]] = {
             (project / "d").symlink_to("other"),
         ),
         touching("d/e/a", whole=("other",)),
+    ),
+    "what stands in": (lambda project: stand_in(project / ".idea"), touching(".idea")),
+    "what stands in inside of another": (
+        lambda project: (stand_in(project / "d/.git"), stand_in(project / "d/.git/hooks")),
+        touching("d/.git", "d/.git/hooks"),
+    ),
+    "what stood in and became more": (
+        lambda project: (stand_in(project / ".idea") / "mine").write_bytes(b""),
+        touching(".idea", ".idea/mine"),
     ),
     "a stage": (
         lambda project: (project / f"{STAGE_PREFIX}1").mkdir(),

@@ -48,20 +48,6 @@ def test_every_name_is_listed_with_what_it_is(tmp_path: Path) -> None:
     }
 
 
-def test_what_stands_in_for_a_protected_name_is_marked(tmp_path: Path) -> None:
-    for name in (".claude", ".git", "d/.git", ".cursor"):
-        (tmp_path / name).mkdir(parents=True)
-        (tmp_path / name).chmod(0o1755)
-    for name in (".git/commondir", "d/.git/commondir"):
-        (tmp_path / name).write_text(".\n")
-        (tmp_path / name).chmod(0o1644)
-    (tmp_path / "d/.git/HEAD").write_text("")
-    (tmp_path / ".cursor" / "mine").write_text("")
-
-    marked = {path for path, each in looked(tmp_path).items() if each.is_stand_in}
-    assert marked == {b".claude", b".git", b".git/commondir", b"d/.git/commondir"}
-
-
 def test_a_directory_closed_to_us_is_said_to_be() -> None:
     with ordinary_directory() as base:
         base.chmod(0o777)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.workbench.listing import every_name
+from holdfast.workbench.core.stat_cache import line_of
+from holdfast.workbench.listing import every_name, seen_in
 from holdfast.workbench.model import STAGE_PREFIX
 
 
@@ -23,4 +24,17 @@ def test_every_name_comes_with_its_path_but_for_the_stage(tmp_path: Path) -> Non
         b"d/\xff",
         os.fsencode(f"d/{STAGE_PREFIX}1"),  # only at the top it is ours
     }
+    os.close(directory)
+
+
+def test_every_name_is_seen_with_what_the_system_says_of_it(tmp_path: Path) -> None:
+    names = sorted((b"b", b"a", b"\xff", os.fsencode(f"{STAGE_PREFIX}1")))
+    for name in names:
+        Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).symlink_to("nowhere")
+    directory = os.open(tmp_path, os.O_RDONLY)
+
+    said = [os.stat(name, dir_fd=directory, follow_symlinks=False) for name in names]
+    found = seen_in(directory)
+
+    assert found == [(name, line_of(each), each) for name, each in zip(names, said, strict=True)]
     os.close(directory)

@@ -243,6 +243,29 @@ def test_attributes_of_a_directory_are_kept(watch: Watch, project: Path) -> None
     assert node.xattrs == ((b"user.note", b"1"),)
 
 
+def test_what_stands_in_for_a_protected_name_is_nothing(watch: Watch, project: Path) -> None:
+    for name in (".idea", "d1/.git", "d1/.git/hooks"):
+        (project / name).mkdir(parents=True)
+        (project / name).chmod(0o1755)
+    (project / "d1/.git/commondir").write_bytes(b".\n")
+    (project / "d1/.git/commondir").chmod(0o1644)
+    looked = watch.look()
+
+    assert [node.name for node in watch.objects.tree(looked.tree)] == [b"d1"]
+    assert watch.node(looked, "d1/.git") is None
+
+
+def test_what_stood_in_and_became_more_is_seen(watch: Watch, project: Path) -> None:
+    (project / "d" / ".idea").mkdir(parents=True)
+    (project / "d" / ".idea").chmod(0o1755)
+    assert watch.node(watch.look(), "d/.idea") is None
+    (project / "d" / ".idea" / "mine").write_bytes(b"mine")
+
+    assert watch.node(watch.look(), "d/.idea/mine") is not None
+    (project / "d" / ".idea" / "mine").unlink()
+    assert watch.node(watch.look(), "d/.idea") is None
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_looking_again_is_as_good_as_looking_anew(watch: Watch, project: Path, seed: int) -> None:
     """Whatever is done to a project, with hints or without, racy or not."""

@@ -18,7 +18,7 @@ from holdfast.workbench import (
     review,
     show,
 )
-from holdfast.workbench.failures import FileReadFailed
+from holdfast.workbench.failures import FileReadFailed, PublishedChanged
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.standing import stand
 from tests.workbench.benches import LINES, Bench, at
@@ -181,3 +181,47 @@ def test_a_directory_that_somebody_works_in_is_replaced_all_the_same(bench: Benc
 
     assert bench.run("cat d/new moved/b; ls d") == "new\nb\nnew\n"
     assert own(bench) == []
+
+
+@pytest.mark.parametrize(
+    ("stands", "leaves", "made"),
+    [
+        ("mkdir -m 1755 .idea", "rmdir .idea", ".idea/mine"),
+        ("mkdir -m 1755 .git/hooks", "rmdir .git/hooks", ".git/hooks/mine"),
+        (
+            "echo . > .git/commondir; chmod 1644 .git/commondir",
+            "rm .git/commondir",
+            ".git/commondir",
+        ),
+    ],
+)
+def test_what_stands_in_for_a_name_is_no_change_even_if_the_person_makes_it(
+    bench: Bench, stands: str, leaves: str, made: str
+) -> None:
+    bench.draft()
+    bench.run(f"echo ours > n; {stands}")
+    assert own(bench) == ["n"]
+    (bench.project / made).parent.mkdir(exist_ok=True)
+    (bench.project / made).write_bytes(b"theirs\n")
+    assert own(bench) == ["n"]
+    bench.run(f"{leaves} || true")
+    before = bench.sight()
+
+    assert publish(bench.workbench, PublishOrder(with_git=True)).paths == (at("n"),)
+    assert {path: each for path, each in bench.sight().items() if path != b"n"} == before
+    assert bench.run(f"cat {made}") == "theirs\n"
+
+
+def test_what_stands_in_for_what_the_draft_removed_hides_nothing(bench: Bench) -> None:
+    (bench.project / ".idea").mkdir()
+    (bench.project / ".idea" / "mine").write_bytes(b"mine\n")
+    bench.draft()
+    bench.run("rm -r .idea; mkdir -m 1755 .idea")
+    assert own(bench) == [".idea", ".idea/mine"]
+    (bench.project / ".idea" / "mine").write_bytes(b"changed\n")
+    assert own(bench) == [".idea", ".idea/mine"]
+    bench.run("rmdir .idea")
+
+    with pytest.raises(PublishedChanged):
+        publish(bench.workbench, PublishOrder())
+    assert (bench.project / ".idea" / "mine").read_bytes() == b"changed\n"

@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from holdfast.confine import is_stand_in
 from holdfast.workbench.contents import TRIES_MAX, read_xattrs, refuse_shortage
 from holdfast.workbench.core.coverage import EVERYTHING, lack_of
 from holdfast.workbench.core.git_files import pointed_to
@@ -106,6 +107,8 @@ class _Copying:
             self._copy_link(source, target, name, status)
             return None
         if not stat.S_ISDIR(status.st_mode):
+            if is_stand_in(os.fsdecode(way), status.st_mode, status.st_size):
+                return None
             return self._copy_file(source, target, name)
         with ExitStack() as opened:
             with _reading(way):
@@ -116,6 +119,8 @@ class _Copying:
             opened.callback(os.close, there)
             self._fill_directory(here, there, way)
             _dress(here, there, status)
+            if is_stand_in(os.fsdecode(way), status.st_mode, 0) and not os.listdir(there):
+                os.rmdir(name, dir_fd=target)
         return None
 
     def _copy_link(self, source: int, target: int, name: bytes, status: os.stat_result) -> None:

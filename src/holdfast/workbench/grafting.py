@@ -1,7 +1,8 @@
 """Look at some paths only, and set what is there into a tree that is known.
 
 Every name on the way is looked at by itself. Where the known tree has no directory and the disk
-has one, all of it is looked at, so nothing that is there can be missing.
+has one, all of it is looked at, so nothing that is there can be missing. What a sandbox put in
+place of a name counts as nothing; as a directory that the project has by now, it is as it is there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import stat
 from contextlib import suppress
 from typing import NamedTuple
 
+from holdfast.confine import is_stand_in
 from holdfast.workbench.contents import read_node, read_xattrs, refuse_shortage
 from holdfast.workbench.core.coverage import Coverage, lack_of
 from holdfast.workbench.core.stat_cache import BLANK, decode_sight, encode_sight, line_of
@@ -101,6 +103,8 @@ class Graft:
             return uncovered(name, lack), BLANK
         if stat.S_ISDIR(status.st_mode):
             return self._entered(here, name, over, way), BLANK
+        if is_stand_in(os.fsdecode(path), status.st_mode, status.st_size):
+            return None, BLANK
         line = line_of(status)
         if (old := here.old(name, line)) is not None:
             return old, line
@@ -114,6 +118,9 @@ class Graft:
             descriptor = os.open(name, OPEN_DIRECTORY, dir_fd=here.descriptor)
             try:
                 status = os.fstat(descriptor)
+                is_ours = is_stand_in(os.fsdecode(path), status.st_mode, 0)
+                if is_ours and not os.listdir(descriptor):  # as nearly always
+                    return None
                 tree, totals = self._inside(descriptor, path, over, way)
                 xattrs = read_xattrs(descriptor)
             finally:
@@ -121,6 +128,10 @@ class Graft:
         except OSError as error:
             return _absent(error, name, path)
         mode, detail = stat.S_IMODE(status.st_mode), directory_detail(tree, totals)
+        if is_ours and over is not None and over.sort is NodeSort.DIRECTORY:
+            return over._replace(size=totals.size, detail=detail)
+        if is_ours and not self._objects.tree(tree):
+            return None
         return Node(name, NodeSort.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs)
 
     def _inside(

@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Iterator
 
-from holdfast.confine import is_stand_in
 from holdfast.nouns import PATH_BYTES_MAX
 from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.core.coverage import DEPTH_MAX
@@ -37,8 +36,7 @@ def _below(directory: int, path: bytes) -> Iterator[Listed]:
         if stat.S_ISDIR(status.st_mode):
             yield from _directory(directory, name, way, status)
         else:
-            is_mark = is_stand_in(os.fsdecode(way), status.st_mode, status.st_size)
-            yield Listed(way, status.st_mode, is_stand_in=is_mark, stamp=_stamp(status))
+            yield Listed(way, status.st_mode, stamp=_stamp(status))
 
 
 def _directory(parent: int, name: bytes, way: bytes, status: os.stat_result) -> Iterator[Listed]:
@@ -54,11 +52,8 @@ def _directory(parent: int, name: bytes, way: bytes, status: os.stat_result) -> 
             yield found._replace(is_closed=True)
         return
     try:
-        below = list(_below(opened, way))
-        others = sum(not each.is_stand_in for each in below)  # a second sandbox stands in ours
-        is_mark = is_stand_in(os.fsdecode(way), status.st_mode, others)
-        yield found._replace(is_opaque=_is_opaque(opened), is_stand_in=is_mark)
-        yield from below
+        yield found._replace(is_opaque=_is_opaque(opened))
+        yield from _below(opened, way)
     finally:
         os.close(opened)
 

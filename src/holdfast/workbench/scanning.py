@@ -10,11 +10,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import NamedTuple
 
+from holdfast.confine import is_stand_in
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import Xattrs, read_node, read_xattrs, refuse_shortage
 from holdfast.workbench.core.coverage import Coverage, lack_of
@@ -37,13 +37,13 @@ from holdfast.workbench.core.tree import (
 )
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.glancing import glance
+from holdfast.workbench.listing import Seen, seen_in
 from holdfast.workbench.model import Lack, News, Progress, quiet
 from holdfast.workbench.objects import Objects
 from holdfast.workbench.sights import Known
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RETRIED = {Lack.UNREADABLE, Lack.CHANGING}  # no sight shows that they have been mended
-_BY_NAME = itemgetter(0)
 _NEWS_NAMES = 1000
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
@@ -57,19 +57,19 @@ class Looked(NamedTuple):
     xattrs: Xattrs = ()
 
 
-_Seen = tuple[bytes, bytes, os.stat_result]
-"""A name in a directory as it was listed: the name, its line, and what the line is made of."""
-
-
 @dataclass(slots=True)
 class _Here:
     """The directory that we are in: what is there now, and what was there."""
 
     descriptor: int
     path: bytes
-    seen: list[_Seen]
+    seen: list[Seen]
     was: dict[bytes, bytes]
     nodes: dict[bytes, Node]
+
+    def way(self, name: bytes) -> bytes:
+        """The path of a name here."""
+        return self.path + b"/" + name if self.path else name
 
     def old(self, name: bytes, line: bytes) -> Node | None:
         """What a name was, if nothing shows that it has changed."""
@@ -144,7 +144,7 @@ class Scan:
         return glance(self._root, sights) if sights else None
 
     def _directory(self, descriptor: int, path: bytes) -> Looked:
-        seen = _listed(descriptor)
+        seen = seen_in(descriptor)
         if not path:
             seen = [one for one in seen if not is_stage(one[0])]
         self._tell(len(seen))
@@ -186,7 +186,7 @@ class Scan:
         for name, line, status in here.seen:
             if not stat.S_ISDIR(status.st_mode):
                 continue
-            way = here.path + b"/" + name if here.path else name
+            way = here.way(name)
             is_same_itself = is_same or here.old(name, line) is not None
             if self._ways is not None and is_same_itself and way not in self._ways:
                 continue
@@ -213,11 +213,13 @@ class Scan:
     def _renewed(
         self, here: _Here, below: dict[bytes, Looked | Lack | None], known: Known | None
     ) -> Looked:
-        """Put a directory together from what is as it was and what is new."""
+        """Put a directory together from what is as it was and what is new, but for what is ours."""
         lines: list[bytes] = []
         nodes: list[Node] = []
         for name, line, status in here.seen:
             old, found = here.old(name, line), status
+            if status.st_mode & stat.S_ISVTX and self._stands_in(here.way(name), status, below):
+                continue
             if stat.S_ISDIR(status.st_mode):
                 node = _directory_node(name, status, old, below.get(name, old))
             elif old is not None:
@@ -231,14 +233,23 @@ class Scan:
         self._forget_removed(here, nodes)
         tree, totals = self._objects.put_tree(nodes), totals_of(nodes)
         sight = encode_sight([node.name for node in nodes], lines)
-        self._fresh.append((here.path, Known(tree, totals, sight, BLANK in lines)))
+        is_racy = BLANK in lines or len(nodes) < len(here.seen)  # what stands in may become more
+        self._fresh.append((here.path, Known(tree, totals, sight, is_racy)))
         return Looked(tree, totals, is_changed=known is None or known.tree != tree)
+
+    def _stands_in(
+        self, way: bytes, status: os.stat_result, below: Mapping[bytes, Looked | Lack | None]
+    ) -> bool:
+        """Whether a sandbox has put it there for as long as it lives."""
+        size, looked = status.st_size, below.get(way.rpartition(b"/")[2])
+        if stat.S_ISDIR(status.st_mode):
+            size = len(self._objects.tree(looked.tree)) if isinstance(looked, Looked) else 1
+        return is_stand_in(os.fsdecode(way), status.st_mode, size)
 
     def _read(
         self, here: _Here, name: bytes, status: os.stat_result
     ) -> tuple[Node | None, os.stat_result]:
-        way = here.path + b"/" + name if here.path else name
-        lack = lack_of(way, status.st_mode, is_elsewhere=False, coverage=self._coverage)
+        lack = lack_of(here.way(name), status.st_mode, is_elsewhere=False, coverage=self._coverage)
         if lack is not None:
             return uncovered(name, lack), status
         return read_node(self._objects, here.descriptor, name, status)
@@ -252,8 +263,7 @@ class Scan:
         left = {node.name for node in nodes if node.sort is NodeSort.DIRECTORY}
         for name, node in here.nodes.items():
             if node.sort is NodeSort.DIRECTORY and name not in left:
-                way = here.path + b"/" + name if here.path else name
-                self._sights.forget(self._origin, way)
+                self._sights.forget(self._origin, here.way(name))
 
 
 def _directory_node(
@@ -278,17 +288,3 @@ def _stays(found: Looked | Lack | None) -> bool:
     if isinstance(found, Looked):
         return not found.is_changed
     return found is not None and found not in _RETRIED
-
-
-def _listed(descriptor: int) -> list[_Seen]:
-    seen: list[_Seen] = []
-    with os.scandir(descriptor) as entries:
-        for entry in entries:
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            # As os.fsencode, which takes as long as the rest of this.
-            seen.append((entry.name.encode("utf-8", "surrogateescape"), line_of(status), status))
-    seen.sort(key=_BY_NAME)
-    return seen

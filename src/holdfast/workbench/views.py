@@ -59,7 +59,7 @@ class View:
     def touched(self) -> Touched | None:
         """Where the draft may differ from the project; None if everything must be looked at.
 
-        It costs what was written. What sandboxes put in place of protected names does not count.
+        It costs what was written. What sandboxes put in place of protected names is told, too.
         """
         if self._spec is None:
             return None

@@ -49,7 +49,6 @@ def paths(*raw: bytes) -> frozenset[RelativePath]:
         ),
         ([Listed(STAGE, DIRECTORY), Listed(STAGE + b"/0", FILE)], Touched()),
         ([Listed(b"d/" + STAGE, FILE)], Touched(paths(b"d/" + STAGE))),
-        ([Listed(b".claude", DIRECTORY, is_stand_in=True)], Touched()),
         ([Listed(DEEP, DIRECTORY)], Touched(whole=paths(DEEP))),
         ([Listed(DEEP, FILE)], Touched(paths(DEEP))),
         ([Listed(LONG + b"/" + b"y" * 250, FILE)], Touched(whole=paths(LONG))),
@@ -67,7 +66,6 @@ LISTED = st.builds(
     st.sampled_from([FILE, DIRECTORY, WHITEOUT]),
     st.booleans(),
     st.booleans(),
-    is_stand_in=st.just(False),
 )
 
 

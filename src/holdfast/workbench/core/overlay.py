@@ -24,7 +24,6 @@ class Listed(NamedTuple):
     mode: int
     is_opaque: bool = False
     is_closed: bool = False
-    is_stand_in: bool = False
     stamp: tuple[int, int, int] = (0, 0, 0)  # changes whenever it is written to
 
 
@@ -33,7 +32,7 @@ def touched(listed: Iterable[Listed]) -> Touched:
     paths: dict[bytes, RelativePath] = {}
     whole: dict[bytes, RelativePath] = {}
     for each in listed:
-        if is_stage(each.path) or each.is_stand_in:
+        if is_stage(each.path):
             continue
         path = nearest(each.path)
         (whole if _is_whole(each, path) else paths)[path.raw] = path
