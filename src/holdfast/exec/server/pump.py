@@ -6,6 +6,7 @@ and events are read back from where they are kept when the connection has room f
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from holdfast.failures import Failure
 
 _BATCH_BYTES = 256 * 2**10  # of output, which is still in the nearest caches when it is sent
 _TURN_BYTES = 2**20
+_WORDS_MAX = 3  # events: something said, an exit and a close
 _TAIL = b'"}}'
 _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
 
@@ -89,7 +91,7 @@ class Pump:
         self.unread_bytes_max: int | None = None
         self._transport = transport
         self._watches: dict[str, _Watch] = {}
-        self._due: dict[_Watch, None] = {}
+        self._due: OrderedDict[_Watch, None] = OrderedDict()
         self._stirred = anyio.Event()
         self._is_telling = False
         self._unsent: _Turn | None = None
@@ -257,8 +259,14 @@ class Pump:
 
     def _put_off(self, watch: _Watch) -> None:
         """Tell about it in the next pass of the loop: after what is about to be answered."""
-        self._due[watch] = None
+        self._put(watch)
         self._stirred.set()
+
+    def _put(self, watch: _Watch) -> None:
+        """Tell about it in its turn; a word does not wait for those who pour."""
+        self._due[watch] = None
+        if watch.process.retention.next_seq - (watch.cursor or 0) <= _WORDS_MAX:
+            self._due.move_to_end(watch, last=False)
 
     def _stir(self, watch: _Watch) -> None:
         """Tell about it now, unless others are still to be told about, or it has ended.
@@ -269,7 +277,7 @@ class Pump:
             self._put_off(watch)
             return
         is_next = not self._is_telling and not self._is_behind
-        self._due[watch] = None
+        self._put(watch)
         if is_next:
             try:
                 self._tell()
