@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 import pytest
 
@@ -13,6 +14,7 @@ from holdfast.workbench import (
     RestoreOrder,
     checkpoint,
     checkpoints,
+    discard,
     publish,
     restore,
     review,
@@ -225,3 +227,20 @@ def test_what_stands_in_for_what_the_draft_removed_hides_nothing(bench: Bench) -
     with pytest.raises(PublishedChanged):
         publish(bench.workbench, PublishOrder())
     assert (bench.project / ".idea" / "mine").read_bytes() == b"changed\n"
+
+
+@pytest.mark.parametrize("is_theirs", [True, False])
+def test_a_path_that_is_too_long_stops_nobody(bench: Bench, is_theirs: bool) -> None:
+    name = "n" * 250
+    half = "/".join([name] * 9)
+    deeper = f"mkdir -p {half} m/{half}; mv m/{name} {half}; rmdir m"
+    if is_theirs:
+        subprocess.run(["/bin/sh", "-c", deeper], cwd=bench.project, check=True, timeout=60)
+    draft = bench.draft()
+    bench.run(f"echo ours > n; {'true' if is_theirs else deeper}")
+
+    assert own(bench)[0] == "n"
+    assert publish(bench.workbench, PublishOrder()).paths[0] == at("n")
+    assert own(bench) == []
+    assert checkpoint(bench.workbench).uncovered == is_theirs
+    discard(bench.workbench, draft)

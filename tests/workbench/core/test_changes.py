@@ -166,6 +166,17 @@ def test_every_uncovered_path_is_found_without_a_look_elsewhere() -> None:
     assert shelf.looks == 3
 
 
+def test_what_is_too_long_for_a_path_is_told_by_what_it_is_in() -> None:
+    shelf = Shelf()
+    sketch: Sketch = {b"n" * 250: Lack.TOO_DEEP}
+    for _ in range(16):
+        sketch = {b"n" * 250: sketch}
+
+    assert list(uncovered_paths(shelf.put(sketch), shelf.load)) == [
+        Uncovered(path("/".join(["n" * 250] * 16)), Lack.TOO_DEEP)
+    ]
+
+
 @pytest.mark.parametrize("text", ["x", "f/x", "d/x", "d/g/x", "u/x"])
 def test_nothing_is_where_nothing_is(text: str) -> None:
     shelf = Shelf()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from holdfast.nouns import RelativePath
+from holdfast.workbench.core.overlay import nearest
 from holdfast.workbench.core.tree import Node, NodeSort
 from holdfast.workbench.model import Change, Uncovered
 
@@ -38,7 +39,10 @@ def changes(
 
 
 def uncovered_paths(tree: bytes, load: Load) -> Iterator[Uncovered]:
-    """Every path that a tree does not cover, sorted; a look only where there are any."""
+    """Every path that a tree does not cover, sorted; a look only where there are any.
+
+    One that is too long for a path is told by what it is in.
+    """
     yield from _uncovered(tree, load, ())
 
 
@@ -101,6 +105,6 @@ def _tree(node: Node | None) -> bytes | None:
 def _uncovered(tree: bytes, load: Load, parts: tuple[bytes, ...]) -> Iterator[Uncovered]:
     for node in load(tree):
         if node.sort is NodeSort.UNCOVERED:
-            yield Uncovered(RelativePath((*parts, node.name)), node.lack)
+            yield Uncovered(nearest(b"/".join((*parts, node.name))), node.lack)
         elif node.sort is NodeSort.DIRECTORY and node.totals.uncovered:
             yield from _uncovered(node.object, load, (*parts, node.name))
