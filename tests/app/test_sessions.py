@@ -12,6 +12,7 @@ from holdfast.app.settings import parse
 from holdfast.host.book import Book
 from holdfast.host.model import Begun, Led
 from holdfast.world import SystemDisk
+from holdfast.world.failures import DiskMissing
 from holdfast.world.testing import run_inline
 
 
@@ -81,3 +82,13 @@ def test_its_socket_has_a_short_name_in_a_private_place(sessions: Sessions) -> N
 
 
 pytestmark = pytest.mark.anyio
+
+
+def test_a_file_in_the_place_of_all_sessions_is_a_failure_with_a_name(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    (tmp_path / "state").write_text("")
+
+    with pytest.raises(DiskMissing) as caught:
+        sessions.all()
+    assert caught.value.path == str(tmp_path / "state" / "sessions")

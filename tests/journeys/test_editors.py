@@ -276,6 +276,25 @@ async def test_an_editor_is_answered_while_a_session_begins(bench: Bench) -> Non
 
 
 @pytest.mark.promise("A4")
+async def test_an_editor_is_answered_while_somebody_is_at_the_workbench(bench: Bench) -> None:
+    async with connected(bench, '{say = "One."}') as (agent, _):
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+    order: list[str] = []
+
+    async def resume(agent: Any) -> None:
+        await agent.resume_session(cwd=str(bench.project), session_id=session)
+        order.append("resumed")
+
+    async with connected(bench) as (agent, _), anyio.create_task_group() as tasks:
+        with Workbench.at(bench.project, bench.settings.state).held():
+            tasks.start_soon(resume, agent)
+            await anyio.wait_all_tasks_blocked()
+            await running(agent)
+            order.append("answered")
+
+    assert order == ["answered", "resumed"]
+
+
 async def test_a_crash_is_told_with_its_reason_and_the_next_prompt_works(bench: Bench) -> None:
     async with connected(bench, '{say = "I wait."}, {wait = 60}') as (agent, editor):
         session = (await agent.new_session(cwd=str(bench.project))).session_id

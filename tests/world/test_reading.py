@@ -13,7 +13,14 @@ from holdfast.world.core.scan import Damage, Reason
 from holdfast.world.crashing import CrashingDisk
 from holdfast.world.failures import DiskMissing, StoreForeign
 from holdfast.world.ports import OpenFile
-from holdfast.world.reading import JournalEntry, Survey, read_entries, read_journal, survey
+from holdfast.world.reading import (
+    JournalEntry,
+    Survey,
+    last_seq,
+    read_entries,
+    read_journal,
+    survey,
+)
 from holdfast.world.schema import Schema
 
 PATH = Path("/d/log")
@@ -52,6 +59,29 @@ def test_a_reader_goes_on_where_it_stopped_and_ends_where_it_is_told() -> None:
     )
 
     assert list(found) == [JournalEntry(2, b"2")]
+
+
+LONG = write_line(Record(3, 1, 3, encode_record("x" * 200_000)))
+
+
+@pytest.mark.parametrize(
+    ("content", "last"),
+    [
+        (b"", 0),
+        (opening(), 0),
+        (opening() + line(1) + line(2), 2),
+        (opening() + line(1) + line(2)[:-5], 1),
+        (opening() + b"".join(map(line, range(1, 5_000))), 4_999),
+        (opening() + line(1) + line(2) + LONG, 3),
+        (opening() + line(1) + line(2) + LONG[:-5], 2),
+        (opening() + line(1) + b"\0" * 300_000, 1),
+    ],
+)
+def test_the_last_number_is_found_at_the_end(content: bytes, last: int) -> None:
+    disk = CrashingDisk()
+    disk.create(PATH, mode=0o600).append(content)
+
+    assert last_seq(disk, PATH) == last
 
 
 def test_what_is_not_finished_is_not_there_yet() -> None:

@@ -18,6 +18,8 @@ from holdfast.world import (
     SystemChance,
     SystemClock,
     SystemDisk,
+    disk_failure,
+    last_seq,
     make_private,
     replace_file,
 )
@@ -75,12 +77,19 @@ class Sessions:
     def all(self) -> list[KeptSession]:
         """Every session, the newest first; one that cannot be read is passed over."""
         found: list[KeptSession] = []
-        with suppress(FileNotFoundError):
-            for name in sorted(os.listdir(self._directory), reverse=True):
-                with suppress(OSError, ValueError):  # it may not even be text
-                    data = (self._directory / name / _ABOUT).read_bytes()
-                    found.append(msgspec.json.decode(data, type=KeptSession))
+        for name in sorted(self._names(), reverse=True):
+            with suppress(OSError, ValueError):  # it may not even be text
+                data = (self._directory / name / _ABOUT).read_bytes()
+                found.append(msgspec.json.decode(data, type=KeptSession))
         return found
+
+    def _names(self) -> list[str]:
+        try:
+            return os.listdir(self._directory)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise disk_failure(error, path=str(self._directory)) from error
 
     def find(self, name: str | None) -> KeptSession:
         """The session whose id begins so, or ends so; without a name the newest."""
@@ -108,7 +117,10 @@ class Sessions:
 
     def last(self, session: KeptSession) -> int:
         """The number of the last record that is written down of it."""
-        return max((number for number, _ in self.records(session)), default=0)
+        try:
+            return last_seq(SystemDisk(), self._directory / session.id / _JOURNAL)
+        except DiskMissing:
+            return 0
 
     def directory(self, session: KeptSession) -> Path:
         """Where all of a session is kept."""

@@ -49,21 +49,20 @@ class _Stays:
         given = (*self._request.given, ("--project", project))
         request = self._request._replace(given=given, is_json=True)
 
-        def begun() -> Opened:
-            return self._known(begin_session("", request, self._settings, asks_later=True))
+        def begun() -> KeptSession:
+            return begin_session("", request, self._settings, asks_later=True)
 
-        return await in_thread(begun)  # a large project may have to be copied
+        return await self._known(await in_thread(begun))  # a large project may have to be copied
 
-    def find(self, session: str) -> Opened:
+    async def find(self, session: str) -> Opened:
         """The session of this id."""
-        return self._known(self._sessions.find(session))
+        return await self._known(self._sessions.find(session))
 
     async def fork(self, session: str) -> Opened:
         """A new session that knows all that was said in one, which has to be at rest."""
         from holdfast.cli.session_fork import forked
 
-        made = await forked(self._sessions.find(session), self._settings)
-        return await in_thread(partial(self._known, made))
+        return await self._known(await forked(self._sessions.find(session), self._settings))
 
     def agree(self, session: str, provider: str) -> None:
         """Keep that a provider may see the project of a session, from now on."""
@@ -84,19 +83,20 @@ class _Stays:
         """The number of the last record that is written down of a session."""
         return self._sessions.last(self._sessions.find(session))
 
-    def _known(self, session: KeptSession) -> Opened:
+    async def _known(self, session: KeptSession) -> Opened:
         if session.id not in self._roots:
-            self._roots[session.id] = _root(session, self._settings)
-        return _opened(session)._replace(root=self._roots[session.id])
+            with suppress(Failure):  # without a draft nobody works in one
+                looked_for = partial(_root, session, self._settings)
+                self._roots[session.id] = await in_thread(looked_for)  # somebody may be there
+        return _opened(session)._replace(root=self._roots.get(session.id, ""))
 
 
 def _root(session: KeptSession, settings: Settings) -> str:
     """Where the agent of a session sees the project; empty if that is where it is."""
     bench = Workbench.at(Path(session.project), settings.state)
-    with suppress(Failure), bench.held() as (held, _):  # without a draft nobody works in one
+    with bench.held() as (held, _):
         draft = held.drafts.find(session.draft)
         return "" if draft.mode is Mode.OVERLAY else str(held.drafts.copy_of(draft))
-    return ""
 
 
 def _opened(session: KeptSession) -> Opened:

@@ -67,7 +67,7 @@ class EditorAgent:
         """Tell all that was said in a session, and go on with it."""
         with _told():
             until = self._stays.last(session_id)
-            updates = Updates(self._stays.find(session_id), is_replayed=True)
+            updates = Updates(await self._stays.find(session_id), is_replayed=True)
             async with self._stays.seat(session_id, after=0) as seat:
                 seen = 0
                 while seen < until:
@@ -79,7 +79,7 @@ class EditorAgent:
     async def resume_session(self, session_id: str, **_: object) -> schema.ResumeSessionResponse:
         """Go on with a session without being told again what was said."""
         with _told():
-            self._stays.find(session_id)
+            await self._stays.find(session_id)
         return schema.ResumeSessionResponse(modes=self._mode_state(session_id))
 
     async def fork_session(
@@ -103,7 +103,7 @@ class EditorAgent:
         if chosen is None:
             raise acp.RequestError.invalid_params({"modeId": mode_id})
         with _told():
-            self._modes[self._stays.find(session_id).id] = chosen
+            self._modes[(await self._stays.find(session_id)).id] = chosen
         return schema.SetSessionModeResponse()
 
     async def list_sessions(

@@ -50,7 +50,7 @@ class Stays(Protocol):
         """Begin a session about a project; raises what is in the way of that."""
         ...
 
-    def find(self, session: str) -> Opened:
+    async def find(self, session: str) -> Opened:
         """The session of this id."""
         ...
 
@@ -126,7 +126,7 @@ class EditorTurn:
 
     async def _attend(self, seat: Seat, command: str, mode: Callable[[], Mode]) -> TurnClosed:
         """Tell everything up to the end of the turn, and ask what it asks."""
-        updates, turn = Updates(self._stays.find(self._session)), -1
+        updates, turn = Updates(await self._stays.find(self._session)), -1
         async with companions() as tasks:
             while True:
                 for each in await seat.receive():

@@ -39,7 +39,13 @@ if TYPE_CHECKING:
         system_processes,
     )
     from holdfast.world.questions import Questions
-    from holdfast.world.reading import Bookmark, JournalEntry, RecordSchema, read_journal
+    from holdfast.world.reading import (
+        Bookmark,
+        JournalEntry,
+        RecordSchema,
+        last_seq,
+        read_journal,
+    )
     from holdfast.world.replace import remove_leftovers, replace_file, replace_files, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.sweeping import MARK, sweep
@@ -85,6 +91,7 @@ __all__ = [
     "encode_record",
     "environment_of",
     "in_thread",
+    "last_seq",
     "make_private",
     "open_in_root",
     "open_linkless",
@@ -135,6 +142,7 @@ __getattr__ = face(
         "Upgrade": "database",
         "WriterThread": "writer_loop",
         "in_thread": "writer_loop",
+        "last_seq": "reading",
         "accept_record": "core.records",
         "command_of": "processes",
         "companions": "accompanying",

@@ -19,6 +19,7 @@ RecordSchema = Schema[Callable[[object], object]]
 """Each upgrade is given a decoded record of one version and returns that of the next."""
 
 _PIECE_BYTES = 1024 * 1024
+_END_BYTES = 64 * 1024
 _DAMAGE_LISTED_MAX = 100
 
 
@@ -69,6 +70,25 @@ def read_journal(
     file = disk.open(path)
     try:
         yield from read_entries(file, path, schema=schema, after=after)
+    finally:
+        file.close()
+
+
+def last_seq(disk: Disk, path: Path) -> int:
+    """The number of the last intact record of a journal that anyone may be writing; 0 before one.
+
+    No more of its end is read than it takes to find one.
+    """
+    file = disk.open(path)
+    try:
+        size, piece = file.status().size, _END_BYTES
+        while True:
+            at = max(size - piece, 0)
+            scanner = Scanner(at=at)
+            found = [each for each in scan(file, scanner, at=at) if isinstance(each, Record)]
+            if found or at == 0:
+                return scanner.seq
+            piece *= 16
     finally:
         file.close()
 
