@@ -6,7 +6,6 @@ and events are read back from where they are kept when the connection has room f
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import msgspec
 import pybase64
 
 from holdfast.exec.core.credit import EVENTS_MAX, Credit
+from holdfast.exec.core.due import Due
 from holdfast.exec.core.index import RECORD_BYTES, Kind
 from holdfast.exec.core.reach import Reach
 from holdfast.exec.core.runs import Damaged, Run
@@ -30,7 +30,6 @@ from holdfast.failures import Failure
 
 _BATCH_BYTES = 256 * 2**10  # of output, which is still in the nearest caches when it is sent
 _TURN_BYTES = 2**20
-_WORDS_MAX = 3  # events: something said, an exit and a close
 _TAIL = b'"}}'
 _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
 
@@ -91,7 +90,7 @@ class Pump:
         self.unread_bytes_max: int | None = None
         self._transport = transport
         self._watches: dict[str, _Watch] = {}
-        self._due: OrderedDict[_Watch, None] = OrderedDict()
+        self._due = Due[_Watch]()
         self._stirred = anyio.Event()
         self._is_telling = False
         self._unsent: _Turn | None = None
@@ -179,7 +178,8 @@ class Pump:
         turn, self._is_telling = _Turn(), True
         try:
             while self._due and turn.room > 0 and self._unsent is None:
-                self._write(next(iter(self._due)), turn)
+                is_first_half = turn.room > _TURN_BYTES // 2
+                self._write(self._due.take(is_first_half=is_first_half), turn)
             if self._unsent is None and self._sent(turn):
                 self._keep(turn.told)
         finally:
@@ -201,7 +201,6 @@ class Pump:
     def _write(self, watch: _Watch, turn: _Turn) -> None:
         """Write down what comes next about one process, and come back to it if that is not all."""
         kept, credit, begin = watch.process.retention, watch.credit, turn.room
-        del self._due[watch]
         if watch.cursor is None:
             return
         turn.told.append(watch)
@@ -227,7 +226,7 @@ class Pump:
             watch.cursor = max(damage.seq + 1, kept.next_seq - 1)
             turn.room -= 1
         if turn.room < begin and watch.cursor < kept.next_seq:
-            self._due[watch] = None
+            self._put(watch)
 
     def _early_exit(self, watch: _Watch) -> list[bytes]:
         """The end of a process whose output nobody takes: who waits for it need not read all."""
@@ -246,7 +245,7 @@ class Pump:
         name = process.record.process
         if (before := self._watches.get(name)) is not None:
             before.process.retention.silence(before.stir)
-            self._due.pop(before, None)
+            self._due.drop(before)
         self._watches[name] = watch
         process.hold.keep_from(first)
         process.retention.listen(watch.stir)
@@ -263,10 +262,8 @@ class Pump:
         self._stirred.set()
 
     def _put(self, watch: _Watch) -> None:
-        """Tell about it in its turn; a word does not wait for those who pour."""
-        self._due[watch] = None
-        if watch.process.retention.next_seq - (watch.cursor or 0) <= _WORDS_MAX:
-            self._due.move_to_end(watch, last=False)
+        """Tell about it in its turn."""
+        self._due.put(watch, watch.process.retention.next_seq - (watch.cursor or 0))
 
     def _stir(self, watch: _Watch) -> None:
         """Tell about it now, unless others are still to be told about, or it has ended.
