@@ -92,6 +92,17 @@ def test_what_cannot_be_kept_is_said_and_stops_nobody(tmp_path: Path) -> None:
     assert unkept
 
 
+def test_what_cannot_be_kept_is_said_in_text(tmp_path: Path) -> None:
+    here = stage(tmp_path)
+    odd = here.workspace / os.fsdecode(b"x\xff")
+    odd.mkdir()
+    (odd / ".git").symlink_to(here.outside)
+
+    assert wanted(here)[1] == (
+        f"{here.workspace}/x\\xff/.git is protected, but as a symbolic link it could be replaced",
+    )
+
+
 def test_one_that_was_kept_cannot_be_crowded_out(tmp_path: Path) -> None:
     here = stage(tmp_path)
     (here.workspace / "deep/deeper/x/.git").mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -165,6 +166,23 @@ def test_seen_from_another_root(
     os.close(alive)
     assert kept == [Guard("/.git/inner", Guarding.ABSENT)]
     assert _names(workspace) == {".git", ".git/inner"}
+
+
+def test_where_nothing_can_be_written_down_nothing_is_held(
+    workspace: Path, placeholders: Placeholders, tmp_path: Path
+) -> None:
+    opened = os.listdir("/proc/self/fd")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            placeholders.hold({str(workspace): NAMES}, root=None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert len(os.listdir("/proc/self/fd")) == len(opened)
+    assert os.listdir(tmp_path / "state" / "placeholders") == ["lock"]
+    assert _names(workspace) == {".git"}
 
 
 def test_what_could_not_be_removed_is_tried_again(

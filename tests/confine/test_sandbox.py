@@ -140,6 +140,18 @@ def test_a_workspace_that_is_a_link_is_the_one_it_leads_to(here: Stage, tmp_path
     assert (here.workspace / "made").exists()
 
 
+def test_no_path_is_too_odd(tmp_path: Path) -> None:
+    """Whoever is shut in could otherwise see to it that nobody ever is again."""
+    here = stage(tmp_path / os.fsdecode(b"odd \xff\n"))
+    odd = here.workspace / os.fsdecode(b"\xfe") / ".git"
+    odd.mkdir(parents=True)
+    done = here.shell("echo new > made; cd */ && echo x > .git/config")
+
+    assert (here.workspace / "made").read_text() == "new\n"
+    assert "Read-only file system" in done.complained
+    assert os.listdir(odd) == []
+
+
 def test_descriptors_that_nobody_named_are_not_inherited(here: Stage) -> None:
     leaked = os.open(here.outside, os.O_RDONLY)
     os.set_inheritable(leaked, True)

@@ -126,6 +126,14 @@ def test_every_way_to_name_a_path_and_every_child(here: Stage) -> None:
     }
 
 
+def test_a_path_that_is_no_text_hides_no_other(here: Stage) -> None:
+    odd = os.fsdecode(b"odd \xff")
+    (here.outside / odd).touch()
+    _, told = watched(here, "cat", f"{here.outside}/secret", f"{here.outside}/{odd}")
+
+    assert kept(told, here.outside) == {("secret", "not seen"), (odd, "not seen")}
+
+
 def test_it_is_no_way_out(here: Stage) -> None:
     """What is watched is let go on, and then refused as ever."""
     script = f"echo harmed > {here.outside}/target; echo harmed > .git/config; cat /etc/shadow"

@@ -18,12 +18,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import msgspec
-
 from holdfast.confine.core.policy import Policy, is_within
 from holdfast.confine.core.protected import ABSENT, candidates, guards, nested_names
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.confine.looking import beneath, look
+from holdfast.confine.spelling import read_back, spelled
+from holdfast.nouns import escaped
 
 DIRECTORIES_MAX: Final = 500
 REPOSITORIES_MAX: Final = 16
@@ -106,7 +106,7 @@ def wanted_names(
                 wanted[directory] += names
         remembered[directory] = kept
     _remember(state, remembered)
-    return wanted, tuple(unkept)
+    return wanted, tuple(escaped(os.fsencode(each)) for each in unkept)
 
 
 def _names_to_keep(
@@ -125,7 +125,7 @@ def _names_to_keep(
 def _remembered(state: Path) -> dict[str, list[str]]:
     """The repositories that were kept the last time, or whoever is shut in could crowd them out."""
     try:
-        return msgspec.json.decode((state / _MEMORY).read_bytes(), type=dict[str, list[str]])
+        return read_back((state / _MEMORY).read_bytes(), dict[str, list[str]])
     except (OSError, ValueError):  # it may not even be text
         return {}
 
@@ -134,7 +134,7 @@ def _remember(state: Path, kept: dict[str, list[str]]) -> None:
     kept = {directory: repositories for directory, repositories in kept.items() if repositories}
     if kept != _remembered(state):
         following = state / f"{_MEMORY}-{secrets.token_hex(4)}"
-        following.write_bytes(msgspec.json.encode(kept))
+        following.write_bytes(spelled(kept))
         following.rename(state / _MEMORY)
 
 

@@ -17,22 +17,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
-
 from holdfast.confine.core.policy import is_within
 from holdfast.confine.core.protected import Guard, Guarding, candidates, guards
 from holdfast.confine.looking import look
+from holdfast.confine.spelling import read_back, spelled
 from holdfast.confine.standing import UNKNOWN, Standing, reached
 from holdfast.confine.stranded import end_stranded
 from holdfast.confine.whereabouts import Whereabouts, remembered
 
-_HOME, _LOCK, _NEEDED = "placeholders", "lock", ".needed"
+_HOME, _LOCK, _NEEDED, _PATHS = "placeholders", "lock", ".needed", "paths"
 _MADE, _MADE_NEXT = "made.json", "made-next.json"
 _LEAVING_TRIES, _LEAVING_WAIT = 100, 0.002
-
-
-class _Needed(msgspec.Struct):
-    paths: list[str]
 
 
 class Placeholders:
@@ -100,9 +95,14 @@ class Placeholders:
 
     def _need(self, kept: Iterable[Guard]) -> int:
         path = self._home / f"{secrets.token_hex(8)}{_NEEDED}"
-        alive = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(alive, fcntl.LOCK_EX)
-        os.write(alive, msgspec.json.encode(_Needed([guard.path for guard in kept])))
+        with ExitStack() as undo:
+            alive = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            undo.callback(os.close, alive)
+            undo.callback(path.unlink)
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            with open(alive, "wb", closefd=False) as sign:
+                sign.write(spelled({_PATHS: [guard.path for guard in kept]}))
+            undo.pop_all()
         return alive
 
     def _remove_unneeded(self) -> None:
@@ -127,7 +127,7 @@ class Placeholders:
                 if _is_free(sign):
                     file.unlink()
                 else:
-                    needed.update(msgspec.json.decode(sign.read(), type=_Needed).paths)
+                    needed.update(read_back(sign.read(), dict[str, list[str]])[_PATHS])
         return needed
 
     def _made(self) -> dict[str, int]:
@@ -135,7 +135,7 @@ class Placeholders:
         try:
             if not whole.exists():
                 (self._home / _MADE_NEXT).rename(whole)
-            return msgspec.json.decode(whole.read_bytes(), type=dict[str, int])
+            return read_back(whole.read_bytes(), dict[str, int])
         except (FileNotFoundError, ValueError):
             return {}  # the first was never written to its end, so nothing was made yet
 
@@ -143,7 +143,7 @@ class Placeholders:
         if made == self._made():
             return
         following = self._home / _MADE_NEXT
-        following.write_bytes(msgspec.json.encode(made))
+        following.write_bytes(spelled(made))
         # Not over the old one, for which some file systems would wait for the disk: this has to
         # outlive processes, not the machine. In between, the next one is whole.
         (self._home / _MADE).unlink(missing_ok=True)

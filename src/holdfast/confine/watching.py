@@ -40,6 +40,7 @@ from holdfast.confine.core.watched import (
 )
 from holdfast.confine.entry import Entry
 from holdfast.confine.failures import SandboxFailed
+from holdfast.confine.spelling import read_back, spelled
 from holdfast.world import open_in_root
 
 _RECEIVE, _SEND, _IS_VALID = 0xC050_2100, 0xC018_2101, 0x4008_2102
@@ -100,8 +101,8 @@ class Watch:
                 break
             said += piece
         try:
-            return msgspec.json.decode(said, type=Told)
-        except msgspec.MsgspecError:  # it was killed
+            return read_back(said, Told)
+        except ValueError:  # it was killed
             return Told()
 
     def __enter__(self) -> Self:
@@ -133,7 +134,7 @@ def _watch(control: socket.socket, entrance: socket.socket, tells: int) -> NoRet
             watcher.run()
             told = Told(tuple(watcher.refusals), watcher.refusals.untold)
             with open(tells, "wb") as words:
-                words.write(msgspec.json.encode(told))
+                words.write(spelled(told))
     finally:
         os._exit(0)
 

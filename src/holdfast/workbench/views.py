@@ -74,15 +74,13 @@ class View:
         if self.place is None or self._spec is None:
             return
         try:
-            others = [
-                self.place.files.open(os.fsencode(path), os.O_PATH | os.O_DIRECTORY)
-                for path in self._spec.also
-            ]
-            try:
-                remount(self.place.namespaces[:2], (self.root, *others))
-            finally:
-                for other in others:
-                    os.close(other)
+            with ExitStack() as undo:
+                covered = [self.root]
+                for path in self._spec.also:
+                    flags = os.O_PATH | os.O_DIRECTORY
+                    covered.append(self.place.files.open(os.fsencode(path), flags))
+                    undo.callback(os.close, covered[-1])
+                remount(self.place.namespaces[:2], tuple(covered))
             self._reopen()
         except OSError as error:
             if self.place.is_lost:
