@@ -48,6 +48,16 @@ def test_help_is_an_answer(words: list[str], capfd: pytest.CaptureFixture[str]) 
     assert capfd.readouterr().out.startswith("usage: holdfast")
 
 
+def test_without_words_and_input_there_is_help(tmp_path: Path) -> None:
+    closed = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "holdfast.cli.main"]
+    ended = subprocess.run(
+        closed, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("usage: holdfast")
+
+
 def test_the_installed_command_is_this_one() -> None:
     command = Path(sys.executable).with_name("holdfast")
     if not command.exists():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from tests.cli.conversations import asking, begun, in_conversation, scripted, sessions
 from tests.cli.pretending import on_terminal
+from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
 
 
@@ -28,6 +31,30 @@ def test_what_comes_in_is_a_prompt_and_its_answer_is_waited_for(bench: Bench) ->
     assert prompts == ["> First", "> Second", "> Third"]
     assert text.count("Hello\n") == 3
     assert bench.ran("attach", name).stdout == said.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [("<prompts", ["> First", "> Second"]), ("<&-", ["> First"])]
+)
+def test_what_comes_in_may_be_a_file_or_nothing_at_all(
+    bench: Bench, source: str, said: list[str]
+) -> None:
+    asking(bench, "First", steps='{say = "Hello"}')
+    name = sessions(bench)[0]["id"]
+    (bench.home / "prompts").write_bytes(b"Second\n")
+    line = f"{shlex.join([*COMMAND, 'attach', name])} {source}"
+    ended = subprocess.run(
+        ["sh", "-c", line],
+        env=environment(bench.home),
+        cwd=bench.home,
+        capture_output=True,
+        timeout=100,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    prompts = [each for each in ended.stdout.decode().splitlines() if each.startswith("> ")]
+    assert prompts == said
 
 
 def test_a_person_types_answers_interrupts_and_leaves(bench: Bench) -> None:

@@ -153,3 +153,16 @@ def test_text_that_cannot_be_written_is_a_failure_and_a_note_is_not(tmp_path: Pa
     assert done.returncode == 1
     assert "OutputLost" in full.stderr.splitlines()[-1]
     assert "No space left on device" in full.stderr
+
+
+def test_all_input_is_read_whatever_its_bytes(tmp_path: Path) -> None:
+    read = "from holdfast.cli.terminal import whole_input; print(ascii(whole_input()))"
+    for source, text in (("printf 'a\\377' |", "'a\\udcff'"), ("exec <&-;", "''")):
+        done = subprocess.run(
+            ["sh", "-c", f'{source} "$@"', "sh", sys.executable, "-c", read],
+            env=environment(tmp_path, PYTHONIOENCODING="utf-8:strict"),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert done.stdout == f"{text}\n"

@@ -23,6 +23,7 @@ from holdfast.cli.record_lines import json_line
 from holdfast.cli.reporting import reported
 from holdfast.cli.session_attend import Attendance, TurnOrder
 from holdfast.cli.session_begin import session_for
+from holdfast.cli.terminal import whole_input
 from holdfast.failures import Ids
 from holdfast.nouns import printable
 from holdfast.runners.model import Ending
@@ -59,7 +60,7 @@ def ask(request: Request, settings: Settings) -> Outcome:
 def _prompt(request: Request) -> str:
     prompt = request.argument
     if prompt == "-":
-        prompt = sys.stdin.read()
+        prompt = whole_input()
     if prompt is None or not prompt.strip():
         raise UsageWrong(problem="say what is to be done", read_on=_READ_ON)
     return os.fsencode(prompt).decode("utf-8", "backslashreplace")

@@ -11,6 +11,7 @@ from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.output import is_terminal
+from holdfast.cli.terminal import whole_input
 
 CHARACTERS_MOST = 2**20  # all that Codex takes
 _BYTES_MOST = 4 * CHARACTERS_MOST
@@ -65,10 +66,7 @@ def _prompt(request: Request) -> str:
         return request.argument
     if request.argument is None and is_terminal(sys.stdin):
         _refuse("say what to ask: a PROMPT, or - to read it from standard input", request)
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
-        return ""
-    data = sys.stdin.buffer.read(_BYTES_MOST + 1)
-    return data.decode("utf-8", errors="surrogateescape")  # as an argument would have it
+    return whole_input(_BYTES_MOST + 1)
 
 
 def _checked(prompt: str, request: Request) -> str:

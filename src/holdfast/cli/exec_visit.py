@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager, suppress
 
 import anyio
-import anyio.lowlevel
 from anyio.abc import TaskGroup
 
 from holdfast.cli.core.escape import Escape
@@ -20,14 +19,13 @@ from holdfast.cli.core.processes_page import output_line
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.output import abandon, complain, is_terminal
 from holdfast.cli.record_lines import json_line
-from holdfast.cli.terminal import pour
+from holdfast.cli.terminal import pour, read_input
 from holdfast.exec import Client, Process
 from holdfast.exec.model import Exited, Output, State
 from holdfast.exec.wire import Stream
 from holdfast.failures import Failure, ungrouped
 
 _IN, _OUT, _ERR = 0, 1, 2
-_PIECE = 64 * 1024
 _OUTAGE_UNTOLD = 2.0  # seconds: most are over by then
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 _TELLING = (signal.SIGUSR1, signal.SIGUSR2)
@@ -93,7 +91,7 @@ class Visit:
     async def _feed(self, escape: Escape | None) -> None:
         """Hand on our input to its end; a process that takes none is no failure."""
         with suppress(Failure):
-            while data := await _read():
+            while data := await read_input():
                 if escape is not None:
                     data = escape.pass_on(data)
                 if data:
@@ -184,16 +182,3 @@ def window_size() -> tuple[int, int] | None:
 def has_input() -> bool:
     """Whether we have a standard input at all."""
     return sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
-
-
-async def _read() -> bytes:
-    """Wait for input; nothing at its end."""
-    try:
-        await anyio.wait_readable(_IN)
-    except PermissionError:
-        # A file is always ready, and the loop does not watch such.
-        await anyio.lowlevel.checkpoint()
-    try:
-        return os.read(_IN, _PIECE)
-    except OSError:
-        return b""

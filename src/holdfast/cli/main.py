@@ -32,10 +32,11 @@ def _read(words: Sequence[str]) -> Request | Misuse:
         return Request(page=VERSION_LINE)
     if len(words) == 2 and words[0] == "host" and not words[1].startswith("-"):
         return Request("host", argument=words[1])  # by a program, and somebody waits for it
+    from holdfast.cli.output import is_terminal
     from holdfast.cli.parser import parse
 
     # Who says nothing at all, to a terminal, wants to talk.
-    is_talk = not words and sys.stdin.isatty() and sys.stdout.isatty()
+    is_talk = not words and is_terminal(sys.stdin) and is_terminal(sys.stdout)
     return parse(["chat"] if is_talk else words)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import signal
 import sys
@@ -27,7 +26,7 @@ from holdfast.cli.output import is_terminal
 from holdfast.cli.session_attend import INTERRUPTING
 from holdfast.cli.session_start import start_host
 from holdfast.cli.sessions import cells_of
-from holdfast.cli.terminal import Terminal
+from holdfast.cli.terminal import Terminal, read_input
 from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import (
     Kept,
@@ -44,8 +43,6 @@ from holdfast.host.model import Abort, Answer, Answered, Command, Happened, Prom
 from holdfast.nouns import printable
 from holdfast.runners.model import AnyEvent, Asked
 
-_IN: Final = 0
-_PIECE: Final = 65536
 _LINE_MOST: Final = 1 << 20  # bytes of one prompt that is typed or piped in
 _GUIDE: Final = "Type what is to be done. Ctrl-C interrupts the turn, Ctrl-D leaves the session."
 
@@ -150,7 +147,7 @@ class Stay:
     async def _listen(self, seat: Seat) -> None:
         """Pass every line on that is typed; who ends the input leaves, or waits for the answer."""
         rest = b""
-        while data := await _read():
+        while data := await read_input():
             *lines, rest = (rest + data).split(b"\n")
             for line in (*lines, rest) if len(rest) > _LINE_MOST else lines:
                 await self._say(line, seat)
@@ -193,12 +190,3 @@ class Stay:
         await self._note(INTERRUPTING)
         with suppress(Failure):  # it is over already
             await seat.command(Abort(f"{self._mark}-abort-{turn}", turn))
-
-
-async def _read() -> bytes:
-    """What is typed or comes in, as it comes; nothing once no more will come."""
-    await anyio.wait_readable(_IN)
-    try:
-        return os.read(_IN, _PIECE)
-    except OSError:
-        return b""

@@ -16,12 +16,14 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.output import abandon, encoded, is_terminal
 
 _IN, _OUT, _ERR = 0, 1, 2
 _PIECE = 4096  # bytes that a pipe which says it is ready takes without blocking
+_INPUT_PIECE = 65536
 Answer = TypeVar("Answer")
 
 
@@ -130,6 +132,28 @@ async def pour(descriptor: int, data: bytes) -> None:
         if not poll.poll(0):
             await anyio.wait_writable(descriptor)
         data = data[os.write(descriptor, data[:_PIECE]) :]
+
+
+async def read_input() -> bytes:
+    """Wait for what is typed or comes in; nothing once no more will come."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
+        return b""
+    try:
+        await anyio.wait_readable(_IN)
+    except PermissionError:
+        # A file is always ready, and the loop does not watch such.
+        await anyio.lowlevel.checkpoint()
+    try:
+        return os.read(_IN, _INPUT_PIECE)
+    except OSError:
+        return b""
+
+
+def whole_input(bytes_most: int = -1) -> str:
+    """All that comes in, as an argument would have it; nothing if nothing can come."""
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
+        return ""
+    return sys.stdin.buffer.read(bytes_most).decode("utf-8", errors="surrogateescape")
 
 
 async def _line() -> str | None:

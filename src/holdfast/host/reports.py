@@ -24,7 +24,7 @@ def write_report(
 
     Secrets are taken out on the way. Written again, it is there once.
     """
-    records = [record for _, record in read_book(directory / journal)]
+    records = (record for _, record in read_book(directory / journal))  # of every turn
     report = turn_report(records, closed, touched)
     try:
         make_private(directory / REPORTS)
