@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import pytest
 
 from holdfast.failures import Failure
 from holdfast.rpc.core.ending import of_socket
-from holdfast.rpc.failures import ConnectionLost
+from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
 from holdfast.rpc.reader_loop import READ_BYTES
 from holdfast.rpc.stream_loop import LineStream
 
@@ -111,3 +111,18 @@ async def test_closing_closes_each_descriptor_once() -> None:
     os.close(write_fd)
 
     assert len(os.listdir("/dev/fd")) == before - 2
+
+
+async def test_one_who_sends_is_told_of_the_end_although_nobody_receives() -> None:
+    async with stream() as (it, theirs):
+        theirs.setblocking(False)
+        while it.reader.is_reading:  # until so much is unread that no more is read
+            with suppress(BlockingIOError):
+                theirs.send(b"{}\n" * 10_000)
+            await anyio.lowlevel.checkpoint()
+        theirs.close()
+
+        with pytest.raises(ConnectionClosed):
+            while True:
+                await it.writer.send([b"{}"])
+        assert set(await it.reader.receive()) == {b"{}"}

@@ -39,7 +39,7 @@ class LineReader:
         self.is_reading = False
         self.bytes_read = 0
         os.set_blocking(fd, False)
-        self._read_on()
+        self.read_on()
 
     @property
     def has_unread(self) -> bool:
@@ -59,7 +59,7 @@ class LineReader:
                 self._arrival = None
         messages, self._unread, self._unread_bytes = self._unread, [], 0
         if not self.is_reading:
-            self._read_on()
+            self.read_on()
         return messages
 
     def end(self, failure: Failure) -> None:
@@ -73,7 +73,7 @@ class LineReader:
         self.failure = failure
         self._discards = True
         self._unread.clear()
-        self._read_on()
+        self.read_on()
         self._wake()
 
     def cut(self) -> str:
@@ -89,7 +89,8 @@ class LineReader:
             self._loop.remove_reader(self.fd)
             self.is_reading = False
 
-    def _read_on(self) -> None:
+    def read_on(self) -> None:
+        """Read again, however much waits to be received, until that is too much once more."""
         if self.fd >= 0 and not self.at_end and (self.failure is None or self._discards):
             self._loop.add_reader(self.fd, self._readable)
             self.is_reading = True

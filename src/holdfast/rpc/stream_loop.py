@@ -100,10 +100,15 @@ class LineStream:
         self._later = self._loop.call_later(VERDICT_WAIT, self._waited)
 
     def _waited(self) -> None:
-        """Waiting tells no more, unless what was said before the end is still unread."""
+        """Waiting tells no more, unless what was said before the end is still unread.
+
+        Then a little more is read although nobody receives: whoever should may wait for one who
+        sends, and that one for us.
+        """
         read_since = self.reader.bytes_read - self._read_before
         if self.reader.is_reading or self.reader.at_end or read_since > READ_BYTES:
             self._evidence = replace(self._evidence, waited=True)
             self._consider()
         else:
+            self.reader.read_on()
             self._wait()
