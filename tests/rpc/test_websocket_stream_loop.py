@@ -211,3 +211,17 @@ async def test_a_handshake_that_breaks_off_leaves_nothing(after: int) -> None:
     with anyio.fail_after(SOON):
         await stream.released.wait()
     assert (stream.outbox, ours.fileno()) == (None, -1)
+
+
+async def test_empty_messages_that_nobody_receives_are_not_read_without_end() -> None:
+    empty = bytes((0x81, 0x80, 0, 0, 0, 0))
+    async with serving() as (_, theirs):
+        with anyio.move_on_after(SOON):
+            for _ in range(100):
+                sent = False
+                with anyio.move_on_after(0.5):
+                    await theirs.send(empty * 10_000)
+                    sent = True
+                if not sent:
+                    return
+        pytest.fail("it is still read")

@@ -10,6 +10,8 @@ from holdfast.failures import Failure
 
 UNREAD_BYTES_MAX = 2**20
 
+_MESSAGE_BYTES = 32  # what keeping one costs besides its bytes: one that is empty is not free
+
 
 class Inbox:
     """Hands on what was read, one batch per wake-up; says when no more should be read."""
@@ -47,7 +49,7 @@ class Inbox:
     def put(self, message: bytes) -> None:
         """Keep a message; whoever waits is woken by `wake`, once for all that one read brought."""
         self._unread.append(message)
-        self._unread_bytes += len(message)
+        self._unread_bytes += len(message) + _MESSAGE_BYTES
 
     def wake(self) -> None:
         """Let the one who waits look again."""
