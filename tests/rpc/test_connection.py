@@ -453,3 +453,13 @@ async def test_cancelling_whoever_holds_the_connection_closes_it() -> None:
 
     with pytest.raises(ConnectionClosed):
         await two.receive()
+
+
+async def test_who_is_shielded_is_told_when_all_else_is_cancelled() -> None:
+    ours, _ = pair()
+    with anyio.CancelScope() as scope:
+        async with Connection(ours) as connection:
+            scope.cancel()
+            with anyio.CancelScope(shield=True), anyio.fail_after(30):
+                with pytest.raises(ConnectionClosed):
+                    await connection.request("never", timeout=60.0)

@@ -181,6 +181,8 @@ class Connection:
                 await self._outbox.has_room()
         except Failure as failure:
             self._end(failure)
+        finally:  # also when all of us are cancelled: who is shielded would wait for ever
+            self._end(ConnectionClosed(reason="closed by this side"))
 
     def _take(self, received: Received, size: int) -> None:
         if received.notifications:
