@@ -47,6 +47,9 @@ def test_a_line_for_each() -> None:
         _of("yes-4", "yes", is_attached=True, stalled=AWAITS_READER),
         _of("dd-5", "dd", stalled="DISK_FULL"),
         _of("sh-3", "sh", "-c", "\x1b[2J" + "x" * 80, status=137),
+        _of("p-6", "/usr/bin/python3", "-P", "-m", "holdfast.cli.main", "host", "s1"),
+        _of("p-7", "/usr/bin/python3", "-P", "-m", "holdfast.runners.x", "a.toml"),
+        _of("p-8", "/usr/bin/python3", "-P", "-m", "pytest"),
     ]
 
     assert processes_page(processes, _LOOK, now=100.0).splitlines() == [
@@ -55,6 +58,9 @@ def test_a_line_for_each() -> None:
         "yes-4   waits (reader)  10 s ago  yes",
         "dd-5    waits (disk)    10 s ago  dd",
         "sh-3    ended (137)     10 s ago  sh -c '\\x1b[2Jxxxxxxxxx...",
+        "p-6     running         10 s ago  holdfast host s1",
+        "p-7     running         10 s ago  holdfast.runners.x a.toml",
+        "p-8     running         10 s ago  /usr/bin/python3 -P -m...",
     ]
 
 

@@ -38,7 +38,7 @@ def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
             printable(each.id),
             state_of(each),
             age(each.started_at_ms / 1000, now=now),
-            printable(shlex.join(each.argv)),
+            printable(shlex.join(_words(each.argv))),
         )
         for each in processes
     ]
@@ -50,6 +50,17 @@ def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
         f"{cut(command, left, more=look.signs.more)}\n"
         for name, state, when, command in rows
     )
+
+
+def _words(argv: Sequence[str]) -> Sequence[str]:
+    """A command in its telling words: how we start programs of our own would fill the line."""
+    match argv:
+        case [_, "-P", "-m", "holdfast.cli.main", *rest]:
+            return ["holdfast", *rest]
+        case [_, "-P", "-m", module, *rest] if module.startswith("holdfast."):
+            return [module, *rest]
+        case _:
+            return argv
 
 
 def orphans_note(orphans: Sequence[Orphan]) -> str:
