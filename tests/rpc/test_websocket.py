@@ -123,6 +123,12 @@ async def test_one_who_never_answers_is_given_up() -> None:
     assert refused.value == SocketRefused(path=url, reason="no answer within 0.2 seconds")
 
 
+@pytest.mark.parametrize("token", ["t\r\nOrigin: x", "t\n", "\ud800"])
+async def test_a_token_that_no_header_can_carry_is_shown_to_nobody(token: str) -> None:
+    with pytest.raises(TokenRefused):
+        await connect_websocket("ws://127.0.0.1:9", token=token)
+
+
 async def test_where_nobody_listens_is_said(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"ws://127.0.0.1:{listener.getsockname()[1]}"

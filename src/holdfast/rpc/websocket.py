@@ -80,6 +80,8 @@ async def connect_websocket(
 ) -> WebSocketTransport:
     """Connect to `ws://HOST:PORT`, or to `unix:///PATH` where our own user or root listens."""
     address = read_address(url)
+    if token is not None and not token.isprintable():  # no header could carry it
+        raise TokenRefused(url=str(address))
     with anyio.move_on_after(connect_longest):
         if isinstance(address, UnixAddress):
             connection = await patiently(dialled, _behind_own_link(Path(address.path)))

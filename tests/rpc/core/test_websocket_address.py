@@ -40,6 +40,14 @@ def test_reads(url: str, expected: TcpAddress | UnixAddress, authority: str) -> 
         "ws://127.0.0.1:9/#s3cret",
         "unix://relative",
         "unix://",
+        "unix:///with\0nul",
+        "unix:///\ud800",
+        "unix:///" + 256 * "x",
+        "ws://a..b:9",
+        "ws://.:9",
+        "ws://" + 64 * "a" + ".com:9",
+        "ws://\ud800:9",
+        "ws://with\0nul:9",
     ],
 )
 def test_refuses(url: str) -> None:

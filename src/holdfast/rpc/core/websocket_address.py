@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from holdfast.rpc.failures import AddressInvalid
 
+_NAME_BYTES_MAX = 255  # of a file
+
 
 @dataclass(frozen=True, slots=True)
 class TcpAddress:
@@ -41,6 +43,8 @@ def read_address(url: str) -> TcpAddress | UnixAddress:
         path = url.removeprefix("unix://")
         if not path.startswith("/"):
             raise AddressInvalid(url=url, reason="its path is not absolute")
+        if not _is_path(path):
+            raise AddressInvalid(url=repr(url), reason="no file can have this name")
         return UnixAddress(path)
     try:
         parts = urlsplit(url)
@@ -55,4 +59,24 @@ def read_address(url: str) -> TcpAddress | UnixAddress:
         # The rest is not repeated: somebody may have put a secret there.
         where = str(TcpAddress(host, port))
         raise AddressInvalid(url=where, reason="nothing may follow the port or precede the host")
+    if not _is_name(host):
+        raise AddressInvalid(url=repr(url), reason="no host can have this name")
     return TcpAddress(host, port)
+
+
+def _is_path(path: str) -> bool:
+    """Whether the system can be asked about a path at all."""
+    try:
+        names = path.encode(errors="surrogateescape").split(b"/")
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in path and all(len(name) <= _NAME_BYTES_MAX for name in names)
+
+
+def _is_name(host: str) -> bool:
+    """Whether the system can be asked about a host at all."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return "\0" not in host
