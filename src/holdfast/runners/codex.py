@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 
 import anyio
 import msgspec
@@ -153,10 +153,10 @@ class CodexConversation:
     ) -> AsyncGenerator[Sequence[AnyEvent]]:
         """Have Codex take a turn; its approvals are asked among its events."""
         del how
-        inbox = self._questions.inbox
-        await inbox.put((SessionKnown(self._thread.id),))
-        self._tasks.start_soon(self._run, prompt)
-        is_over = False
+        inbox: Inbox[AnyEvent] = Inbox()
+        self._questions.inbox = inbox
+        over, is_over = anyio.Event(), False
+        self._tasks.start_soon(self._run, prompt, inbox, over)
         try:
             while not is_over:
                 events = await inbox.receive()
@@ -164,10 +164,12 @@ class CodexConversation:
                 yield events
         finally:
             if not is_over:
-                with anyio.CancelScope(shield=True), suppress(Failure):
-                    await self.interrupt()
-                    while not any(isinstance(each, TurnEnded) for each in await inbox.receive()):
-                        pass
+                with anyio.CancelScope(shield=True):
+                    async with companions() as tasks:
+                        tasks.start_soon(_emptied, inbox)
+                        await self.interrupt()
+                        await over.wait()
+            self._questions.withdraw()
 
     async def steer(self, text: str) -> bool:
         """Add to what the running turn was asked; say whether it was taken."""
@@ -188,9 +190,9 @@ class CodexConversation:
         except Failure:
             await self._transport.aclose()
 
-    async def _run(self, prompt: str) -> None:
-        inbox = self._questions.inbox
+    async def _run(self, prompt: str, inbox: Inbox[AnyEvent], over: anyio.Event) -> None:
         try:
+            await inbox.put((SessionKnown(self._thread.id),))
             async with aclosing(self._thread.run(prompt)) as events:
                 async for event in events:
                     if isinstance(event, TurnCompletedNotification):
@@ -203,6 +205,8 @@ class CodexConversation:
                 runner=NAME, reason=failure.user_message, stderr=self._transport.stderr
             )
             await inbox.put((TurnEnded(Ending.FAILED, to_wire(ended)),))
+        finally:
+            over.set()  # also when it is cancelled: then it has told no end
 
 
 class _Asking:
@@ -211,10 +215,26 @@ class _Asking:
     def __init__(self) -> None:
         self.inbox: Inbox[AnyEvent] = Inbox()
         self._questions = Questions()
+        self._asking: set[anyio.CancelScope] = set()
         self._count = 0
 
     async def ask(self, approval: Approval) -> Decision | Reply:
-        """Ask the person, as often as it has questions."""
+        """Ask the person, as often as it has questions, until the turn is over."""
+        with anyio.CancelScope() as scope:
+            self._asking.add(scope)
+            try:
+                return await self._decided(approval)
+            finally:
+                self._asking.discard(scope)
+        return Decision.DECLINE
+
+    def withdraw(self) -> None:
+        """Ask no more of what is asked: nobody waits for it."""
+        self._questions = Questions()
+        for scope in self._asking:
+            scope.cancel()
+
+    async def _decided(self, approval: Approval) -> Decision | Reply:
         if not isinstance(approval, InputApproval):
             return decision_of(await self._inquire(question_of(approval)))
         count = len(approval.questions)
@@ -231,6 +251,12 @@ class _Asking:
         with self._questions.open(asked.question) as answer:
             await self.inbox.put((asked,))
             return await answer.wait()
+
+
+async def _emptied(inbox: Inbox[AnyEvent]) -> None:
+    """Have room in an inbox that nobody reads any more."""
+    while True:
+        await inbox.receive()
 
 
 def _end(event: TurnCompletedNotification) -> TurnEnded:
