@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -121,3 +122,23 @@ def test_patch_understands_it(distance: int, tmp_path: Path) -> None:
     )
 
     assert (tmp_path / "x").read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"a b", b"b/a b\t"),
+        ("zwölf".encode(), "b/zwölf".encode()),
+        (b"x\n--- a/y", b'"b/x\\012--- a/y"'),
+        (b"x\x1b[2J", b'"b/x\\033[2J"'),
+        (b'x"\\', b'"b/x\\042\\134"'),
+    ],
+)
+def test_no_name_is_taken_for_more_than_a_name(name: bytes, shown: bytes, tmp_path: Path) -> None:
+    diff = unified(None, b"one\n", name).text
+
+    assert diff.splitlines()[:2] == [b"--- /dev/null", b"+++ " + shown]
+    if shutil.which("patch") is None:
+        pytest.skip("there is no `patch` here")
+    subprocess.run(["patch", "-p1", "-s"], input=diff, cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / os.fsdecode(name)).read_bytes() == b"one\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +12,7 @@ from holdfast.workbench.core.merge import is_text
 
 CONTEXT = 3
 LINES_MAX = 10_000
+_ODD = re.compile(rb'[\x00-\x1f\x7f"\\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,16 @@ def with_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
     return b"".join([*made, *lines[here:]])
 
 
+def _quoted(name: bytes) -> bytes:
+    """A name as `patch` reads it: what would end the line, or command a screen, is escaped.
+
+    A name with spaces ends with a tab, as git has it: else it would end at the first of them.
+    """
+    if not _ODD.search(name):
+        return name + b"\t" if b" " in name else name
+    return b'"%s"' % _ODD.sub(lambda odd: b"\\%03o" % ord(odd[0]), name)
+
+
 def unified(
     before: bytes | None, after: bytes | None, name: bytes, *, lines_max: int = LINES_MAX
 ) -> Shown:
@@ -66,8 +78,8 @@ def unified(
     if before == after:
         return Shown(b"")
     head = b"--- %s\n+++ %s\n" % (
-        b"/dev/null" if before is None else b"a/" + name,
-        b"/dev/null" if after is None else b"b/" + name,
+        b"/dev/null" if before is None else _quoted(b"a/" + name),
+        b"/dev/null" if after is None else _quoted(b"b/" + name),
     )
     old, new = before or b"", after or b""
     if not (is_text(old) and is_text(new)):
