@@ -369,3 +369,15 @@ async def test_a_hundred_children_leave_no_descriptor_and_no_zombie() -> None:
 
     assert held() == before
     assert our_children() <= children
+
+
+async def test_a_program_that_ignores_its_children_is_told_of_their_end() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        async with child(LISTENS) as transport:
+            os.kill(transport.pid, signal.SIGKILL)
+            failure = await end_of(transport)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert failure == ConnectionLost(reason="exit status 255", status=255)

@@ -15,14 +15,15 @@ from holdfast.rpc.reader_loop import READ_BYTES
 from holdfast.rpc.stream_loop import LineStream
 
 _STDERR_READ_BYTES = 64 * 2**10
+_STATUS_UNKNOWN = 255  # as asyncio says it, too
 
 
 class Child:
     """One process from its start until it is released; its messages are in `stream`."""
 
     def __init__(self, process: Popen[bytes], pipes: Pipes, *, message_bytes_max: int) -> None:
+        self._exit = ExitWatch(process, self._exited)  # first: only this can fail
         self._stderr = StderrTail(pipes.stderr)
-        self._exit = ExitWatch(process, self._exited)
         self.exited = asyncio.Event()
         self.stream = LineStream(
             read_fd=pipes.stdout,
@@ -108,11 +109,20 @@ if sys.platform == "linux":
                 self._process.wait()
 
         def _look(self) -> None:
-            end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if end is not None:
+            status = self._status()
+            if status is not None:
                 self._stop()
                 self._has_ended = True
-                self._exited(end.si_status if end.si_code == os.CLD_EXITED else -end.si_status)
+                self._exited(status)
+
+        def _status(self) -> int | None:
+            try:
+                end = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:  # a program that ignores SIGCHLD is told of no status
+                return _STATUS_UNKNOWN
+            if end is None:
+                return None
+            return end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
 
         def _stop(self) -> None:
             if self._pidfd >= 0:
