@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -28,7 +31,7 @@ from holdfast.workbench.failures import (
     PublishedChanged,
 )
 from holdfast.workbench.model import Occasion
-from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, disturbed
+from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, disturbed, sight
 from tests.workbench.drafting_table import run
 
 PAST = b"1\n2\nthree\n4\n5\n6\n7\n8\nnine\n"
@@ -393,6 +396,47 @@ def test_what_the_person_does_after_it_is_seen_in_the_draft(bench: Bench, writte
 
     assert bench.run("cat a d/b") == "theirs\nback\n"
     assert review(bench.workbench).files == ()
+
+
+NAMES = ("a", "d", "d/b", "d/e", "d/e/f", "g", "g/h")
+DEEDS = (
+    "rm -rf {one}",
+    "mkdir -p {one}",
+    "rm -rf {one}; echo {number} > {one}",
+    "echo {number} >> {one}",
+    "mv -T {one} {other}",
+    "chmod 7{number} {one}",
+    "rm -rf {one}; ln -s {other} {one}",
+    "rm -rf {one}; mkdir -p {one}; echo {number} > {one}/b",
+    "rm -rf {one}; cp -a {other} {one}",
+)
+
+
+def deeds(chance: Random) -> str:
+    """A few things that somebody does, of which some are not possible."""
+    chosen: list[str] = []
+    for _ in range(chance.randint(1, 4)):
+        one, other = chance.choices(NAMES, k=2)
+        number = chance.randint(10, 77)
+        chosen.append(chance.choice(DEEDS).format(one=one, other=other, number=number))
+    return "; ".join(f"({each})" for each in (*chosen, "true"))
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(each, marks=pytest.mark.long) for each in range(1, 40))]
+)
+def test_whatever_both_do_the_draft_shows_the_project_afterwards(bench: Bench, seed: int) -> None:
+    chance = Random(seed)
+    bench.draft()
+    for _ in range(4):
+        bench.run(f"exec 2>/dev/null; {deeds(chance)}")
+        publish(bench.workbench, PublishOrder())
+        theirs = ["/bin/sh", "-c", f"exec 2>/dev/null; {deeds(chance)}"]
+        subprocess.run(theirs, cwd=bench.project, check=True, timeout=60)
+
+        assert review(bench.workbench).files == ()
+        with entering(bench.workbench) as inside:
+            assert sight(Path(f"/proc/self/fd/{inside.view.root}/")) == bench.sight()
 
 
 def test_nothing_to_publish_is_no_failure(layered: Bench) -> None:
