@@ -10,9 +10,10 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdfast.codex import following
 from holdfast.runners.codex import CodexConversation, CodexRunner
 from holdfast.runners.failures import RunnerUnavailable
-from holdfast.runners.model import AnyEvent, Asked, Said
+from holdfast.runners.model import AnyEvent, Asked, Ending, Said, TurnEnded
 from holdfast.runners.testing import Notebook
 from tests.contracts.test_runners import stage_in
 from tests.parts import fake_app_server
@@ -64,6 +65,18 @@ async def test_what_was_asked_in_a_turn_is_asked_no_more_after_it(tmp_path: Path
         assert isinstance(asked, Asked)
 
         assert not await talk.answer(asked.question, "yes")
+
+
+async def test_a_turn_that_can_be_followed_no_more_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "ITEMS_MAX", 0)
+    async with conversing(tmp_path, {"until": "nothing"}) as talk:
+        ended = await told(talk, TurnEnded)
+
+    assert isinstance(ended, TurnEnded)
+    assert ended.ending is Ending.FAILED
+    assert "turn/interrupt" in [m["method"] for m in heard(tmp_path)]
 
 
 @asynccontextmanager

@@ -201,6 +201,7 @@ class CodexConversation:
                     elif meant := translated(event):
                         await inbox.put(meant)
         except Failure as failure:
+            await self.interrupt()  # what can be followed no more does not go on unseen
             ended = RunnerEnded(
                 runner=NAME, reason=failure.user_message, stderr=self._transport.stderr
             )
