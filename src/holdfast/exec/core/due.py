@@ -1,7 +1,7 @@
-"""Decide who is told about next: a word does not wait for those who pour, and starves nobody.
+"""Decide who is told about next, so that a word does not wait for those who pour.
 
 Whoever has little to tell comes first, in the order of asking. That may take half of a turn; the
-rest of it belongs to those who have much to tell, if there are any.
+rest of it belongs to those who have much to tell, if there are any, so that nobody starves.
 """
 
 from __future__ import annotations
