@@ -51,6 +51,16 @@ async def test_an_answer_for_a_loop_that_is_stuck_counts_as_a_miss() -> None:
     assert misses == [0, 1, 2]
 
 
+async def test_whatever_comes_instead_of_a_pulse_is_a_miss_while_the_connection_stands() -> None:
+    ours, theirs = pair()
+    pulses: list[object] = [["no", "object"], float("nan"), {}]
+    async with Connection(ours) as us, Connection(theirs, Terms(pulse=lambda: pulses.pop(0))):
+        beats = heartbeat(us, RHYTHM)
+        misses = [(await anext(beats)).misses for _ in range(3)]
+
+    assert misses == [1, 2, 0]
+
+
 async def test_the_end_of_the_connection_ends_the_watch() -> None:
     ours, theirs = pair()
     async with Connection(ours) as us, Connection(theirs):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import anyio
 
+from holdfast.failures import Failure
 from holdfast.rpc.connection import Connection
-from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,9 @@ async def heartbeat(
                 method, timeout=rhythm.patience, result=dict[str, object]
             )
             misses = 0 if counts(pulse) else misses + 1
-        except (RequestTimedOut, ErrorResponse):
+        except Failure:
+            if connection.failure is not None:
+                raise
             misses += 1
         yield Beat(misses, misses < rhythm.misses_max, pulse)
         await anyio.sleep(rhythm.interval)
