@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import pytest
 
-from holdfast.workbench import list_drafts, open_draft
-from holdfast.workbench.failures import BatchStale
+from holdfast.workbench import NewFile, apply, list_drafts, open_draft
+from holdfast.workbench.failures import BatchStale, RevisionUnwritten
 from holdfast.workbench.first_batch import first_batch
-from tests.workbench.benches import Bench
+from holdfast.world.disk import SystemFile
+from holdfast.world.failures import DiskFull
+from tests.workbench.benches import COMMITTED, Bench, at, disturbed
 
 
 @pytest.mark.promise("W2")
@@ -36,6 +40,28 @@ def test_whoever_comes_after_a_kill_removes_it(layered: Bench) -> None:
         raise KeyboardInterrupt
 
     assert [each.id for each in list_drafts(layered.workbench)] == [other]
+    assert not (layered.workbench.directory / "first-batch.json").exists()
+
+
+@pytest.mark.promise("W2", "W7")
+def test_on_a_disk_that_is_full_right_after_the_batch_it_stays(
+    layered: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise DiskFull(path="any")
+
+    def fill() -> None:
+        monkeypatch.setattr(SystemFile, "append", full)
+
+    workbench = disturbed(layered, COMMITTED, fill, is_before=False)
+
+    with pytest.raises(RevisionUnwritten) as refused:
+        apply(workbench, None, [NewFile(at("new"), b"ours\n")])
+    monkeypatch.undo()
+
+    (draft,) = list_drafts(layered.workbench)
+    assert draft.id == refused.value.draft
+    assert layered.run("cat new", draft.id) == "ours\n"
     assert not (layered.workbench.directory / "first-batch.json").exists()
 
 

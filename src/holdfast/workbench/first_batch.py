@@ -45,7 +45,10 @@ def first_batch(held: Held, key: str) -> Generator[Draft]:
 
 
 def forget_first_batch(held: Held) -> None:
-    """Remove the draft of a first batch that came to nothing; then nothing is to come any more."""
+    """Remove the draft of a first batch that came to nothing; then nothing is to come any more.
+
+    As long as something in it is to be finished or undone, nobody knows that yet.
+    """
     try:
         begun = msgspec.json.decode(_path(held).read_bytes(), type=_Begun)
     except FileNotFoundError:
@@ -57,6 +60,8 @@ def forget_first_batch(held: Held) -> None:
     if begun is not None and facts_of(held, Deed.BATCH, begun.key) is None:
         for draft in held.drafts.all():
             if draft.id not in begun.drafts and not draft.revisions:
+                if held.is_interrupted(draft):
+                    return
                 held.drafts.remove(draft)
     held.bench.means.disk.unlink(_path(held))
 
