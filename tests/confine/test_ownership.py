@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def test_what_is_ours_is_not_foreign(tmp_path: Path) -> None:
 
     assert foreign_owner(tmp_path) is None
     refuse_foreign_owners(tmp_path)
+
+
+def test_what_is_too_long_for_a_path_is_left_out(tmp_path: Path) -> None:
+    name = "n" * 250
+    half = "/".join([name] * 9)
+    deeper = f"mkdir -p {half} m/{half}; mv m/{name} {half}"
+    subprocess.run(["/bin/sh", "-c", deeper], cwd=tmp_path, check=True, timeout=60)
+
+    assert foreign_owner(tmp_path) is None
+    subprocess.run(["rm", "-r", name], cwd=tmp_path, check=True, timeout=60)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root knows everyone")

@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here"),
 ]
 
+TRIES = 10  # other tests end whatever has no keeper any more
 HERE = KeeperName.own() if sys.platform == "linux" else KeeperName(0, 0, 0)
 
 
@@ -33,18 +34,26 @@ HERE = KeeperName.own() if sys.platform == "linux" else KeeperName(0, 0, 0)
     ids=["it lives", "its number was given away", "it is gone", "we cannot see it"],
 )
 def test_who_is_an_orphan(keeper: KeeperName, is_orphan: bool) -> None:
+    assert any(is_found_and_killed(keeper, is_orphan=is_orphan) for _ in range(TRIES))
+
+
+def is_found_and_killed(keeper: KeeperName, *, is_orphan: bool) -> bool:
+    """Whether it was us, and nobody else on this machine who ends orphans, that ended it."""
     key = f"orphan-{os.getpid()}"
     env = {MARK: f"{key}@{keeper}"}
     with subprocess.Popen(["/bin/sleep", "60"], env=env) as process:
         found = [each for each in orphans() if each.key == key]
         expected = [(process.pid, keeper, "/bin/sleep 60")] if is_orphan else []
+        if is_orphan and process.poll() is not None:
+            return False
         assert [(each.process.pid, each.keeper, each.command) for each in found] == expected
 
-        assert kill(found) == len(expected)
+        is_ours = kill(found) == len(expected)
         if not is_orphan:
             assert [each.process.pid for each in kill_held(keeper)] == [process.pid]
         assert process.wait(timeout=60) == -signal.SIGKILL
         assert kill(found) == 0
+    return is_ours
 
 
 async def test_a_process_of_a_living_keeper_is_no_orphan(tmp_path: Path) -> None:

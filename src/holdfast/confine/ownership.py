@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Final
 
 from holdfast.confine.core.mapping import is_mapped, known_in, narrow, wide
 from holdfast.confine.failures import ForeignOwners
+
+_LEFT_OUT: Final = {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENAMETOOLONG}
 
 
 def refuse_foreign_owners(
@@ -44,12 +47,16 @@ def foreign_owner(
 
 
 def _statuses(directory: str) -> Iterator[tuple[str, os.stat_result]]:
-    """All below a directory, itself first; what we may not look into is left out."""
+    """All below a directory, itself first; what we may not look into, or not name, is left out."""
     yield directory, os.stat(directory)
     ahead = [directory]
     while ahead:
-        with suppress(PermissionError, FileNotFoundError), os.scandir(ahead.pop()) as entries:
-            for entry in entries:
-                yield entry.path, entry.stat(follow_symlinks=False)
-                if entry.is_dir(follow_symlinks=False):
-                    ahead.append(entry.path)
+        try:
+            with os.scandir(ahead.pop()) as entries:
+                for entry in entries:
+                    yield entry.path, entry.stat(follow_symlinks=False)
+                    if entry.is_dir(follow_symlinks=False):
+                        ahead.append(entry.path)
+        except OSError as error:
+            if error.errno not in _LEFT_OUT:
+                raise
