@@ -11,6 +11,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,17 @@ def on_one_core() -> None:
     """
     if sys.platform == "linux":
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def have_memory(size: int, directory: Path | None = None) -> None:
+    """Have so much memory at hand for files: what a host must give first costs several times.
+
+    A virtual machine gives memory back that it does not use, and whoever comes next would pay.
+    """
+    block = bytes(2**20)
+    with tempfile.TemporaryFile(buffering=0, dir=directory) as file:
+        for _ in range(0, size, len(block)):
+            file.write(block)
 
 
 class Worker:

@@ -34,6 +34,7 @@ from statistics import median, quantiles
 from time import perf_counter, time
 
 import anyio
+from alternating import have_memory
 from ear import listening
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -202,18 +203,10 @@ async def measure_starts(server: Server, figures: Figures) -> None:
         figures.numbers["rate"] = WAVE / await together(AT_ONCE, some)
 
 
-def supplied(size: int) -> None:
-    """Have so much memory at hand for files, which the host need not give first."""
-    block = bytes(2**20)
-    with tempfile.TemporaryFile(buffering=0) as file:
-        for _ in range(0, size, len(block)):
-            file.write(block)
-
-
 async def measure_output(server: Server, figures: Figures, name: str, streams: int) -> None:
     """How much output arrives in a second, and what a gigabyte costs the server."""
     each = BULK // streams
-    supplied(streams * KEPT)
+    have_memory(streams * KEPT)
     async with listening(server.url) as ear:
         before, begin = server.cpu_seconds(), perf_counter()
         for number in range(streams):
