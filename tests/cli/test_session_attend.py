@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from subprocess import Popen
 
 import pytest
 
@@ -37,8 +38,8 @@ def test_a_host_that_dies_is_told_and_replaced(bench: Bench) -> None:
     assert (again.returncode, again.stdout) == (0, b"Again\n"), again.stderr
 
 
-@pytest.mark.promise("A11")
-def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Bench) -> None:
+def one_behind_another(bench: Bench) -> tuple[Popen[bytes], Popen[bytes]]:
+    """Two who ask in one session: one whose turn does not end, and one who waits for that."""
     script = scripted(bench, '{say = "Hello"}, {wait = 600}')
     first = begun(bench, "ask", "--scenario", script, "Wait")
     assert first.stdout is not None
@@ -48,6 +49,12 @@ def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Bench) -> 
     assert other.stdout is not None
     while b'"prompted"' not in other.stdout.readline():
         pass
+    return first, other
+
+
+@pytest.mark.promise("A11")
+def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Bench) -> None:
+    first, other = one_behind_another(bench)
     first.send_signal(signal.SIGINT)
     out, err = other.communicate(timeout=60)
     first.communicate(timeout=60)
@@ -58,15 +65,7 @@ def test_what_waits_goes_with_the_turn_that_somebody_else_ends(bench: Bench) -> 
 
 @pytest.mark.promise("A11")
 def test_who_takes_back_what_waits_ends_no_turn_of_somebody_else(bench: Bench) -> None:
-    script = scripted(bench, '{say = "Hello"}, {wait = 600}')
-    first = begun(bench, "ask", "--scenario", script, "Wait")
-    assert first.stdout is not None
-    assert first.stdout.readline() == b"Hello\n"
-    [session] = sessions(bench)
-    other = begun(bench, "ask", "--json", "--session", session["id"], "Then this")
-    assert other.stdout is not None
-    while b'"prompted"' not in other.stdout.readline():
-        pass
+    first, other = one_behind_another(bench)
     other.send_signal(signal.SIGINT)
     out, err = other.communicate(timeout=60)
     [stands] = sessions(bench)

@@ -18,7 +18,7 @@ from holdfast.cli.core.process_name import process_name
 from holdfast.cli.core.start_status import start_status
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.exec_lookup import looked_up, reached, unnamed
-from holdfast.cli.exec_visit import Visit, has_input, window_size
+from holdfast.cli.exec_visit import Visit, window_size
 from holdfast.cli.failures import (
     LocalServerStopped,
     OutputLost,
@@ -27,6 +27,7 @@ from holdfast.cli.failures import (
 )
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
+from holdfast.cli.terminal import has_input
 from holdfast.exec import Client, Process, operating
 from holdfast.exec.failures import StartFailed
 from holdfast.exec.model import Command

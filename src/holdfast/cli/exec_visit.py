@@ -19,7 +19,7 @@ from holdfast.cli.core.processes_page import output_line
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.output import abandon, complain, is_terminal
 from holdfast.cli.record_lines import json_line
-from holdfast.cli.terminal import pour, read_input
+from holdfast.cli.terminal import has_input, pour, read_input
 from holdfast.exec import Client, Process
 from holdfast.exec.model import Exited, Output, State
 from holdfast.exec.wire import Stream
@@ -177,8 +177,3 @@ def window_size() -> tuple[int, int] | None:
             size = os.get_terminal_size(descriptor)
             return (size.lines, size.columns) if size.lines and size.columns else None
     return None
-
-
-def has_input() -> bool:
-    """Whether we have a standard input at all."""
-    return sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us

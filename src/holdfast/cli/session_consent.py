@@ -8,8 +8,7 @@ from typing import Final
 
 from holdfast.cli.commands import Request
 from holdfast.cli.confirming import confirmed
-from holdfast.runners import Conversation, Memory, Runner
-from holdfast.runners.model import Capabilities, Health
+from holdfast.runners import Around, Conversation, Memory, Runner
 from holdfast.workbench import Consent, Records, Scope, Sending, Workbench, require_consent
 from holdfast.workbench.failures import ConsentRequired
 from holdfast.world import SystemClock
@@ -72,29 +71,16 @@ def write_down(workbench: Workbench, provider: str, *, is_given: bool) -> None:
         held.records.consent(consent)
 
 
-class Agreed:
+class Agreed(Around):
     """A runner that is launched only while the person's consent holds, also when it is resumed."""
 
     def __init__(self, runner: Runner, workbench: Workbench) -> None:
-        self._runner, self._workbench = runner, workbench
-
-    @property
-    def name(self) -> str:
-        """The word that a person chooses it by."""
-        return self._runner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What can be asked of it."""
-        return self._runner.capabilities
-
-    async def health(self) -> Health:
-        """Say whether it can be used here and now; never raises."""
-        return await self._runner.health()
+        super().__init__(runner)
+        self._workbench = workbench
 
     @asynccontextmanager
     async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
         """Begin or continue a conversation; ConsentRequired before anything is started."""
         require(self._workbench, provider_of(self.name, {}))
-        async with self._runner.converse(session, memory) as conversation:
+        async with super().converse(session, memory) as conversation:
             yield conversation

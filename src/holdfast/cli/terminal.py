@@ -134,9 +134,14 @@ async def pour(descriptor: int, data: bytes) -> None:
         data = data[os.write(descriptor, data[:_PIECE]) :]
 
 
+def has_input() -> bool:
+    """Whether we have a standard input at all."""
+    return sys.stdin is not None  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
+
+
 async def read_input() -> bytes:
     """Wait for what is typed or comes in; nothing once no more will come."""
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
+    if not has_input():
         return b""
     try:
         await anyio.wait_readable(_IN)
@@ -151,7 +156,7 @@ async def read_input() -> bytes:
 
 def whole_input(bytes_most: int = -1) -> str:
     """All that comes in, as an argument would have it; nothing if nothing can come."""
-    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # None when it was closed before us
+    if not has_input():
         return ""
     return sys.stdin.buffer.read(bytes_most).decode("utf-8", errors="surrogateescape")
 

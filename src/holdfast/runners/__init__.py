@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
+    from holdfast.runners.around import Around
     from holdfast.runners.codex import CodexRunner
     from holdfast.runners.native import NativeRunner
     from holdfast.runners.ports import Conversation, Memory, Runner
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEMO",
+    "Around",
     "CodexRunner",
     "Conversation",
     "Memory",
@@ -34,6 +36,7 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
+        "Around": "around",
         "CodexRunner": "codex",
         "Conversation": "ports",
         "DEMO": "rehearsal",

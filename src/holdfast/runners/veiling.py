@@ -10,38 +10,25 @@ from contextlib import aclosing, asynccontextmanager
 
 import msgspec
 
-from holdfast.runners.model import AnyEvent, Capabilities, Delta, Health
+from holdfast.runners.around import Around
+from holdfast.runners.model import AnyEvent, Delta
 from holdfast.runners.ports import AS_EVER, Conversation, Memory, Runner
 from holdfast.telemetry import KnownRedactor, StreamRedactor
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Veiled:
+class Veiled(Around):
     """A runner that tells everything but the values which are known to be secret."""
 
     def __init__(self, runner: Runner, known: Iterable[str]) -> None:
-        self._runner = runner
+        super().__init__(runner)
         self._redactor = KnownRedactor(known)
-
-    @property
-    def name(self) -> str:
-        """The word that a person chooses it by."""
-        return self._runner.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What can be asked of it."""
-        return self._runner.capabilities
-
-    async def health(self) -> Health:
-        """Say whether it can be used here and now; never raises."""
-        return await self._runner.health()
 
     @asynccontextmanager
     async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
-        """Begin a conversation, or continue one by the word of an earlier `SessionKnown`."""
-        async with self._runner.converse(session, memory) as conversation:
+        """Begin or continue a conversation in which no known key is told."""
+        async with super().converse(session, memory) as conversation:
             yield _VeiledConversation(conversation, self._redactor)
 
 
