@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.core.tree import Totals
-from holdfast.workbench.index import Index
+from holdfast.workbench.index import SCHEMA, Index
 from holdfast.workbench.segment_files import Location
 from holdfast.workbench.sights import Known
-from holdfast.world import SystemDisk
+from holdfast.world import Database, Schema, SystemDisk
 
 NAME, OTHER = b"n" * 32, b"o" * 32
 KNOWN = Known(NAME, Totals(1, 2, 3), b"sight", is_racy=False)
@@ -18,34 +18,48 @@ KNOWN = Known(NAME, Totals(1, 2, 3), b"sight", is_racy=False)
 
 def test_objects_are_found_where_they_were_first(index: Index) -> None:
     with index.writing() as rows:
-        rows.add_objects({NAME: Location(1, 16, 5)})
-        rows.add_objects({NAME: Location(2, 16, 5), OTHER: Location(2, 90, 7)})
+        rows.add_objects({NAME: Location(1, 16, 5, 69)})
+        rows.add_objects({NAME: Location(2, 16, 5, 69), OTHER: Location(2, 90, 7, 69)})
 
     with index.reading() as rows:
-        assert rows.find(NAME) == Location(1, 16, 5)
-        assert rows.find(OTHER) == Location(2, 90, 7)
+        assert rows.find(NAME) == Location(1, 16, 5, 69)
+        assert rows.find(OTHER) == Location(2, 90, 7, 69)
         assert rows.find(b"x" * 32) is None
         assert rows.find_all([]) == {}
+        assert rows.names_at(Location(2, 90, 0, 0)) == [OTHER]
 
 
 @pytest.mark.parametrize("count", [1, 99, 100, 101, 250])
 def test_many_objects_are_found_at_once(index: Index, count: int) -> None:
-    there = {b"%032d" % number: Location(1, number, 5) for number in range(count)}
+    there = {b"%032d" % number: Location(1, number, 5, 69) for number in range(count)}
     with index.writing() as rows:
         rows.add_objects(there)
 
         assert rows.find_all([NAME, *there, OTHER]) == there
 
 
+def test_an_index_from_before_objects_shared_records_is_brought_up_to_date(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    before = Database.open(path, Schema(SCHEMA.name, 3, SCHEMA.upgrades[:3]), is_derived=True)
+    with before.transaction() as transaction:
+        transaction.execute("INSERT INTO objects VALUES (?, 1, 16, 5)", (NAME,))
+    before.close()
+    index = Index.open(path, SystemDisk())
+    with index.reading() as rows:
+        assert rows.find(NAME) == Location(1, 16, 5, 64 + 5)
+    index.close()
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
 def test_a_lost_segment_takes_its_objects_and_every_sight_along(index: Index) -> None:
     with index.writing() as rows:
-        rows.add_objects({NAME: Location(1, 16, 5), OTHER: Location(2, 16, 7)})
+        rows.add_objects({NAME: Location(1, 16, 5, 69), OTHER: Location(2, 16, 7, 69)})
         rows.note_seen({1: 80, 2: 90})
         rows.sights.note("origin", [(b"", KNOWN)])
         rows.forget_segment(1)
 
         assert rows.find(NAME) is None
-        assert rows.find(OTHER) == Location(2, 16, 7)
+        assert rows.find(OTHER) == Location(2, 16, 7, 69)
         assert rows.seen() == {2: 90}
         assert rows.sights.known("origin", b"") is None
 

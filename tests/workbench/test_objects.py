@@ -65,6 +65,48 @@ def test_many_come_in_order_also_those_that_were_just_put(segments: Segments, in
             list(objects.each(names))
 
 
+def test_small_files_are_put_together_before_the_checkpoint_that_has_them(
+    segments: Segments, index: Index
+) -> None:
+    small = [b"%d and what they have in common" % number * 9 for number in range(500)]
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        names = [objects.put(ObjectSort.BLOB, data) for data in small + small]
+        assert objects.get(names[7]) == (ObjectSort.BLOB, small[7])
+        checkpoint = objects.put(ObjectSort.CHECKPOINT, b"the checkpoint")
+        objects.commit()
+    found = list(segments.scan(1, 0))
+
+    assert [one.name for one in found] == [*names[:500], checkpoint]
+    offsets = {one.location.offset for one in found[:-1]}
+    assert len(offsets) == 2  # a full one, and the rest
+    assert sum(one.location.room for one in found) == segments.size(1) - 16
+    with index.reading() as rows:
+        objects = Objects(segments, rows)
+        assert [data for _, _, data in objects.each(names)] == small + small
+        assert [objects.location(one.name) for one in found] == [one.location for one in found]
+
+
+def test_of_what_was_put_together_only_what_is_needed_is_put_again(
+    segments: Segments, index: Index
+) -> None:
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        names = [objects.put(ObjectSort.BLOB, b"%d" % number * 500) for number in range(9)]
+        large = objects.put(ObjectSort.BLOB, bytes(20_000))
+        objects.commit()
+    segments.renew()
+    with index.writing() as rows:
+        objects = Objects(segments, rows)
+        objects.leave(1, {names[3], names[5], large})
+        objects.commit()
+
+        assert rows.seen() == {2: segments.size(2)}
+        assert {name for name, _ in rows.objects_in(2)} == {names[3], names[5], large}
+        assert objects.get(names[5]) == (ObjectSort.BLOB, b"5" * 500)
+        assert objects.location(names[4]) is None
+
+
 def test_a_large_file_tells_how_far_it_has_come(segments: Segments, index: Index) -> None:
     news: list[Progress] = []
     with index.writing() as rows:

@@ -27,7 +27,7 @@ def test_what_was_pruned_is_remembered_while_it_stands_somewhere(index: Index) -
         roster = rows.roster
         roster.add("cp_1", NAME)
         roster.add("cp_2", OTHER)
-        rows.add_objects({NAME: Location(1, 16, 5), OTHER: Location(2, 16, 5)})
+        rows.add_objects({NAME: Location(1, 16, 5, 69), OTHER: Location(2, 16, 5, 69)})
         roster.prune([NAME, OTHER])
         roster.prune([NAME])
 

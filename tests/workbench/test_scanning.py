@@ -215,7 +215,7 @@ def test_pipes_and_what_may_not_be_read_are_named(watch: Watch, project: Path) -
         (project / name / "inside").write_bytes(b"")
     (project / "closed").chmod(0)
     (project / "listed").chmod(0o444)
-    watch.objects.put(ObjectSort.BLOB, b"the segment must exist before we are nobody")
+    watch.objects.put(ObjectSort.PIECES, b"the segment must exist before we are nobody")
     with held_back():
         looked = watch.look()
     pipe = Uncovered(RelativePath.of("pipe"), Lack.SPECIAL)

@@ -48,7 +48,7 @@ def test_more_segments_are_read_than_can_be_open(files: SegmentFiles, tmp_path: 
     assert [found for number in files.numbers() for found in files.scan(number, 0)] == written
     read = [files.read(found.name, found.location)[1] for found in written]
     assert read == DATA
-    assert {files.head(found.name, found.location).sort for found in written} == {ObjectSort.BLOB}
+    assert {files.sort_of(found.name, found.location) for found in written} == {ObjectSort.BLOB}
     files.close()
 
 
@@ -60,7 +60,7 @@ def test_what_was_dropped_is_gone(written: list[Found], files: SegmentFiles) -> 
     files.close()
 
 
-@pytest.mark.parametrize("ask", ["read", "head"])
+@pytest.mark.parametrize("ask", ["read", "sort_of"])
 def test_another_object_does_not_pass_for_this_one(
     written: list[Found], files: SegmentFiles, ask: str
 ) -> None:
@@ -68,7 +68,7 @@ def test_another_object_does_not_pass_for_this_one(
     with pytest.raises(ObjectDamaged):
         getattr(files, ask)(first.name, second.location)
     with pytest.raises(ObjectDamaged):
-        getattr(files, ask)(first.name, Location(1, first.location.offset + 1, 5))
+        getattr(files, ask)(first.name, Location(1, first.location.offset + 1, 5, 69))
     files.close()
 
 

@@ -35,6 +35,12 @@ def put(segments: Segments, data: bytes, sort: ObjectSort = ObjectSort.BLOB) -> 
     return Found(name, sort, segments.append(sort, name, data))
 
 
+def put_together(segments: Segments, *data: bytes) -> list[Found]:
+    files = {name_of(ObjectSort.BLOB, each): each for each in data}
+    together = segments.append_together(files)
+    return [Found(name, ObjectSort.BLOB, location) for name, location in together.items()]
+
+
 def everything(segments: Segments) -> list[Found]:
     return [found for number in segments.numbers() for found in segments.scan(number, 0)]
 
@@ -58,6 +64,38 @@ def test_what_compresses_takes_less_room_and_the_rest_none_more() -> None:
 
     assert put(segments, TEXT).location.stored_bytes < len(TEXT) // 10
     assert put(segments, NOISE).location.stored_bytes == len(NOISE)
+
+
+def test_what_is_put_together_is_found_one_by_one_and_takes_less_room(tmp_path: Path) -> None:
+    data = [NOISE[:1000] + b"%d" % number for number in range(20)]
+    segments = opened(SystemDisk(), tmp_path)
+    alone = sum(put(segments, each).location.room for each in data)
+    segments.commit()
+    start = segments.size(1)
+    together = put_together(segments, *data)
+
+    def read() -> list[tuple[ObjectSort, bytes]]:
+        return [segments.read(found.name, found.location) for found in reversed(together)]
+
+    assert read() == [(ObjectSort.BLOB, each) for each in reversed(data)]
+    assert {segments.sort_of(found.name, found.location) for found in together} == {ObjectSort.BLOB}
+    segments.commit()
+    assert sum(found.location.room for found in together) == segments.size(1) - start < alone // 3
+    segments.close()
+    segments = opened(SystemDisk(), tmp_path)
+    assert list(segments.scan(1, start)) == together
+    assert read() == [(ObjectSort.BLOB, each) for each in reversed(data)]
+    segments.close()
+
+
+def test_what_was_put_together_and_abandoned_is_not_remembered() -> None:
+    segments = opened(CrashingDisk())
+    put(segments, NOISE)
+    segments.commit()
+    for data in (b"one", b"two"), (b"tri", b"for"):  # the second stands where the first stood
+        for found in put_together(segments, *data):
+            assert segments.read(found.name, found.location)[1] in data
+        segments.abandon()
 
 
 def test_a_commit_syncs_once_however_much_there_is() -> None:
@@ -99,7 +137,7 @@ def test_what_is_abandoned_leaves_no_trace() -> None:
     later = put(segments, b"later")
     segments.commit()
 
-    assert later.location == Location(1, size, 5)
+    assert later.location == Location(1, size, 5, 69)
     assert everything(opened(disk)) == [kept, later]
 
 
@@ -137,16 +175,18 @@ def test_after_a_failed_sync_nothing_more_is_written() -> None:
     assert everything(opened(disk)) == [kept]
 
 
-def test_every_changed_byte_is_noticed_and_spoils_one_object(tmp_path: Path) -> None:
+def test_every_changed_byte_is_noticed_and_spoils_one_record(tmp_path: Path) -> None:
     segments = opened(SystemDisk(), tmp_path)
-    objects = [put(segments, data) for data in (b"first", TEXT[:100], NOISE[:40], b"last")]
+    objects = [put(segments, data) for data in (b"first", TEXT[:100], NOISE[:40])]
+    bundle = put_together(segments, b"this", b"or that")
+    objects += [*bundle, put(segments, b"last")]
     segments.commit()
     path, whole = segments.path(1), segments.path(1).read_bytes()
     for at in range(16, len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         again = opened(SystemDisk(), tmp_path)
         spoiled = [found for found in objects if not _is_readable(again, found)]
-        assert len(spoiled) == 1
+        assert len(spoiled) == 1 or spoiled == bundle
         assert everything(again) == [found for found in objects if found not in spoiled]
         again.close()
     segments.close()
@@ -219,8 +259,11 @@ def _carry_out(steps: list[int], disk: CrashingDisk, promised: list[Found]) -> N
     waiting: list[Found] = []
     for count, step in enumerate(steps):
         try:
-            if step < 6:
-                waiting.append(put(segments, Random(count).randbytes(40 * step) + bytes([count])))
+            data = Random(count).randbytes(40 * step) + bytes([count])
+            if step < 4:
+                waiting.append(put(segments, data))
+            elif step < 6:
+                waiting += put_together(segments, data, data + b"more", data + b"other")
             else:
                 segments.commit()
                 promised += waiting

@@ -103,6 +103,23 @@ def test_a_quota_takes_the_oldest_and_leaves_what_is_in_use(home: Path, project:
             check(store, left)
 
 
+def test_small_files_give_their_room_back_one_by_one(home: Path, project: Path) -> None:
+    for number in range(30):
+        (project / f"f{number}").write_bytes(noise(number)[:3000])
+    with Store.open(home) as store:
+        store.checkpoint(Subject(project))
+        for number in range(30):
+            if number % 3:
+                (project / f"f{number}").write_bytes(b"%d" % number)
+        last = store.checkpoint(Subject(project))
+        trial = prune(store, kept_least=1, is_trial=True)
+        pruned = prune(store, kept_least=1)
+
+        check(store, last)
+        assert pruned.bytes_before - pruned.bytes_after > 20 * 3000
+        assert abs(trial.bytes_after - pruned.bytes_after) < 1000  # shares are by length
+
+
 def test_without_a_reason_nothing_goes(home: Path, project: Path) -> None:
     with Store.open(home) as store:
         fill(store, project, 5)

@@ -12,6 +12,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Final
 
+from holdfast.workbench.core.record import HEAD_BYTES
 from holdfast.workbench.roster import Roster
 from holdfast.workbench.segment_files import Location
 from holdfast.workbench.sights import Sights
@@ -20,7 +21,7 @@ from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
 
 _TOGETHER: Final = 100
 _FIND_ALL: Final = (
-    "SELECT name, segment, offset, stored_bytes FROM objects"
+    "SELECT name, segment, offset, stored_bytes, room FROM objects"
     f" WHERE name IN ({', '.join('?' * _TOGETHER)})"
 )
 
@@ -39,7 +40,7 @@ class Rows:
         if self._is_empty:
             return None
         row = self._transaction.execute(
-            "SELECT segment, offset, stored_bytes FROM objects WHERE name = ?", (name,)
+            "SELECT segment, offset, stored_bytes, room FROM objects WHERE name = ?", (name,)
         ).fetchone()
         if row is not None:
             return Location(*row)
@@ -63,7 +64,7 @@ class Rows:
         """Take note of where objects are; of two copies of one the first counts."""
         self._is_empty = None
         self._transaction.execute_many(
-            "INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?, ?)",
             # In order, so that page after page is filled instead of many at once.
             sorted((name, *location) for name, location in objects.items()),
         )
@@ -93,17 +94,24 @@ class Rows:
     def objects_in(self, number: int) -> list[tuple[bytes, Location]]:
         """Every object of which the copy in this segment counts, in the order of their places."""
         rows = self._transaction.execute(
-            "SELECT name, segment, offset, stored_bytes FROM objects WHERE segment = ?"
+            "SELECT name, segment, offset, stored_bytes, room FROM objects WHERE segment = ?"
             " ORDER BY offset",
             (number,),
         )
         return [(name, Location(*location)) for name, *location in rows]
 
-    def move_objects(self, number: int, objects: Mapping[bytes, Location]) -> None:
-        """Take note of where objects of a segment are now; all others that it held are gone."""
+    def names_at(self, location: Location) -> list[bytes]:
+        """Every object that is in the same record; all are looked through for that."""
+        rows = self._transaction.execute(
+            "SELECT name FROM objects WHERE segment = ? AND offset = ?", location[:2]
+        )
+        return [row[0] for row in rows]
+
+    def leave(self, number: int) -> None:
+        """Forget a segment of which all that is needed has been put elsewhere."""
+        self._is_empty = None
         self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
         self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
-        self.add_objects(objects)
 
 
 class Index:
@@ -158,9 +166,15 @@ def _set_aside(path: Path, disk: Disk) -> None:
     disk.sync_directory(path.parent)
 
 
-_FIRST = (
+_OBJECTS_ALONE = (
     "CREATE TABLE objects (name BLOB PRIMARY KEY, segment INTEGER NOT NULL,"
-    " offset INTEGER NOT NULL, stored_bytes INTEGER NOT NULL) WITHOUT ROWID",
+    " offset INTEGER NOT NULL, stored_bytes INTEGER NOT NULL) WITHOUT ROWID"
+)
+_OBJECTS = (
+    "CREATE TABLE objects (name BLOB PRIMARY KEY, segment INTEGER NOT NULL,"
+    " offset INTEGER NOT NULL, stored_bytes INTEGER NOT NULL, room INTEGER NOT NULL) WITHOUT ROWID"
+)
+_OTHERS = (
     "CREATE TABLE segments (number INTEGER PRIMARY KEY, seen INTEGER NOT NULL)",
     "CREATE TABLE checkpoints (id TEXT PRIMARY KEY, name BLOB NOT NULL)",
     "CREATE TABLE sights (origin TEXT, directory BLOB, tree BLOB NOT NULL,"
@@ -175,11 +189,11 @@ def _is_ours(database: Database) -> bool:
     """Whether what is written of the tables is, to the letter, what we wrote."""
     with database.snapshot() as transaction:
         rows = transaction.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-        return {row[0] for row in rows} == {*_FIRST, _PRUNED}
+        return {row[0] for row in rows} == {_OBJECTS, *_OTHERS, _PRUNED}
 
 
 def _create(transaction: Transaction) -> None:
-    for statement in _FIRST:
+    for statement in (_OBJECTS_ALONE, *_OTHERS):
         transaction.execute(statement)
 
 
@@ -192,4 +206,16 @@ def _forget_sights(transaction: Transaction) -> None:
     transaction.execute("DELETE FROM sights")
 
 
-SCHEMA: Schema[Upgrade] = Schema("workbench index", 3, (_create, _add_pruned, _forget_sights))
+def _add_room(transaction: Transaction) -> None:
+    """Up to then every object had a record to itself."""
+    transaction.execute("ALTER TABLE objects RENAME TO alone")
+    transaction.execute(_OBJECTS)
+    transaction.execute(
+        f"INSERT INTO objects SELECT *, stored_bytes + {HEAD_BYTES} FROM alone ORDER BY name"
+    )
+    transaction.execute("DROP TABLE alone")
+
+
+SCHEMA: Schema[Upgrade] = Schema(
+    "workbench index", 4, (_create, _add_pruned, _forget_sights, _add_room)
+)

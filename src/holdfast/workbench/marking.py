@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from holdfast.workbench.core.cutting import WHOLE_BYTES_MAX
-from holdfast.workbench.core.record import HEAD_BYTES, names_in
+from holdfast.workbench.core.record import names_in
 from holdfast.workbench.core.tree import Node, NodeSort
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.objects import Objects
@@ -46,7 +46,7 @@ class Marking:
         """Undo the last marking."""
         self.names -= added.keys()
         for location in added.values():
-            self.bytes_in[location.segment] -= HEAD_BYTES + location.stored_bytes
+            self.bytes_in[location.segment] -= location.room
 
     def _mark_content(self, node: Node, added: dict[bytes, Location]) -> None:
         self._mark(node.object, added)
@@ -58,7 +58,7 @@ class Marking:
         location = self._objects.location(name)
         if location is not None and name not in self.names:
             self.names.add(name)
-            self.bytes_in[location.segment] += HEAD_BYTES + location.stored_bytes
+            self.bytes_in[location.segment] += location.room
             added[name] = location
 
     def _nodes(self, tree: bytes) -> tuple[Node, ...]:

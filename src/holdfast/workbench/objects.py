@@ -6,8 +6,9 @@ object is the list of their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 
+from holdfast.workbench.core.bundle import BUNDLE_BYTES, SMALL_BYTES_MAX
 from holdfast.workbench.core.keeping import decode_checkpoint
 from holdfast.workbench.core.record import ObjectSort, name_of, names_in
 from holdfast.workbench.core.tree import Node, decode_tree, encode_tree
@@ -62,13 +63,20 @@ class Objects:
         self.spoiled = set[bytes]() if spoiled is None else spoiled
         self.news: News = quiet
         self._fresh: dict[bytes, Location] = {}
-        self._moved: dict[int, Mapping[bytes, Location]] = {}
+        self._loose: dict[bytes, bytes] = {}
+        self._loose_bytes = 0
+        self._left: list[int] = []
 
     def put(self, sort: ObjectSort, data: bytes) -> bytes:
         """Keep an object, unless it is there already; return its name."""
         name = name_of(sort, data)
-        if self.location(name) is None:
-            self._fresh[name] = self._segments.append(sort, name, data)
+        if name not in self._loose and self.location(name) is None:
+            if sort is ObjectSort.BLOB and len(data) <= SMALL_BYTES_MAX:
+                self._put_loose(name, data)
+            else:
+                if sort is ObjectSort.CHECKPOINT:  # what it consists of stands before it
+                    self._bind()
+                self._fresh[name] = self._segments.append(sort, name, data)
         return name
 
     def put_pieces(self, pieces: Iterable[bytes]) -> bytes:
@@ -109,7 +117,7 @@ class Objects:
         location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
-        return self._segments.head(name, location).sort
+        return self._segments.sort_of(name, location)
 
     def tree(self, name: bytes) -> tuple[Node, ...]:
         """The names in a kept directory; read once, as long as it is there."""
@@ -143,14 +151,15 @@ class Objects:
 
     def commit(self) -> None:
         """Make all that was put durable, then take note of where it is."""
+        self._bind()
         self._segments.commit()
         if self.spoiled:
             self.forget_spoiled()
-        for number, copies in self._moved.items():
-            self.rows.move_objects(number, copies)
+        for number in self._left:
+            self.rows.leave(number)
         self.rows.add_objects(self._fresh)
         committed = self._segments.committed.items()
-        self.rows.note_seen({one: end for one, end in committed if one not in self._moved})
+        self.rows.note_seen({one: end for one, end in committed if one not in self._left})
 
     def forget_spoiled(self) -> None:
         """Let what turned out to be spoiled be put anew by the next who has it."""
@@ -158,23 +167,56 @@ class Objects:
         if self.spoiled - self._fresh.keys():
             self.rows.sights.forget_all()
 
-    def move(self, number: int, copies: Mapping[bytes, Location]) -> None:
-        """Let the copies of what a segment holds count from the commit on, and the rest no more."""
-        self._moved[number] = copies
+    def leave(self, number: int, needed: Container[bytes]) -> None:
+        """Put what is needed of a segment once more; from the commit on it is needed no longer."""
+        for name, location in self.rows.objects_in(number):
+            if name not in needed:
+                continue
+            try:
+                if location.is_shared:
+                    self._put_loose(name, self._segments.read(name, location)[1])
+                else:
+                    self._fresh[name] = self._segments.copy(name, location)
+            except ObjectDamaged:
+                self._spoil(name, location)
+        self._left.append(number)
 
     def location(self, name: bytes) -> Location | None:
         """Where an object is; None if it is not there, or spoiled."""
+        if name in self._loose:
+            self._bind()
         fresh = self._fresh.get(name)
         if fresh is not None or name in self.spoiled:
             return fresh
         return self.rows.find(name)
 
+    def _put_loose(self, name: bytes, data: bytes) -> None:
+        """Keep a small file with others that come."""
+        self._loose[name] = data
+        self._loose_bytes += len(data)
+        if self._loose_bytes >= BUNDLE_BYTES:
+            self._bind()
+
+    def _bind(self) -> None:
+        """Have a place for all that is still loose."""
+        loose, self._loose, self._loose_bytes = self._loose, {}, 0
+        if len(loose) > 1:
+            self._fresh |= self._segments.append_together(loose)
+        for name, data in loose.items() if len(loose) == 1 else ():
+            self._fresh[name] = self._segments.append(ObjectSort.BLOB, name, data)
+
     def _read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
         try:
             return self._segments.read(name, location)
         except ObjectDamaged:
-            self.spoiled.add(name)
+            self._spoil(name, location)
             raise
+
+    def _spoil(self, name: bytes, location: Location) -> None:
+        """Let an object count as not there, with all that share its record."""
+        self.spoiled.add(name)
+        if location.is_shared:
+            self.spoiled.update(self.rows.names_at(location))
 
 
 def content(name: bytes, get: Callable[[bytes], tuple[ObjectSort, bytes]]) -> Generator[bytes]:

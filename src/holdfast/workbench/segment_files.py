@@ -6,12 +6,14 @@ stands behind that. A reader that meets garbage looks for the mark of the next r
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from zstandard import ZstdDecompressor, ZstdError
 
+from holdfast.workbench.core.bundle import decode_bundle, rooms
 from holdfast.workbench.core.record import (
     HEAD_BYTES,
     MARK_BYTES,
@@ -32,11 +34,17 @@ _OPEN_MAX = 32
 
 
 class Location(NamedTuple):
-    """Where an object is."""
+    """Where an object is: in which record, and how much room it takes there."""
 
     segment: int
     offset: int
     stored_bytes: int
+    room: int
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the record holds other objects, too."""
+        return self.room < HEAD_BYTES + self.stored_bytes
 
 
 class Found(NamedTuple):
@@ -52,6 +60,12 @@ class _Reading(NamedTuple):
     mark: bytes | None
 
 
+class _Bundle(NamedTuple):
+    segment: int
+    offset: int
+    files: dict[bytes, bytes]
+
+
 class SegmentFiles:
     """All segments of one store, to be read."""
 
@@ -60,6 +74,7 @@ class SegmentFiles:
         self._directory = directory
         self._decompressor = ZstdDecompressor()
         self._reading: dict[int, _Reading] = {}
+        self._bundle: _Bundle | None = None  # the last one: who reads a file reads its neighbours
 
     def numbers(self) -> list[int]:
         """The numbers of all segments, in order."""
@@ -76,22 +91,20 @@ class SegmentFiles:
 
     def read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
         """The object of this name, just as it was put; raise ObjectDamaged if it is not."""
-        head, stored = self._record(name, location)
-        try:
-            data = self._unpacked(head, stored)
-        except ZstdError as error:
-            raise self._damaged(name, location, "it cannot be decompressed") from error
-        if name_of(head.sort, data) != name:
+        sort, data = self._found(name, location)
+        if name_of(sort, data) != name:
             raise self._damaged(name, location, "it is another object")
-        return head.sort, data
+        return sort, data
 
-    def head(self, name: bytes, location: Location) -> Head:
-        """What stands before an object; its bytes are not looked at."""
+    def sort_of(self, name: bytes, location: Location) -> ObjectSort:
+        """What an object is; its bytes are looked at only if it shares them with others."""
+        if location.is_shared:
+            return self._found(name, location)[0]
         file, mark = self._opened(location.segment)
         head = read_head(file.read(HEAD_BYTES, at=location.offset), mark or bytes(MARK_BYTES))
         if head is None or head.name != name:
             raise self._damaged(name, location, "something else is there")
-        return head
+        return head.sort
 
     def scan(self, number: int, start: int) -> Generator[Found]:
         """Every intact record that begins at `start` or later; what is between them is skipped."""
@@ -105,7 +118,7 @@ class SegmentFiles:
             if head is not None and at + HEAD_BYTES + head.stored_bytes <= size:
                 stored = file.read(head.stored_bytes, at=at + HEAD_BYTES)
                 if is_intact(head_bytes, head, stored):
-                    yield Found(head.name, head.sort, Location(number, at, len(stored)))
+                    yield from self._all_in(Location(number, at, len(stored), 0), head, stored)
                     at += HEAD_BYTES + len(stored)
                     continue
             at = _next_mark(file, mark, at + 1, size)
@@ -121,6 +134,7 @@ class SegmentFiles:
 
     def drop(self, number: int) -> None:
         """Take a segment away, for good; whoever calls this needs nothing in it any more."""
+        self._bundle = None
         self._close_reading(number)
         self._disk.unlink(self.path(number))
         self._disk.sync_directory(self._directory)
@@ -133,6 +147,34 @@ class SegmentFiles:
     def _settle(self, number: int) -> None:
         """Have a segment on disk as far as it goes."""
 
+    def _found(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+        """What stands at a place under this name."""
+        bundle = self._bundle
+        if bundle is None or bundle[:2] != location[:2]:
+            head, stored = self._record(name, location)
+            try:
+                data = self._unpacked(head, stored)
+                if head.sort is not ObjectSort.BUNDLE:
+                    return head.sort, data
+                bundle = self._bundle = _Bundle(*location[:2], decode_bundle(data))
+            except (ZstdError, ValueError) as error:
+                raise self._damaged(name, location, "it cannot be unpacked") from error
+        if name not in bundle.files:
+            raise self._damaged(name, location, "it is another object")
+        return ObjectSort.BLOB, bundle.files[name]
+
+    def _all_in(self, location: Location, head: Head, stored: bytes) -> Iterator[Found]:
+        """Every object in a record that is intact."""
+        record_bytes = HEAD_BYTES + len(stored)
+        if head.sort is not ObjectSort.BUNDLE:
+            yield Found(head.name, head.sort, location._replace(room=record_bytes))
+            return
+        with suppress(ZstdError, ValueError):
+            files = decode_bundle(self._unpacked(head, stored))
+            shares = rooms([len(data) for data in files.values()], record_bytes)
+            for name, room in zip(files, shares, strict=True):
+                yield Found(name, ObjectSort.BLOB, location._replace(room=room))
+
     def _record(self, name: bytes, location: Location) -> tuple[Head, bytes]:
         """What was written at a place: a head and what follows it, checked."""
         self._settle(location.segment)
@@ -141,7 +183,7 @@ class SegmentFiles:
         head, stored = read_head(record, mark or bytes(MARK_BYTES)), record[HEAD_BYTES:]
         if head is None or not is_intact(record, head, stored):
             raise self._damaged(name, location, "its checksum differs")
-        if head.name != name:
+        if head.name != name and head.sort is not ObjectSort.BUNDLE:
             raise self._damaged(name, location, "it is another object")
         return head, stored
 

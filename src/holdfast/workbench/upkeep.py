@@ -14,12 +14,10 @@ from typing import NamedTuple, TypeVar
 from holdfast.nouns import Id
 from holdfast.workbench.core.record import SEGMENT_HEAD_BYTES, ObjectSort
 from holdfast.workbench.core.retention import KEPT_LEAST, prune_order, surplus
-from holdfast.workbench.failures import ObjectDamaged
 from holdfast.workbench.kept import named_checkpoints
 from holdfast.workbench.marking import Marking
 from holdfast.workbench.model import Checkpoint, News, Progress, quiet
 from holdfast.workbench.objects import Objects
-from holdfast.workbench.segment_files import Location
 from holdfast.workbench.store import Store
 from holdfast.workbench.vault import Vault
 from holdfast.world import disk_failure
@@ -199,19 +197,8 @@ def _worth_copying(
 
 def _copy(vault: Vault, number: int, needed: Collection[bytes]) -> None:
     """Have what is needed of a segment elsewhere, and then the segment no more."""
+    _at_last(vault, lambda objects: objects.leave(number, needed))
     segments = vault.segments
-
-    def work(objects: Objects) -> None:
-        copies: dict[bytes, Location] = {}
-        for name, location in objects.rows.objects_in(number):
-            if name in needed:
-                try:
-                    copies[name] = segments.copy(name, location)
-                except ObjectDamaged:
-                    objects.spoiled.add(name)
-        objects.move(number, copies)
-
-    _at_last(vault, work)
     if number != max(segments.numbers()):  # a number is never used again
         segments.drop(number)
 

@@ -5,7 +5,8 @@
 The mark is drawn by chance for each segment and stands in its head, so nobody can put into a file
 of the project what looks like a record of ours. The checksum covers all that follows it: after a
 tear, a reader looks for the mark and believes what agrees with its checksum. The name is the hash
-of the bytes as they were before they were compressed, and is checked whenever they are read.
+of the bytes as they were before they were compressed, and is checked whenever they are read. Small
+files share a record, a bundle: each is found, and checked, by its own name.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class ObjectSort(IntEnum):
     TREE = 3
     CHECKPOINT = 4
     PRUNED = 5  # the names of checkpoints that count no more
+    BUNDLE = 6  # small files; its name is made of theirs
 
 
 class Codec(IntEnum):
