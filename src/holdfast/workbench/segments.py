@@ -75,11 +75,9 @@ class Segments(SegmentFiles):
         codec, stored = self._packed(data)
         name, sort = name_of(ObjectSort.BUNDLE, b"".join(files)), ObjectSort.BUNDLE
         head = write_head(self._mark, sort, codec, name=name, raw_bytes=len(data), stored=stored)
-        location = self._write(head, stored)
-        shares = rooms([len(each) for each in files.values()], location.room)
-        return {
-            name: location._replace(room=room) for name, room in zip(files, shares, strict=True)
-        }
+        *place, record_bytes = self._write(head, stored)
+        shares = rooms([len(each) for each in files.values()], record_bytes)
+        return {name: Location(*place, room) for name, room in zip(files, shares, strict=True)}
 
     def copy(self, name: bytes, location: Location) -> Location:
         """Put an object at the end once more, as it is stored; raise ObjectDamaged if it is not."""
