@@ -95,15 +95,22 @@ def test_of_what_was_put_together_only_what_is_needed_is_put_again(
         names = [objects.put(ObjectSort.BLOB, b"%d" % number * 500) for number in range(9)]
         large = objects.put(ObjectSort.BLOB, bytes(20_000))
         objects.commit()
+        whole = [objects.put(ObjectSort.BLOB, b"%d" % number * 400) for number in range(9)]
+        objects.commit()
+        shares = [location.room for name, location in rows.objects_in(1) if name in whole]
     segments.renew()
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        objects.leave(1, {names[3], names[5], large})
+        objects.leave(1, {names[3], names[5], large, *whole})
         objects.commit()
 
         assert rows.seen() == {2: segments.size(2)}
-        assert {name for name, _ in rows.objects_in(2)} == {names[3], names[5], large}
+        there = dict(rows.objects_in(2))
+        assert there.keys() == {names[3], names[5], large, *whole}
+        assert sorted(there[name].room for name in whole) == sorted(shares)
+        assert sum(location.room for location in there.values()) == segments.size(2) - 16
         assert objects.get(names[5]) == (ObjectSort.BLOB, b"5" * 500)
+        assert objects.get(whole[8]) == (ObjectSort.BLOB, b"8" * 400)
         assert objects.location(names[4]) is None
 
 

@@ -7,6 +7,7 @@ object is the list of their names.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from itertools import groupby
 
 from holdfast.workbench.core.bundle import BUNDLE_BYTES, SMALL_BYTES_MAX
 from holdfast.workbench.core.keeping import decode_checkpoint
@@ -71,12 +72,7 @@ class Objects:
         """Keep an object, unless it is there already; return its name."""
         name = name_of(sort, data)
         if name not in self._loose and self.location(name) is None:
-            if sort is ObjectSort.BLOB and len(data) <= SMALL_BYTES_MAX:
-                self._put_loose(name, data)
-            else:
-                if sort is ObjectSort.CHECKPOINT:  # what it consists of stands before it
-                    self._bind()
-                self._fresh[name] = self._segments.append(sort, name, data)
+            self._add(sort, name, data)
         return name
 
     def put_pieces(self, pieces: Iterable[bytes]) -> bytes:
@@ -169,16 +165,13 @@ class Objects:
 
     def leave(self, number: int, needed: Container[bytes]) -> None:
         """Put what is needed of a segment once more; from the commit on it is needed no longer."""
-        for name, location in self.rows.objects_in(number):
-            if name not in needed:
-                continue
+        for _, there in groupby(self.rows.objects_in(number), key=lambda one: one[1].offset):
+            some = [one for one in there if one[0] in needed]
             try:
-                if location.is_shared:
-                    self._put_loose(name, self._segments.read(name, location)[1])
-                else:
-                    self._fresh[name] = self._segments.copy(name, location)
+                if some:
+                    self._add_again(some)
             except ObjectDamaged:
-                self._spoil(name, location)
+                self.spoiled.update(name for name, _ in some)
         self._left.append(number)
 
     def location(self, name: bytes) -> Location | None:
@@ -190,12 +183,28 @@ class Objects:
             return fresh
         return self.rows.find(name)
 
-    def _put_loose(self, name: bytes, data: bytes) -> None:
-        """Keep a small file with others that come."""
-        self._loose[name] = data
-        self._loose_bytes += len(data)
-        if self._loose_bytes >= BUNDLE_BYTES:
+    def _add(self, sort: ObjectSort, name: bytes, data: bytes) -> None:
+        """Keep an object: a small file with others that come, all else by itself."""
+        if sort is ObjectSort.BLOB and len(data) <= SMALL_BYTES_MAX:
+            self._loose[name] = data
+            self._loose_bytes += len(data)
+            if self._loose_bytes >= BUNDLE_BYTES:
+                self._bind()
+            return
+        if sort is ObjectSort.CHECKPOINT:  # what it consists of stands before it
             self._bind()
+        self._fresh[name] = self._segments.append(sort, name, data)
+
+    def _add_again(self, some: Sequence[tuple[bytes, Location]]) -> None:
+        """Keep objects of one record once more: by a copy of it, if they are all of it."""
+        first, place = some[0]
+        if sum(location.room for _, location in some) == place.record_bytes:
+            copy = self._segments.copy(first, place)
+            self._fresh |= {name: copy._replace(room=location.room) for name, location in some}
+            return
+        for name, location in some:
+            sort, data = self._segments.read(name, location)
+            self._add(sort, name, data)
 
     def _bind(self) -> None:
         """Have a place for all that is still loose."""

@@ -42,9 +42,14 @@ class Location(NamedTuple):
     room: int
 
     @property
+    def record_bytes(self) -> int:
+        """How long the record is."""
+        return HEAD_BYTES + self.stored_bytes
+
+    @property
     def is_shared(self) -> bool:
         """Whether the record holds other objects, too."""
-        return self.room < HEAD_BYTES + self.stored_bytes
+        return self.room < self.record_bytes
 
 
 class Found(NamedTuple):
@@ -165,13 +170,12 @@ class SegmentFiles:
 
     def _all_in(self, location: Location, head: Head, stored: bytes) -> Iterator[Found]:
         """Every object in a record that is intact."""
-        record_bytes = HEAD_BYTES + len(stored)
         if head.sort is not ObjectSort.BUNDLE:
-            yield Found(head.name, head.sort, location._replace(room=record_bytes))
+            yield Found(head.name, head.sort, location._replace(room=location.record_bytes))
             return
         with suppress(ZstdError, ValueError):
             files = decode_bundle(self._unpacked(head, stored))
-            shares = rooms([len(data) for data in files.values()], record_bytes)
+            shares = rooms([len(data) for data in files.values()], location.record_bytes)
             for name, room in zip(files, shares, strict=True):
                 yield Found(name, ObjectSort.BLOB, location._replace(room=room))
 
@@ -179,7 +183,7 @@ class SegmentFiles:
         """What was written at a place: a head and what follows it, checked."""
         self._settle(location.segment)
         file, mark = self._opened(location.segment)
-        record = file.read(HEAD_BYTES + location.stored_bytes, at=location.offset)
+        record = file.read(location.record_bytes, at=location.offset)
         head, stored = read_head(record, mark or bytes(MARK_BYTES)), record[HEAD_BYTES:]
         if head is None or not is_intact(record, head, stored):
             raise self._damaged(name, location, "its checksum differs")

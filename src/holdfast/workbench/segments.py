@@ -75,16 +75,20 @@ class Segments(SegmentFiles):
         codec, stored = self._packed(data)
         name, sort = name_of(ObjectSort.BUNDLE, b"".join(files)), ObjectSort.BUNDLE
         head = write_head(self._mark, sort, codec, name=name, raw_bytes=len(data), stored=stored)
-        *place, record_bytes = self._write(head, stored)
+        number, offset, size, record_bytes = self._write(head, stored)
         shares = rooms([len(each) for each in files.values()], record_bytes)
-        return {name: Location(*place, room) for name, room in zip(files, shares, strict=True)}
+        return {
+            name: Location(number, offset, size, room)
+            for name, room in zip(files, shares, strict=True)
+        }
 
     def copy(self, name: bytes, location: Location) -> Location:
-        """Put an object at the end once more, as it is stored; raise ObjectDamaged if it is not."""
+        """Put the record of an object at the end once more; raise ObjectDamaged if it is not."""
         found, stored = self._record(name, location)
         self._begin()
+        sort, codec, raw_bytes = found.sort, found.codec, found.raw_bytes
         head = write_head(
-            self._mark, found.sort, found.codec, name=name, raw_bytes=found.raw_bytes, stored=stored
+            self._mark, sort, codec, name=found.name, raw_bytes=raw_bytes, stored=stored
         )
         return self._write(head, stored)
 
