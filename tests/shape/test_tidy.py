@@ -73,7 +73,6 @@ TESTED_THROUGH = {
     "rpc/websocket_mouth_loop.py": "rpc/test_websocket_stream_loop.py",
     "rpc/websocket_outbox_loop.py": "rpc/test_websocket_stream_loop.py",
     "rpc/websocket_server_loop.py": "rpc/test_websocket_server.py",
-    "rpc/websocket_wire_loop.py": "rpc/test_websocket_stream_loop.py",
     "rpc/writer_loop.py": "rpc/test_stream_loop.py",
     "terminal/editing.py": "journeys/test_editors.py",
     "terminal/editor_turn.py": "journeys/test_editors.py",

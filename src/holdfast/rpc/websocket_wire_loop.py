@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Protocol
 
@@ -13,6 +14,7 @@ READ_BYTES = 256 * 2**10
 UNSENT_BYTES_MAX = 256 * 2**10
 
 _PARTS_AT_ONCE = 512  # of one call: the kernel takes twice as many
+_UNPACED = b"reno"  # the way to send that every system has and lets everybody choose
 
 
 class Reader(Protocol):
@@ -53,10 +55,7 @@ class Wire:
     def __init__(self, connection: socket.socket, ear: Ear) -> None:
         connection.setblocking(False)
         if connection.family != socket.AF_UNIX:
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if connection.family != socket.AF_UNIX and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            # What a slow reader has not taken waits with us, where it is counted.
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
+            _hasten(connection)
         self._loop = asyncio.get_running_loop()
         self._socket, self._ear = connection, ear
         self._reader: Reader | None = None
@@ -182,6 +181,20 @@ class Wire:
             self._loop.remove_writer(self._socket)
             self._unsent.clear()
             self.unsent_bytes = 0
+
+
+def _hasten(connection: socket.socket) -> None:
+    """Let a connection of TCP send at once what there is, and hold back little."""
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        # What a slow reader has not taken waits with us, where it is counted.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES_MAX)
+    if hasattr(socket, "TCP_CONGESTION"):
+        with suppress(OSError):  # they are gone already, or this system does not let us choose
+            # Within one machine there is no network that one could be too fast for. Many systems
+            # measure and pace all the same (BBR), a fifth of what it costs to send output.
+            if connection.getsockname()[0] == connection.getpeername()[0]:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, _UNPACED)
 
 
 def _after(parts: Iterable[bytes | memoryview], count: int) -> Iterable[bytes | memoryview]:
