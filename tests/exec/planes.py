@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import anyio
@@ -36,6 +37,36 @@ async def keeping_in(state: Path) -> AsyncIterator[Keeping]:
             with suppress(ProcessLookupError):
                 os.kill(keeping.pid, signal.SIGKILL)
             await keeping.close()
+
+
+@contextmanager
+def open_files_max(most: int) -> Generator[None]:
+    """Have, and hand on, this limit of open files for a while."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def no_more_open_files(*, free: int = 0) -> Generator[None]:
+    """Have room for no more descriptors than these."""
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    fillers: list[int] = []
+    with open_files_max(highest + 1 + free):
+        try:
+            with suppress(OSError):
+                while True:
+                    fillers.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+            for filler in fillers[len(fillers) - free :]:
+                os.close(filler)
+            del fillers[len(fillers) - free :]
+            yield
+        finally:
+            for filler in fillers:
+                os.close(filler)
 
 
 def shell(

@@ -14,11 +14,13 @@ from holdfast.exec.failures import KeeperLost, StartFailed, StateTaken
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.orders import Order, Terminal
 from holdfast.world import system_process
+from holdfast.world.failures import DiskUnusable
 from tests.exec.planes import (
     PATH,
     closed,
     ended,
     keeping_in,
+    no_more_open_files,
     output,
     retained,
     said,
@@ -165,6 +167,59 @@ async def test_when_the_keeper_dies_its_processes_end_and_everyone_is_told(tmp_p
         assert (await closed(retention)).exit_status == 137
         with pytest.raises(KeeperLost):
             await keeping.start(shell("next", "exit"))
+
+
+@pytest.mark.promise("X13")
+@pytest.mark.parametrize("variable", ["", "x" * 100_000], ids=["plain", "long"])
+@pytest.mark.parametrize("free", range(3))
+async def test_who_has_too_many_open_files_starts_nothing_and_loses_nothing(
+    tmp_path: Path, free: int, variable: str
+) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        runs = await keeping.start(shell("runs", "exec sleep 60"))
+        order = shell("more", "exec sleep 60", pipe_stdin=True, env={"PATH": PATH, "V": variable})
+        with no_more_open_files(free=free), pytest.raises(StartFailed, match="too many open"):
+            await keeping.start(order)
+
+        assert [kept.key for kept in await keeping.adopt()] == ["runs"]
+        assert (await keeping.start(order)).exit_status is None
+        assert await runs.signal(signal.SIGCONT)
+
+
+@pytest.mark.promise("X13")
+async def test_what_cannot_be_handed_over_for_too_many_open_files_is_not_asked(
+    tmp_path: Path,
+) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        runs = await keeping.start(shell("runs", "exec sleep 60"))
+        with no_more_open_files(), pytest.raises(OSError, match="Too many open files"):
+            await keeping.ask({"ask": "hold", "key": "runs", "name": "file"}, (0,))
+
+        assert await runs.signal(signal.SIGCONT)
+
+
+@pytest.mark.promise("X13")
+async def test_what_cannot_be_adopted_for_too_many_open_files_goes_on(tmp_path: Path) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        await keeping.start(shell("runs", "exec sleep 60"))
+        with no_more_open_files(free=1), pytest.raises(DiskUnusable, match="Too many open files"):
+            await keeping.adopt()
+
+        (runs,) = await keeping.adopt()
+        assert (runs.key, runs.exit_status) == ("runs", None)
+
+
+async def test_the_end_of_a_keeper_is_told_even_if_nobody_can_look_for_what_it_held(
+    tmp_path: Path,
+) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        kept = await keeping.start(shell("k", "exec sleep 60"))
+        with no_more_open_files():
+            os.kill(keeping.pid, signal.SIGKILL)
+            await keeping.wait_lost()
+            assert await ended(kept) == 137
+    async with keeping_in(tmp_path) as following:
+        assert [each.process.pid for each in following.orphans] == [kept.pid]
 
 
 async def test_five_hundred_run_at_once(tmp_path: Path) -> None:

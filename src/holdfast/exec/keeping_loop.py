@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import socket
 from collections import deque
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,18 +22,20 @@ from holdfast.exec.keeper.protocol import (
     HOLDS_SINCE,
     Malformed,
     Message,
+    Packet,
     close_all,
     mapping,
     number,
+    packet,
     receive,
-    send,
     text,
+    texts,
 )
 from holdfast.exec.keeping import Summoned, lock_state, summon
 from holdfast.exec.kept import Kept
 from holdfast.exec.orders import Order
 from holdfast.exec.orphans import kill_held
-from holdfast.world import in_thread
+from holdfast.world import disk_failure, in_thread
 
 KILLED_STATUS = 137  # what a process ends with when SIGKILL ends it
 
@@ -41,8 +45,9 @@ _ASKS_MAX = 256
 class Keeping:
     """The server's side of one keeper: every process of one state directory."""
 
-    def __init__(self, lock: int, summoned: Summoned) -> None:
+    def __init__(self, lock: int, summoned: Summoned, state: Path) -> None:
         self._loop = asyncio.get_running_loop()
+        self._state = state
         self._lock, self._connection = lock, summoned.connection
         self.pid, self.version = summoned.name.pid, summoned.version
         self.was_there = summoned.was_there
@@ -50,7 +55,7 @@ class Keeping:
         self._name = summoned.name
         self._kept: dict[str, Kept] = {}
         self._asked: deque[_Question] = deque()
-        self._outgoing: deque[tuple[Message, list[int]]] = deque()
+        self._outgoing: deque[Packet] = deque()
         self._is_blocked = False
         self._room = asyncio.Semaphore(_ASKS_MAX)
         self._number = 0
@@ -72,7 +77,7 @@ class Keeping:
             found = await in_thread(partial(summon, state))
             undone.enter_context(found.connection)
             await anyio.lowlevel.checkpoint()
-            keeping = cls(lock, found)
+            keeping = cls(lock, found, state)
             undone.pop_all()
         return keeping
 
@@ -93,7 +98,11 @@ class Keeping:
         if order.way is not None and self.version < ENTERS_SINCE:
             raise KeeperOutdated(command=order.argv[0])
         message: Message = {"ask": "start", **order.message()}
-        question = await self._put(message, order.descriptors)
+        try:
+            question = await self._put(message, order.descriptors)
+        except OSError as error:
+            reason = str(error.strerror).lower()
+            raise StartFailed(command=order.argv[0], reason=reason) from error
         try:
             await asyncio.shield(question.answered)
         except asyncio.CancelledError:
@@ -108,13 +117,22 @@ class Keeping:
         return kept
 
     async def adopt(self) -> list[Kept]:
-        """Every process that the keeper holds, oldest first, ended ones included."""
+        """Every process that the keeper holds, oldest first, ended ones included.
+
+        Raises a disk failure if we may not have so many open files as that takes.
+        """
         question = await self._put({"ask": "list"})
         await asyncio.shield(question.answered)
+        if any("errno" in answer for answer, _ in question.answers):
+            error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            raise disk_failure(error, path=str(self._state))
         return [kept for _, kept in question.answers if kept is not None]
 
     async def ask(self, message: Message, beside: Sequence[int] = (), /) -> Message:
-        """The keeper's answer; raises `KeeperLost` once it is gone."""
+        """The keeper's answer; raises `KeeperLost` once it is gone.
+
+        Raises `OSError`, and has asked nothing, if there is no room for copies of what is beside.
+        """
         question = await self._put(message, beside)
         await asyncio.shield(question.answered)
         return question.answers[0][0]
@@ -140,25 +158,30 @@ class Keeping:
         if self._lost.done():
             self._room.release()
             raise self._lost.result()
-        question = self._post(message, beside)
+        try:
+            question = self._post(message, beside)
+        except OSError:
+            self._room.release()
+            raise
         question.answered.add_done_callback(lambda _: self._room.release())
         return question
 
     def _post(self, message: Message, beside: Sequence[int] = ()) -> _Question:
+        # Copies: the keeper may be slow to take them, and whose they are may not wait for that.
+        self._outgoing.append(packet(message | {"id": self._number + 1}, beside))
         if message["ask"] == "forget":  # there will be no more news of it
             self._kept.pop(text(message, "key"), None)
         self._number += 1
         question = _Question(self._number, self._loop.create_future(), [])
         self._asked.append(question)
-        # Copies: the keeper may be slow to take them, and whose they are may not wait for that.
-        self._outgoing.append((message | {"id": self._number}, [os.dup(each) for each in beside]))
         self._flush()
         return question
 
     def _flush(self) -> None:
         try:
             while self._outgoing:
-                send(self._connection, *self._outgoing[0])
+                body, beside = self._outgoing[0]
+                socket.send_fds(self._connection, [body], beside)
                 close_all(self._outgoing.popleft()[1])
         except BlockingIOError:
             self._is_blocked = True
@@ -195,17 +218,24 @@ class Keeping:
         question = self._asked[0]
         kept = None
         if "held" in message:  # made here and now: the news of its end may be the next message
-            kept = Kept(
-                self.ask,
-                mapping(message, "held"),
-                descriptors,
-                can_hold=self.version >= HOLDS_SINCE,
-            )
-            self._kept[kept.key] = kept
+            kept = self._received(mapping(message, "held"), descriptors)
+            if kept is None:
+                message |= {"errno": errno.EMFILE}
         question.answers.append((message, kept))
         if message.get("more") is not True:
             self._asked.popleft()
             question.answered.set_result(None)
+            if "held" in message and kept is None:  # what we cannot hold must not run
+                self._post({"ask": "forget", "key": text(mapping(message, "held"), "key")})
+
+    def _received(self, held: Message, descriptors: list[int]) -> Kept | None:
+        """A process that the keeper holds; None if we had no room for all of its descriptors."""
+        if len(descriptors) < len(texts(held, "holds")):
+            close_all(descriptors)
+            return None
+        kept = Kept(self.ask, held, descriptors, can_hold=self.version >= HOLDS_SINCE)
+        self._kept[kept.key] = kept
+        return kept
 
     def _disown(self, question: _Question) -> None:
         """Forget a process that nobody waits for any more."""
@@ -219,7 +249,8 @@ class Keeping:
         """The keeper is gone: end what it held, and say so to everyone who waits."""
         if not self._lost.done():
             self._hang_up(KeeperLost(reason=reason))
-            self.orphans = kill_held(self._name)
+            with suppress(OSError):  # whoever summons the next keeper will end what is left
+                self.orphans = kill_held(self._name)
             for kept in list(self._kept.values()):
                 kept.exited(KILLED_STATUS)
 

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import os
 import resource
+import secrets
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from holdfast.confine import Entry
 from holdfast.exec.failures import StartFailed
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.orders import Order, Terminal
-from tests.exec.planes import PATH, closed, keeping_in, output, retained, said, shell, status_of
+from tests.exec.planes import (
+    PATH,
+    closed,
+    keeping_in,
+    open_files_max,
+    output,
+    retained,
+    said,
+    shell,
+    status_of,
+)
 
 pytestmark = [
     pytest.mark.anyio,
@@ -55,6 +68,24 @@ async def test_a_child_has_three_descriptors_and_no_other(tmp_path: Path) -> Non
         assert found["tty"]["0"].startswith("/dev/pts/")
         assert found["o1"]["0"] == "/dev/null"
         assert found["in"]["0"].startswith("pipe:")
+
+
+async def test_more_can_be_held_than_one_process_may_have_open(tmp_path: Path) -> None:
+    most = 32 + max(int(name) for name in os.listdir("/proc/self/fd"))
+    with open_files_max(most):
+        opening = keeping_in(tmp_path)
+        keeping = await opening.__aenter__()
+    try:
+        while len(descriptors(keeping.pid)) <= most:
+            await keeping.start(shell(secrets.token_hex(4), "exec sleep 60"))
+
+        way = Entry(("sh", "-c", "ulimit -n"), {}, "/", "/bin/sh")
+        orders = [shell("plain", "ulimit -n"), shell("tty", "ulimit -n", terminal=Terminal())]
+        orders.append(replace(shell("entered", "ulimit -n"), way=way))
+        told = [await told_by(keeping, tmp_path, order) for order in orders]
+        assert [each.strip() for each in told] == [str(most).encode()] * 3
+    finally:
+        await opening.__aexit__(None, None, None)
 
 
 async def test_directory_environment_and_name_are_as_ordered(tmp_path: Path) -> None:

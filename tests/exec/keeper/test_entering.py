@@ -144,7 +144,7 @@ async def test_a_keeper_of_an_older_version_is_not_asked(tmp_path: Path, place: 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"namespaces": 2},
+        {"namespaces": 0},
         {"groups": -1, "namespaces": 2},
         {"carried": [2]},
         {"carried": [5, 5]},

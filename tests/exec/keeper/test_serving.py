@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import resource
 import signal
 import socket
 import sys
@@ -168,3 +170,42 @@ def test_a_server_that_takes_no_answers_is_not_listened_to_and_blocks_nobody(
 
     with dialled(tmp_path) as again:
         assert asked(again, {"ask": "hello"})["pid"] == keeper.name.pid
+
+
+def test_ends_are_learnt_of_where_their_signal_is_ignored(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        lock = lock_state(tmp_path)
+        summoned = summon(tmp_path)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    with summoned.connection as connection:
+        connection.settimeout(60)
+        asked(connection, start("k", "exit 3"))
+        assert receive(connection) == ({"news": "exited", "key": "k", "status": 3}, [])
+    os.kill(summoned.name.pid, signal.SIGKILL)
+    os.close(lock)
+
+
+def test_a_keeper_with_too_many_open_files_goes_on(keeper: Summoned) -> None:
+    asked(keeper.connection, start("k", "exec sleep 60"))
+    entry: Message = {"program": "/bin/true", "namespaces": 0, "groups": 0, "carried": [7]}
+    entry |= {"limits": [], "fence": None, "filter": "", "shields": []}
+    pid = keeper.name.pid
+    highest = max(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
+    hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
+    lowest_free = min({*range(highest)} - {int(name) for name in os.listdir(f"/proc/{pid}/fd")})
+    for room in (0, 1):
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free + room, hard))
+        with open(os.devnull, "rb") as file:
+            held: Message = {"id": 1, "ask": "hold", "key": "k", "name": f"room {room}"}
+            send(keeper.connection, held, [file.fileno()])
+            assert receive(keeper.connection) == ({"id": 1, "is_held": room == 1}, [])
+            send(keeper.connection, {"id": 2} | start("m", "") | {"entry": entry}, [file.fileno()])
+            expected = {"id": 2, "errno": errno.EMFILE, "is_about_cwd": False}
+            assert receive(keeper.connection) == (expected, [])
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+
+    assert asked(keeper.connection, start("n", "exec sleep 60"))["id"] == 1
+    for key in ("k", "n"):
+        asked(keeper.connection, {"ask": "forget", "key": key})

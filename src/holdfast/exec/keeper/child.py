@@ -40,6 +40,9 @@ _IGNORED = _TAMPERED | {
     number for number in signal.valid_signals() if signal.getsignal(number) is signal.SIG_IGN
 }
 _SIZE_MAX = 2**16 - 1
+# A process can only be given descriptors whose numbers are below its own limit. So these numbers
+# are left to such, however many descriptors we hold.
+_LOW_NUMBERS = 128
 
 
 class Order:
@@ -76,9 +79,10 @@ class Child:
     def __init__(
         self, key: str, pid: int, holds: dict[str, int], *, is_in_place: bool = False
     ) -> None:
-        self.key, self.pid, self.holds = key, pid, holds
+        self.key, self.pid = key, pid
         self._is_in_place = is_in_place
-        self.pidfd = os.pidfd_open(pid)
+        self.pidfd = _aside(os.pidfd_open(pid))
+        self.holds = {name: _aside(descriptor) for name, descriptor in holds.items()}
         self.status: int | None = None
 
     def look(self) -> bool:
@@ -108,10 +112,10 @@ class Child:
             os.close(stdin)
 
     def hold(self, name: str, descriptor: int) -> None:
-        """Hold a copy of a descriptor of the server's, in place of any that had this name."""
-        if (before := self.holds.get(name)) is not None:
+        """Hold a descriptor from now on, in place of any that had this name."""
+        before, self.holds[name] = self.holds.get(name), _aside(descriptor)
+        if before is not None:
             os.close(before)
-        self.holds[name] = os.dup(descriptor)
 
     def release(self) -> None:
         """Let go of every descriptor but the one that tells of its end."""
@@ -192,6 +196,16 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     reader.callback(os.close, read_end)
     writer.callback(os.close, write_end)
     return read_end, write_end
+
+
+def _aside(descriptor: int) -> int:
+    """The same descriptor under a high number, as far as we may have such."""
+    try:
+        moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _LOW_NUMBERS)
+    except OSError:
+        return descriptor
+    os.close(descriptor)
+    return moved
 
 
 @contextmanager

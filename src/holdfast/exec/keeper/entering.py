@@ -33,6 +33,8 @@ class Way:
         namespaces, groups = number(message, "namespaces"), number(message, "groups")
         carried = numbers(message, "carried")
         counts = (namespaces, groups, len(carried))
+        if len(descriptors) < sum(counts):  # they were sent, and did not all find room here
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         if min(counts) < 0 or sum(counts) != len(descriptors):
             raise Malformed("there are other descriptors than the way in needs")
         if len(set(carried)) != len(carried) or any(target < 3 for target in carried):

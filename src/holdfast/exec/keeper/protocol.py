@@ -51,6 +51,7 @@ _INT = struct.Struct("i")
 _encoded = json.JSONEncoder(separators=(",", ":")).encode  # made once: it takes longer than to use
 
 Message = dict[str, object]
+Packet = tuple[bytes, list[int]]
 
 
 class Malformed(ValueError):
@@ -91,17 +92,26 @@ def agreed(ours: Iterable[int], theirs: Iterable[int]) -> int | None:
 
 def send(connection: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
     """Send one message whole, or raise `BlockingIOError` and send nothing of it."""
-    body = _encoded(message).encode()
-    if len(body) <= PACKET_BYTES_MAX:
-        socket.send_fds(connection, [body], descriptors)
-        return
-    memory = os.memfd_create("message")
+    body, beside = _packed(message)
     try:
-        with open(memory, "wb", closefd=False) as file:
-            file.write(body)
-        socket.send_fds(connection, [_BIG], [memory, *descriptors])
+        socket.send_fds(connection, [body], [*beside, *descriptors])
     finally:
-        os.close(memory)
+        close_all(beside)
+
+
+def packet(message: Message, descriptors: Sequence[int] = ()) -> Packet:
+    """One message to be sent later, with copies of its descriptors, for the sender to close.
+
+    Raises `OSError` if there is no room for those.
+    """
+    body, beside = _packed(message)
+    try:
+        for each in descriptors:
+            beside.append(os.dup(each))  # one by one, so that those before it are known
+    except OSError:
+        close_all(beside)
+        raise
+    return body, beside
 
 
 def receive(connection: socket.socket) -> tuple[Message, list[int]] | None:
@@ -177,6 +187,21 @@ def close_all(descriptors: Iterable[int]) -> None:
     for descriptor in descriptors:
         with suppress(OSError):
             os.close(descriptor)
+
+
+def _packed(message: Message) -> Packet:
+    """A message as it travels: by itself, or in a memory file that is to be closed."""
+    body = _encoded(message).encode()
+    if len(body) <= PACKET_BYTES_MAX:
+        return body, []
+    memory = os.memfd_create("message")
+    try:
+        with open(memory, "wb", closefd=False) as file:
+            file.write(body)
+    except OSError:
+        os.close(memory)
+        raise
+    return _BIG, [memory]
 
 
 def _unpacked(memory: int) -> bytes:

@@ -138,7 +138,7 @@ class Keeper:
                 self._is_ending = not self._by_pidfd
                 self._say(about | {"is_ending": self._is_ending})
             case "start":
-                self._start(about, Order(message, descriptors))
+                self._start(about, message, descriptors)
             case "list":
                 for child in self._children.values():
                     self._outgoing.append(_held(about | {"more": True}, child))
@@ -149,21 +149,26 @@ class Keeper:
                 self._let_go(text(message, "key"), is_forgotten=ask == "forget")
                 self._say(about)
             case "hold":
-                keeps = self._children.get(text(message, "key"))
+                keeps, name = self._children.get(text(message, "key")), text(message, "name")
+                is_held = keeps is not None and bool(descriptors)
                 if keeps is not None and descriptors:
-                    keeps.hold(text(message, "name"), descriptors[0])
-                self._say(about | {"is_held": keeps is not None and bool(descriptors)})
+                    keeps.hold(name, descriptors.pop(0))
+                self._say(about | {"is_held": is_held})
             case unknown:
                 raise Malformed(f"nobody knows how to {unknown}")
 
-    def _start(self, about: Message, order: Order) -> None:
+    def _start(self, about: Message, message: Message, descriptors: list[int]) -> None:
         try:
+            order = Order(message, descriptors)
             if order.key in self._children:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             child = started(order, self._name)
         except OSError as error:
-            self._say(about | {"errno": error.errno, "is_about_cwd": error.filename == order.cwd})
+            is_about_cwd = error.filename == message.get("cwd")
+            self._say(about | {"errno": error.errno, "is_about_cwd": is_about_cwd})
             return
+        except Malformed:  # a kind of ValueError, but none that the order's own words explain
+            raise
         except ValueError:  # NUL in a text, or a variable whose name contains "="
             self._say(about | {"errno": errno.EINVAL})
             return
@@ -267,6 +272,7 @@ def main(state: str) -> int:
     os.setsid()
     os.close(hears)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns of an end
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     listener, lock = listen(state)
