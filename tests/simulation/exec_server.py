@@ -23,7 +23,13 @@ from holdfast.exec.failures import (
     StartCancelled,
 )
 from holdfast.exec.model import Closed, Event, Exited, Output
-from holdfast.exec.server.model import FileData, ReadFileParams, WriteFileParams
+from holdfast.exec.server.model import (
+    FileData,
+    Metadata,
+    PathParams,
+    ReadFileParams,
+    WriteFileParams,
+)
 from holdfast.failures import Failure
 from holdfast.rpc import Connection, Handler, Service, Terms
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
@@ -216,6 +222,7 @@ class Attendance:
         handlers = {
             "initialize": Handler(wire.InitializeParams, self._initialize),
             "environment/status": Handler(dict[str, object], self._status),
+            "fs/getMetadata": Handler(PathParams, self._metadata),
             "fs/readFile": Handler(ReadFileParams, self._read_file),
             "fs/writeFile": Handler(WriteFileParams, self._write_file),
             "process/start": Handler(wire.StartParams, self._start),
@@ -314,6 +321,19 @@ class Attendance:
 
     async def _status(self, _: dict[str, object]) -> dict[str, object]:
         return {"status": "ready"}
+
+    async def _metadata(self, asked: PathParams) -> Metadata:
+        if asked.path not in self.server.files:
+            raise FileMissing(path=asked.path, reason="nothing is there")
+        size = len(self.server.files[asked.path])
+        return Metadata(
+            is_directory=False,
+            is_file=True,
+            is_symlink=False,
+            size=size,
+            created_at_ms=0,
+            modified_at_ms=0,
+        )
 
     async def _read_file(self, asked: ReadFileParams) -> FileData:
         if asked.path not in self.server.files:

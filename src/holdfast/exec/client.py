@@ -71,7 +71,7 @@ class Client:
         self._session = Session(CLIENT_NAME, unread_bytes_max=unread_bytes_max)
         self._table = Table()
         self._tasks: TaskGroup = anyio.create_task_group()
-        self.files = Files(self._line)
+        self.files = Files(self._line, self._ids)
         self.http = Web(self._line, self._ids)
 
     @property

@@ -15,6 +15,9 @@ from msgspec import Meta
 SIZE_MAX = 2**16 - 1
 """So many rows or columns a terminal has at most."""
 
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""What one can count to: a number that every machine has room for."""
+
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The form of every message on this wire; what has its default value is not written."""
@@ -143,9 +146,9 @@ class ReadParams(Wire, frozen=True):
     """Which output is wanted, how much of it, and how long to wait for any."""
 
     process_id: str
-    after_seq: int | None = None
-    max_bytes: int | None = None
-    wait_ms: int | None = None
+    after_seq: Count | None = None
+    max_bytes: Count | None = None
+    wait_ms: Count | None = None
 
 
 class Chunk(Wire, frozen=True):

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import base64
 import os
+import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
 
+from holdfast.exec.client import Client
 from holdfast.exec.core.file_uri import uri_of
+from holdfast.exec.files import WHOLE_BYTES_MAX
+from holdfast.exec.server.attendant import Attendant
+from holdfast.rpc import Transport
+from holdfast.rpc.memory import pair
 from tests.exec.server.housing import housed
-from tests.exec.server.talking import Json, Refused, Talk, until
+from tests.exec.server.talking import Json, Refused, Talk, names, until
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +30,12 @@ def uri(path: Path | bytes) -> str:
     return uri_of(os.fsencode(path))
 
 
-async def refusal(talk: Talk, method: str, **params: object) -> tuple[int, str]:
+def content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+async def refusal(talk: Talk, method: str, /, **params: object) -> tuple[int, str]:
     with pytest.raises(Refused) as refused:
         await talk.call(method, **params)
     return refused.value.code, refused.value.text
@@ -76,6 +88,36 @@ async def test_whole_files_are_read_and_written(tmp_path: Path, place: Path) -> 
         -32602,
     ]
     assert refused[0][1] == "No such file or directory (os error 2)"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc here")
+async def test_what_says_a_page_at_a_time_is_read_whole(tmp_path: Path) -> None:
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        symbols = await talk.call("fs/readFile", path="file:///proc/kallsyms")
+
+    assert base64.b64decode(symbols["dataBase64"]) == content("/proc/kallsyms")
+
+
+async def test_nobody_waits_for_the_reader_of_a_pipe(tmp_path: Path, place: Path) -> None:
+    os.mkfifo(place / "pipe")
+    pipe = uri(place / "pipe")
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        refused = [
+            await refusal(talk, "fs/writeFile", path=pipe, dataBase64=""),
+            await refusal(talk, "fs/open", path=pipe, handleId="h", mode="replace"),
+            await refusal(
+                talk,
+                "fs/copy",
+                sourcePath=uri(place / "file"),
+                destinationPath=pipe,
+                recursive=False,
+            ),
+            await refusal(talk, "fs/readFile", path=pipe),
+        ]
+
+    nobody = (-32603, "No such device or address (os error 6)")
+    assert refused[:3] == [nobody] * 3
+    assert refused[3][0] == -32600
 
 
 async def test_links_are_followed_only_where_they_may_be(tmp_path: Path, place: Path) -> None:
@@ -274,3 +316,68 @@ async def test_open_files_go_with_their_connection(tmp_path: Path, place: Path) 
         await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
     assert code == -32004
+
+
+@pytest.mark.long
+async def test_a_tree_may_be_deep(tmp_path: Path) -> None:
+    deep = tmp_path / "top" / "/".join("d" * 1200)
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        await talk.call("fs/createDirectory", path=uri(deep), recursive=True)
+        await talk.call(
+            "fs/copy",
+            sourcePath=uri(tmp_path / "top"),
+            destinationPath=uri(tmp_path / "copy"),
+            recursive=True,
+        )
+        is_copied = (tmp_path / "copy" / "/".join("d" * 1200)).is_dir()
+        for top in ("top", "copy"):
+            await talk.call("fs/remove", path=uri(tmp_path / top), recursive=True)
+
+    assert is_copied
+    assert names(tmp_path) == ["s"]
+
+
+async def test_several_may_make_the_same_directories_at_once(tmp_path: Path) -> None:
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        for number in range(40):
+            path = tmp_path / str(number) / "/".join("d" * 10)
+            asked = [await talk.ask("fs/createDirectory", {"path": uri(path)}) for _ in range(4)]
+            assert [await talk.answer(each) for each in asked] == [{}] * 4
+
+
+@pytest.mark.parametrize("number", [-1, 2**63, 10**400], ids=["less", "more", "much more"])
+async def test_a_number_that_counts_nothing_is_refused(tmp_path: Path, number: int) -> None:
+    async with housed(tmp_path / "s") as server, server.talk() as talk:
+        refused = [
+            await refusal(talk, "fs/readBlock", handleId="h", offset=number, len=1),
+            await refusal(talk, "fs/writeBlock", handleId="h", offset=number, chunk=""),
+            await refusal(talk, "process/read", processId="p", waitMs=number),
+            await refusal(
+                talk, "http/request", method="GET", url="http://x/", requestId="r", timeoutMs=number
+            ),
+        ]
+
+    assert [code for code, _ in refused] == [-32602] * 4
+
+
+async def test_our_client_moves_large_files_past_the_limit_of_a_message_and_a_cut(
+    tmp_path: Path,
+) -> None:
+    data = bytes(WHOLE_BYTES_MAX) + b"and more"
+    numbers = count(1)
+    async with housed(tmp_path / "s") as server:
+
+        async def dial() -> Transport:
+            ours, theirs = pair(buffer_bytes_max=2**20, message_bytes_max=43 * 2**20)
+            number = next(numbers)
+            if number == 1:
+                theirs.outgoing.cut_after = 20 * 2**20
+            server.tasks.start_soon(Attendant(number, theirs, server.house).run)
+            return ours
+
+        async with Client(dial) as client:
+            await client.files.write(tmp_path / "large", data)
+            read = await client.files.read(tmp_path / "large")
+
+    assert read == data
+    assert next(numbers) == 3

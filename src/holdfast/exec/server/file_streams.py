@@ -8,7 +8,14 @@ import pybase64
 
 from holdfast.exec.failures import FileMissing, RequestInvalid, RequestUnfit
 from holdfast.exec.ports import PlaceFiles
-from holdfast.exec.server.files import asked_path, encoded, naming, open_regular, write_all
+from holdfast.exec.server.files import (
+    asked_path,
+    encoded,
+    naming,
+    open_anew,
+    open_regular,
+    write_all,
+)
 from holdfast.exec.server.model import (
     Block,
     HandleParams,
@@ -85,7 +92,7 @@ def _opened(place: PlaceFiles, path: bytes, mode: str) -> int:
         case "read":
             return open_regular(place, path)
         case "replace":
-            return place.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            return open_anew(place, path)
         case _:
             reason = f"unknown variant `{mode}`, expected `read` or `replace`"
             raise RequestInvalid(reason=reason)

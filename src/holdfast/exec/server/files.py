@@ -27,6 +27,7 @@ from holdfast.exec.server.model import (
 
 FILE_BYTES_MAX = 512 * 2**20
 _ENTRIES_MAX = 50_000
+_READ_BYTES = 2**16
 
 
 class Files:
@@ -39,9 +40,6 @@ class Files:
         """The whole content of a regular file."""
         path = asked_path(asked)
         with naming(path), self._regular(path, follow=asked.follow_symlinks) as file:
-            if os.fstat(file).st_size > FILE_BYTES_MAX:
-                reason = f"file exceeds the limit of {FILE_BYTES_MAX} bytes"
-                raise RequestUnfit(reason=reason)
             return FileData(encoded(_read_all(file)))
 
     def write_file(self, asked: WriteFileParams) -> dict[str, object]:
@@ -53,7 +51,7 @@ class Files:
             reason = f"fs/writeFile requires valid base64 dataBase64: {error}"
             raise RequestUnfit(reason=reason) from error
         with naming(path):
-            file = self._place.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            file = open_anew(self._place, path)
             try:
                 write_all(file, data, at=0)
             finally:
@@ -131,16 +129,24 @@ def open_regular(place: PlaceFiles, path: bytes, *, follow: bool = True) -> int:
     raise RequestUnfit(reason=f"path `{path.decode('utf-8', 'backslashreplace')}` is not a file")
 
 
+def open_anew(place: PlaceFiles, path: bytes, *, mode: int = 0o666) -> int:
+    """Open a file to write it anew; a pipe that nobody reads is refused, and never waited for."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOCTTY
+    return place.open(path, flags, mode=mode)
+
+
 def make_directories(place: PlaceFiles, path: bytes) -> None:
     """Make a directory and those above it, where they are missing."""
-    try:
-        place.make_directory(path)
-    except FileNotFoundError:
-        make_directories(place, os.path.dirname(path))
-        place.make_directory(path)
-    except FileExistsError:
-        if not stat.S_ISDIR(place.look(path).st_mode):
-            raise
+    missing: list[bytes] = []
+    while True:
+        try:
+            _make_directory(place, path)
+            break
+        except FileNotFoundError:
+            missing.append(path)
+            path = os.path.dirname(path)
+    for each in reversed(missing):
+        _make_directory(place, each)
 
 
 @contextmanager
@@ -165,6 +171,22 @@ def encoded(data: bytes) -> str:
     return pybase64.b64encode_as_string(data)
 
 
+def _make_directory(place: PlaceFiles, path: bytes) -> None:
+    """Make a directory, whoever else is about to."""
+    try:
+        place.make_directory(path)
+    except FileExistsError:
+        if not stat.S_ISDIR(place.look(path).st_mode):
+            raise
+
+
 def _read_all(file: int) -> bytes:
-    with os.fdopen(os.dup(file), "rb", buffering=0) as whole:
-        return whole.read(FILE_BYTES_MAX) or b""
+    """All of it, however little one read gives: files of the kernel say a page at a time."""
+    pieces: list[bytes] = []
+    size, at_once = 0, os.fstat(file).st_size + 1
+    while size <= FILE_BYTES_MAX and (piece := os.read(file, min(at_once, FILE_BYTES_MAX + 1))):
+        pieces.append(piece)
+        size, at_once = size + len(piece), max(at_once - len(piece), _READ_BYTES)
+    if size > FILE_BYTES_MAX:
+        raise RequestUnfit(reason=f"file exceeds the limit of {FILE_BYTES_MAX} bytes")
+    return b"".join(pieces)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, UnsetType
 
-from holdfast.exec.wire import StartParams, Wire
+from holdfast.exec.wire import Count, StartParams, Wire
 
 
 class StartAsked(StartParams, frozen=True):
@@ -165,7 +165,7 @@ class ReadBlockParams(Wire, frozen=True):
     """A block to read from an open file."""
 
     handle_id: str
-    offset: int
+    offset: Count
     len: int
 
 
@@ -180,7 +180,7 @@ class WriteBlockParams(Wire, frozen=True):
     """A block, in base64, to write to an open file."""
 
     handle_id: str
-    offset: int
+    offset: Count
     chunk: str
 
 
@@ -226,7 +226,7 @@ class HttpParams(Wire, frozen=True):
     request_id: str
     headers: tuple[HttpHeader, ...] = ()
     body_base64: str | None = None
-    timeout_ms: int | None = None
+    timeout_ms: Count | None = None
     redirect_policy: str = "follow"
     stream_response: bool = False
     unread_bytes_max: int | None = None

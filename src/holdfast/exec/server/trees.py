@@ -14,6 +14,7 @@ from holdfast.exec.server.files import (
     asked_path,
     make_directories,
     naming,
+    open_anew,
     open_regular,
     write_all,
 )
@@ -98,14 +99,17 @@ class Trees:
             raise RequestUnfit(reason=reason)
 
     def _copy_tree(self, source: bytes, target: bytes) -> None:
-        make_directories(self._place, target)
-        for name in self._place.names(source):
-            inner, outer = source + b"/" + name, target + b"/" + name
-            mode = self._place.look(inner, follow=False).st_mode
-            if stat.S_ISDIR(mode):
-                self._copy_tree(inner, outer)
-            else:
-                self._copy_one(inner, outer, mode)
+        waiting = [(source, target)]
+        while waiting:
+            source, target = waiting.pop()
+            make_directories(self._place, target)
+            for name in self._place.names(source):
+                inner, outer = source + b"/" + name, target + b"/" + name
+                mode = self._place.look(inner, follow=False).st_mode
+                if stat.S_ISDIR(mode):
+                    waiting.append((inner, outer))
+                else:
+                    self._copy_one(inner, outer, mode)
 
     def _copy_one(self, source: bytes, target: bytes, mode: int) -> None:
         if stat.S_ISLNK(mode):
@@ -113,8 +117,7 @@ class Trees:
             return
         reading = open_regular(self._place, source)
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            writing = self._place.open(target, flags, mode=stat.S_IMODE(mode))
+            writing = open_anew(self._place, target, mode=stat.S_IMODE(mode))
             try:
                 at = 0
                 while data := os.pread(reading, _COPY_BYTES, at):
@@ -127,13 +130,18 @@ class Trees:
             os.close(reading)
 
     def _remove_tree(self, path: bytes) -> None:
-        for name in self._place.names(path):
-            below = path + b"/" + name
-            if stat.S_ISDIR(self._place.look(below, follow=False).st_mode):
-                self._remove_tree(below)
-            else:
-                self._place.remove(below, is_directory=False)
-        self._place.remove(path, is_directory=True)
+        waiting, emptied = [path], list[bytes]()
+        while waiting:
+            directory = waiting.pop()
+            emptied.append(directory)
+            for name in self._place.names(directory):
+                below = directory + b"/" + name
+                if stat.S_ISDIR(self._place.look(below, follow=False).st_mode):
+                    waiting.append(below)
+                else:
+                    self._place.remove(below, is_directory=False)
+        for directory in reversed(emptied):
+            self._place.remove(directory, is_directory=True)
 
 
 @dataclass
