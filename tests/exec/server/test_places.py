@@ -202,6 +202,15 @@ async def test_an_operator_binds_and_unbinds(draft: Draft) -> None:
         assert await refused(talk, "place/bind", directory=draft.name) == "PLACE_LOST"
 
 
+async def test_tokens_that_are_made_at_once_all_count(draft: Draft) -> None:
+    async with housed(draft.state) as server, server.talk() as talk:
+        assert server.house.bindings is not None
+        asked = [await talk.ask("place/bind", {"directory": draft.name}) for _ in range(8)]
+        tokens = [(await talk.answer(each))["token"] for each in asked]
+
+        assert server.house.bindings.guests.keys() == {token_digest(each) for each in tokens}
+
+
 @pytest.mark.parametrize("damaged", [b"{", b'{"places":{"00":"\xff"}}', b'{"places":{"0g":"/"}}'])
 async def test_what_was_spoiled_leads_nowhere(tmp_path: Path, damaged: bytes) -> None:
     (tmp_path / "bindings").write_bytes(damaged)

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from holdfast.exec.core.sessions import Policy
+from holdfast.world.failures import DiskUnusable
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Refused, Talk, is_alive, names, until
 
@@ -83,6 +84,44 @@ async def test_without_takeover_a_resume_is_refused_while_the_session_is_held(
     assert refused.value.code == -32010
     assert refused.value.failure == "EXEC_SESSION_ATTACHED"
     assert refused.value.text.endswith("is already attached to another connection")
+
+
+async def test_a_session_that_the_disk_does_not_let_go_of_ends_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, Policy(detached_ttl=0.1)) as server:
+        async with server.talk() as first:
+            await first.start("p", "sleep", "60")
+            (listed,) = (await first.call("process/list"))["processes"]
+            kept = tmp_path / "sessions" / first.session
+            kept.unlink()
+            kept.mkdir()
+        await until(lambda: not is_alive(listed["pid"]))
+        async with server.talk() as second:
+            assert (await second.call("process/list"))["processes"] == []
+
+
+async def test_a_process_whose_files_cannot_be_used_is_named_and_ends_nobody(
+    tmp_path: Path,
+) -> None:
+    async with housed(tmp_path, leave=True) as server, server.talk() as talk:
+        await talk.start("p", "sh", "-c", "echo word; exec sleep 60")
+        await talk.until(lambda: talk.output("p") == b"word\n")
+        (listed,) = (await talk.call("process/list"))["processes"]
+        session = talk.session
+    (directory,) = (tmp_path / "processes").iterdir()
+    index = directory / "index"
+    index.rename(directory / "aside")
+    index.mkdir()
+    with pytest.raises(DiskUnusable, match=directory.name):
+        async with housed(tmp_path, leave=True):
+            raise AssertionError("it is not ready")
+    assert is_alive(listed["pid"])
+    index.rmdir()
+    (directory / "aside").rename(index)
+
+    async with housed(tmp_path) as server, server.talk(session=session) as talk:
+        assert (await talk.call("process/list"))["processes"] == [listed]
 
 
 @pytest.mark.promise("X9")

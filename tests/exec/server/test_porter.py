@@ -38,8 +38,12 @@ def waiting(
                 process.kill()
 
 
-def test_who_knocks_is_left_to_the_command_with_all_as_it_was(tmp_path: Path) -> None:
-    with waiting(tmp_path) as (process, listener), socket.socket(socket.AF_UNIX) as guest:
+@pytest.mark.parametrize("seconds", [porter.FOR_EVER, "60", str(100 * 86400.0)])
+def test_who_knocks_is_left_to_the_command_with_all_as_it_was(tmp_path: Path, seconds: str) -> None:
+    with (
+        waiting(tmp_path, seconds=seconds) as (process, listener),
+        socket.socket(socket.AF_UNIX) as guest,
+    ):
         guest.connect(listener.getsockname())
 
         assert process.communicate(timeout=60)[0] == b"called\n"

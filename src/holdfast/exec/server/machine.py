@@ -6,7 +6,6 @@ import os
 import platform
 import socket
 import sys
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -21,21 +20,28 @@ _SYSTEMS = {"darwin": "macos", "linux": "linux"}
 
 def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
     """Describe the machine as clients of this wire expect it."""
-    return _described(environment.get("SHELL"), environment.get("HOME"), os.getcwdb())
+    try:
+        cwd = uri_of(os.getcwdb())
+    except FileNotFoundError:  # it was removed since we started, which is nobody's business
+        cwd = None
+    temporary = environment.get("TMPDIR") or "/tmp"
+    return _described(environment.get("SHELL"), environment.get("HOME"), cwd, temporary)
 
 
 @cache
-def _described(shell: str | None, home: str | None, cwd: bytes) -> EnvironmentInfo:
+def _described(
+    shell: str | None, home: str | None, cwd: str | None, temporary: str
+) -> EnvironmentInfo:
     """The same for all who come: each of them waits for it."""
     shell = shell or next(
         (each for each in ("/bin/bash", "/bin/sh") if os.access(each, os.X_OK)), "/bin/sh"
     )
     return EnvironmentInfo(
         shell=ShellInfo(name=Path(shell).name, path=shell),
-        cwd=uri_of(cwd),
+        cwd=cwd,
         user_home_dir=None if home is None else uri_of(os.fsencode(home)),
         platform_os=_SYSTEMS.get(sys.platform, platform.system().lower()),
-        temp_dir=uri_of(os.fsencode(tempfile.gettempdir())),
+        temp_dir=uri_of(os.fsencode(temporary)),
         executor_version=__version__,
         capabilities=Capabilities(
             close_stdin=True,

@@ -29,6 +29,8 @@ from holdfast.exec.wire import (
 )
 from holdfast.rpc import Handler
 
+_BINDINGS_LANE = 0  # each change goes on from the one before
+
 
 class OperatorMethods:
     """Serves one connection; each call names the session that it is about."""
@@ -81,14 +83,14 @@ class OperatorMethods:
         bindings = self._needed_bindings()
         directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
         async with self._plane.site(directory).reached():
-            token = await self._hands.do(lambda: bindings.bind(directory))
+            token = await self._hands.do(lambda: bindings.bind(directory), lane=_BINDINGS_LANE)
         return BindResult(token)
 
     async def _unbind(self, asked: PlaceParams) -> dict[str, object]:
         """Let the tokens of a place count no more, and put out whoever came with one."""
         bindings = self._needed_bindings()
         directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
-        await self._hands.do(lambda: bindings.unbind(directory))
+        await self._hands.do(lambda: bindings.unbind(directory), lane=_BINDINGS_LANE)
         self._plane.put_out(directory)
         return {}
 

@@ -38,7 +38,7 @@ class _Bindings(msgspec.Struct, frozen=True):
 class Bindings:
     """Which token leads to which place; of the tokens themselves nothing is kept.
 
-    `guests` is what a listener needs to know, and always up to date.
+    `guests` is what a listener needs to know, and always up to date. One change at a time.
     """
 
     def __init__(self, state: Path, disk: Disk) -> None:
@@ -62,8 +62,9 @@ class Bindings:
     def _keep(self, guests: dict[bytes, str]) -> None:
         record = _Bindings({key.hex(): place for key, place in guests.items()})
         replace_file(self._disk, self._path, [msgspec.json.encode(record)])
-        self.guests.clear()
-        self.guests.update(guests)
+        self.guests.update(guests)  # first: whoever comes in just now is to be let in
+        for key in self.guests.keys() - guests.keys():
+            del self.guests[key]
 
     def _read(self) -> Iterator[tuple[bytes, str]]:
         try:

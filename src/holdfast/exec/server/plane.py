@@ -194,8 +194,9 @@ class Plane:
         directory = self._workshop.records.directory(record.key)
         limit = self._workshop.retention_bytes_max
         end = self._workshop.records.end_of(record)
-        retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True, end=end)
-        stdin = None if kept is None else Input.open(directory, kept)
+        with self._workshop.records.naming(record.key):
+            retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True, end=end)
+            stdin = None if kept is None else Input.open(directory, kept)
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
         process.hold.keep_from(retention.first_retained)  # its client may be on its way back
         process.hold.let_go(after=COME_BACK_LONGEST)

@@ -14,6 +14,8 @@ import sys
 FOR_EVER = "-"
 ENDINGS = (signal.SIGTERM, signal.SIGINT)  # blocked until we can hear them
 
+_POLL_LONGEST = 2**31 - 1  # milliseconds, more of which the system cannot count
+
 
 class _Told(Exception):
     """We are to end."""
@@ -42,7 +44,12 @@ def _is_wanted(listener: int, seconds: float | None) -> bool:
         signal.signal(number, _tell)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
-        return bool(knocks.poll(None if seconds is None else seconds * 1000))
+        left = None if seconds is None else seconds * 1000
+        while not knocks.poll(left if left is None else min(left, _POLL_LONGEST)):
+            if left is None or left <= _POLL_LONGEST:
+                return False
+            left -= _POLL_LONGEST
+        return True
     except _Told:
         return False
     finally:

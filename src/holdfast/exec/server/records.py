@@ -94,8 +94,9 @@ class Records:
         replace_file(self._disk, self._sessions / record.id, [msgspec.json.encode(record)])
 
     def forget_session(self, session: str) -> None:
-        """Forget a session; one that is not known is forgotten already."""
-        (self._sessions / session).unlink(missing_ok=True)
+        """Forget a session; one that the disk does not let go of is left to the next server."""
+        with suppress(OSError):
+            (self._sessions / session).unlink()
 
     def keep_process(self, record: ProcessRecord) -> Path:
         """Write a new process down; its directory is made once there is something to put there."""
