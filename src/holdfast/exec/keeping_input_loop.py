@@ -70,7 +70,11 @@ class Input:
                 return None
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(f"{directory}/writes", flags | os.O_CREAT, 0o600)
-        return cls(file, kept)
+        try:
+            return cls(file, kept)
+        except OSError:
+            os.close(file)
+            raise
 
     async def write(self, write_id: str, data: bytes) -> Written:
         """Write this once, after everything before it; waits while the process does not read.

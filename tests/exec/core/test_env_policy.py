@@ -34,6 +34,12 @@ def test_a_policy_lets_through(policy: EnvPolicy | None, expected: dict[str, str
     assert environment(policy, own=OWN, asked={"Y": "2"}) == {**expected, "Y": "2"}
 
 
+def test_no_pattern_keeps_us_busy() -> None:
+    policy = EnvPolicy("none", False, (), {"A" * 200: "x"}, ("*a" * 50 + "*b",))
+
+    assert environment(policy, own={}, asked={}) == {}
+
+
 def test_what_is_asked_for_wins() -> None:
     policy = EnvPolicy("core", False, (), {"HOME": "/set"}, ())
 

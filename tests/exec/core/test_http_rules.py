@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
@@ -81,6 +82,42 @@ def test_a_redirect_keeps_secrets_with_their_origin() -> None:
     )
     with pytest.raises(RequestInvalid):
         redirected(first, 302, "file:///etc/passwd")
+
+
+def test_a_header_from_a_variable_of_ours_stays_with_its_origin() -> None:
+    first = replace(request("http://a/x"), secret=frozenset({"x-a"}))
+    onward = redirected(first, 307, "http://b/y")
+
+    assert onward is not None
+    assert [name for name, _ in onward.headers] == ["Authorization"]
+    again = redirected(onward, 307, "http://c/")
+    assert again == replace(onward, url=urlsplit("http://c/"))
+
+
+@pytest.mark.parametrize(
+    ("url", "target", "host"),
+    [
+        ("http://h/ä/日?本=%41", b"/%C3%A4/%E6%97%A5?%E6%9C%AC=%41", b"h"),
+        ("http://bücher.example:81/", b"/", b"xn--bcher-kva.example:81"),
+        ("http://[::1]:81/[x]{y}", b"/[x]{y}", b"[::1]:81"),
+    ],
+)
+def test_an_address_is_written_in_the_letters_of_http(url: str, target: bytes, host: bytes) -> None:
+    head = head_of(WebRequest("GET", checked_url(url), (), b""))
+
+    assert head.split(b"\r\n")[:2] == [b"GET " + target + b" HTTP/1.1", b"Host: " + host]
+
+
+def test_a_name_that_no_host_can_have_is_refused() -> None:
+    with pytest.raises(RequestInvalid, match="too long"):
+        checked_url("http://" + "ä" * 99)
+
+
+def test_a_redirect_means_the_bytes_that_came() -> None:
+    onward = redirected(request("http://a/x"), 302, "/ä b".encode().decode("latin-1"))
+
+    assert onward is not None
+    assert onward.url.geturl() == "http://a/%C3%A4%20b"
 
 
 def test_a_request_is_written_as_http() -> None:

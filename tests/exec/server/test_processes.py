@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from holdfast.exec.moving import Place
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.testing import MemorySink
 from holdfast.world import SystemClock
+from tests.exec.planes import no_more_open_files
 from tests.exec.server.housing import housed
-from tests.exec.server.talking import until
+from tests.exec.server.talking import Refused, until
 
 pytestmark = pytest.mark.anyio
 if sys.platform != "linux":
@@ -49,3 +51,25 @@ async def test_a_full_disk_is_told_and_so_is_its_end(
     assert (stalled["stalled"], stalled["exited"], going["stalled"]) == ("DISK_FULL", False, None)
     assert [record.name for record in sink.records] == ["failure", "note"]
     assert "There is no space left" in sink.written()
+
+
+@pytest.mark.parametrize("tty", [False, True], ids=["pipes", "terminal"])
+async def test_a_start_that_has_no_room_for_descriptors_keeps_none(
+    tmp_path: Path, tty: bool
+) -> None:
+    async with housed(tmp_path) as server, server.talk() as talk:
+        await talk.run("first", "true")
+        before = os.listdir("/proc/self/fd")
+        refused = 0
+        for free in range(20):
+            with no_more_open_files(free=free):
+                try:
+                    await talk.start("p", "sleep", "60", pipeStdin=True, tty=tty)
+                    break
+                except Refused:
+                    refused += 1
+            assert sorted(os.listdir("/proc/self/fd")) == sorted(before)
+
+        listed = (await talk.call("process/list"))["processes"]
+        assert refused >= 4
+        assert [each["processId"] for each in listed if not each["exited"]] == ["p"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from fnmatch import translate
 
 from holdfast.exec.failures import RequestInvalid
 from holdfast.exec.wire import EnvPolicy
@@ -81,5 +82,5 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 def _pattern(pattern: str) -> re.Pattern[str]:
     """A pattern of names: `*` is anything, `?` any one character, case does not matter."""
-    words = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in pattern)
-    return re.compile("".join(words), re.IGNORECASE | re.DOTALL)
+    # Of several ways to match, one is tried: whoever asks could keep us busy for ever otherwise.
+    return re.compile(translate(pattern.replace("[", "[[]")), re.IGNORECASE)

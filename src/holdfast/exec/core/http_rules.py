@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from holdfast.exec.failures import RequestInvalid
 
@@ -13,24 +13,26 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OURS = {"connection", "content-length", "host", "transfer-encoding"}
 _DENIED = re.compile(r"OPENAI_.*|CODEX_.*|HOLDFAST_.*|AWS_.*|AZURE_.*|GOOGLE_.*|ANTHROPIC_.*")
+_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))  # of an address; the rest is percent-encoded
 _REDIRECTS = {301, 302, 303, 307, 308}
-_SAME_ORIGIN_ONLY = {"authorization", "cookie", "proxy-authorization"}
+SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 @dataclass(frozen=True, slots=True)
 class WebRequest:
-    """A request that may be made."""
+    """A request that may be made; `secret` are headers, in small letters, for its origin alone."""
 
     method: str
     url: SplitResult
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    secret: frozenset[str] = SECRET_HEADERS
 
 
 def checked_url(url: str) -> SplitResult:
-    """An address on the web; anything else is refused."""
+    """An address on the web, in the letters that HTTP has; anything else is refused."""
     try:
-        parts = urlsplit(url)
+        parts = _in_plain_letters(urlsplit(url))
         port = parts.port
     except ValueError as error:
         raise RequestInvalid(reason=f"http/request url is invalid: {error}") from error
@@ -77,14 +79,16 @@ def redirected(request: WebRequest, status: int, location: str | None) -> WebReq
     """
     if status not in _REDIRECTS or location is None:
         return None
-    url = checked_url(urljoin(request.url.geturl(), location))
+    # Who sends other letters than HTTP has means the bytes that came.
+    onward = quote(location.encode("latin-1", "replace"), safe=_AS_IT_IS)
+    url = checked_url(urljoin(request.url.geturl(), onward))
     changes = status == 303 or (status in {301, 302} and request.method == "POST")
     method = "GET" if changes and request.method != "HEAD" else request.method
     body = b"" if changes else request.body
     headers = request.headers
     if (url.scheme, url.netloc) != (request.url.scheme, request.url.netloc):
-        headers = tuple(each for each in headers if each[0].lower() not in _SAME_ORIGIN_ONLY)
-    return WebRequest(method, url, headers, body)
+        headers = tuple(each for each in headers if each[0].lower() not in request.secret)
+    return WebRequest(method, url, headers, body, request.secret)
 
 
 def head_of(request: WebRequest) -> bytes:
@@ -98,7 +102,16 @@ def head_of(request: WebRequest) -> bytes:
         lines.append("Accept: */*")
     if request.body or request.method in {"POST", "PUT", "PATCH"}:
         lines.append(f"Content-Length: {len(request.body)}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _in_plain_letters(url: SplitResult) -> SplitResult:
+    """The same address as all who speak HTTP write it; raises `ValueError` if there is none."""
+    user, at, host = url.netloc.rpartition("@")
+    if not host.isascii():
+        host = host.encode("idna").decode("ascii")
+    path, query = quote(url.path, safe=_AS_IT_IS), quote(url.query, safe=_AS_IT_IS)
+    return url._replace(netloc=f"{user}{at}{host}", path=path, query=query)
 
 
 def _variable(header: str, variable: str, own: Mapping[str, str]) -> str:

@@ -258,12 +258,15 @@ class Processes:
         except Failure:
             remove_files(shop.records.forget_process(record.key))
             raise
+        stdin = None
         try:
             with shop.records.naming(record.key):
                 stdin = Input.open(directory, kept)
                 limit, end = shop.retention_bytes_max, shop.records.end_of(record)
                 retention = Retention.open(directory, kept, bytes_max=limit, end=end)
         except Failure:
+            if stdin is not None:
+                stdin.release()
             await kept.forget()
             remove_files(shop.records.forget_process(record.key))
             raise

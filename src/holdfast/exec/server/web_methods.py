@@ -9,6 +9,7 @@ from anyio.abc import TaskGroup, TaskStatus
 from msgspec import UNSET, UnsetType
 
 from holdfast.exec.core.http_rules import (
+    SECRET_HEADERS,
     WebRequest,
     checked_headers,
     checked_method,
@@ -71,11 +72,13 @@ class WebMethods:
         if params.unread_bytes_max is not None and params.unread_bytes_max < 1:
             raise RequestInvalid(reason="unreadBytesMax must be positive")
         headers = [(each.name, each.value, each.value_env_var) for each in params.headers]
+        ours = {name.lower() for name, _, variable in headers if variable is not None}
         return WebRequest(
             checked_method(params.method),
             checked_url(params.url),
             checked_headers(headers, self._own),
             decoded(params.body_base64 or ""),
+            SECRET_HEADERS | ours,
         )
 
     async def _streamed(
