@@ -10,7 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec.failures import KeeperLost, StartFailed, StateTaken
+from holdfast.exec import keeping_loop
+from holdfast.exec.failures import KeeperLost, KeeperUnavailable, StartFailed, StateTaken
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.orders import Order, Terminal
 from holdfast.world import system_process
@@ -167,6 +168,21 @@ async def test_when_the_keeper_dies_its_processes_end_and_everyone_is_told(tmp_p
         assert (await closed(retention)).exit_status == 137
         with pytest.raises(KeeperLost):
             await keeping.start(shell("next", "exit"))
+
+
+async def test_a_start_is_not_waited_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with keeping_in(tmp_path) as keeping:
+        os.kill(keeping.pid, signal.SIGSTOP)
+        monkeypatch.setattr(keeping_loop, "_ANSWER_LONGEST", 0.1)
+        with pytest.raises(KeeperUnavailable, match="does not answer"):
+            await keeping.start(shell("k", "exec sleep 60"))
+        monkeypatch.undo()
+        os.kill(keeping.pid, signal.SIGCONT)
+
+        assert (await keeping.start(shell("next", "exec sleep 60"))).key == "next"
+        assert [kept.key for kept in await keeping.adopt()] == ["next"]
 
 
 @pytest.mark.promise("X13")

@@ -16,7 +16,7 @@ from typing import Self
 
 import anyio.lowlevel
 
-from holdfast.exec.failures import KeeperLost, KeeperOutdated, StartFailed
+from holdfast.exec.failures import KeeperLost, KeeperOutdated, KeeperUnavailable, StartFailed
 from holdfast.exec.keeper.protocol import (
     ENTERS_SINCE,
     HOLDS_SINCE,
@@ -40,6 +40,7 @@ from holdfast.world import disk_failure, in_thread
 KILLED_STATUS = 137  # what a process ends with when SIGKILL ends it
 
 _ASKS_MAX = 256
+_ANSWER_LONGEST = 30.0  # seconds; a keeper may be held up by the disk that a program is on
 
 
 class Keeping:
@@ -93,7 +94,8 @@ class Keeping:
     async def start(self, order: Order) -> Kept:
         """A new process; raises `StartFailed` with the reason if there is none.
 
-        If the caller is cancelled, what was started meanwhile is killed and forgotten.
+        If the caller is cancelled, or the keeper is late (`KeeperUnavailable`), what is started
+        all the same is killed and forgotten.
         """
         if order.way is not None and self.version < ENTERS_SINCE:
             raise KeeperOutdated(command=order.argv[0])
@@ -104,10 +106,15 @@ class Keeping:
             reason = str(error.strerror).lower()
             raise StartFailed(command=order.argv[0], reason=reason) from error
         try:
-            await asyncio.shield(question.answered)
+            async with asyncio.timeout(_ANSWER_LONGEST):
+                await asyncio.shield(question.answered)
         except asyncio.CancelledError:
             question.answered.add_done_callback(lambda _: self._disown(question))
             raise
+        except TimeoutError as error:
+            question.answered.add_done_callback(lambda _: self._disown(question))
+            reason = "it does not answer"
+            raise KeeperUnavailable(state=str(self._state), reason=reason) from error
         answer, kept = question.answers[0]
         if kept is None:
             reason = os.strerror(number(answer, "errno")).lower()

@@ -17,6 +17,7 @@ from anyio import to_thread
 
 from holdfast.exec.core.sessions import Policy
 from holdfast.exec.failures import OrphansEnded, StateTaken
+from holdfast.exec.keeper.protocol import LOCK_NAME, KeeperName
 from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.server.serving import Settings, serve
 from holdfast.rpc.failures import TokenRefused
@@ -30,6 +31,7 @@ from tests.exec.server.talking import (
     Refused,
     Talk,
     command,
+    end_keeper,
     introduced,
     is_alive,
     names,
@@ -167,6 +169,26 @@ async def test_told_to_end_them_too_it_leaves_nothing(tmp_path: Path) -> None:
     assert code == 0
     assert not is_alive(listed["pid"])
     assert names(state / "sessions") == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", [(), ("--end-processes",)], ids=["leaving", "ending"])
+async def test_told_to_end_it_ends_although_its_keeper_is_stuck(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    state = tmp_path / "s"
+    async with served(state, *options, leave=True) as server, introduced(server.url) as talk:
+        await talk.start("p", "sleep", "60")
+        name = KeeperName.parse((state / LOCK_NAME).read_text())
+        assert name is not None
+        os.kill(name.pid, signal.SIGSTOP)
+        server.process.send_signal(signal.SIGTERM)
+        with anyio.fail_after(60):
+            code = await server.process.wait()
+        os.kill(name.pid, signal.SIGCONT)
+    await end_keeper(state)
+
+    assert code == 0
 
 
 async def test_one_state_has_one_server(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ from holdfast.world import Clock, SystemClock, SystemDisk
 STDIO = "stdio"
 _CONNECTIONS_MAX = 1024
 _REAPED_LONGEST, _LOOK_AGAIN = 2.0, 0.01
+_ANSWER_LONGEST = 5.0  # seconds that a keeper has for a word at the end
 _QUIET_LOOK = 0.1
 # Before anybody has come (who starts a server mostly connects at once, and should not find it
 # resting), and after the last one is gone: who came once is likely to come again.
@@ -135,13 +136,14 @@ async def _serve_in(
                     tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                if rest is None and _is_whole_end(settings):
+                hears = await _hears(workshop.keeping)
+                if rest is None and _is_whole_end(settings) and hears:
                     await plane.end()
                     await _wait_reaped(workshop.keeping)
                 plane.release()
                 with suppress(Failure):
                     # Who rests leaves the keeper alone: it ends by itself unless somebody knocks.
-                    await workshop.keeping.close(end_keeper=rest is None)
+                    await workshop.keeping.close(end_keeper=rest is None and hears)
     return rest
 
 
@@ -154,6 +156,13 @@ def _house(settings: Settings, plane: Plane, hands: Hands, own: Server) -> House
 def _is_whole_end(settings: Settings) -> bool:
     """Whether nothing is to outlive the server."""
     return settings.end_processes or settings.state is None or settings.listen == STDIO
+
+
+async def _hears(keeping: Keeping) -> bool:
+    """Whether the keeper can be told anything; what a stuck one holds is left to it."""
+    with anyio.move_on_after(_ANSWER_LONGEST) as patience, suppress(Failure):
+        await keeping.ask({"ask": "hello"})
+    return not patience.cancelled_caught
 
 
 async def _wait_reaped(keeping: Keeping) -> None:
