@@ -136,15 +136,20 @@ async def _serve_in(
                     tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
-                hears = await _hears(workshop.keeping)
-                if rest is None and _is_whole_end(settings) and hears:
-                    await plane.end()
-                    await _wait_reaped(workshop.keeping)
-                plane.release()
-                with suppress(Failure):
-                    # Who rests leaves the keeper alone: it ends by itself unless somebody knocks.
-                    await workshop.keeping.close(end_keeper=rest is None and hears)
+                await _leave(settings, plane, workshop.keeping, is_resting=rest is not None)
     return rest
+
+
+async def _leave(settings: Settings, plane: Plane, keeping: Keeping, *, is_resting: bool) -> None:
+    """Let go of all, ending what is not to outlive us; what a stuck keeper holds is left to it."""
+    hears = await _hears(keeping)
+    if hears and not is_resting and _is_whole_end(settings):
+        await plane.end()
+        await _wait_reaped(keeping)
+    plane.release()
+    with suppress(Failure):
+        # Who rests leaves the keeper alone: it ends by itself unless somebody knocks.
+        await keeping.close(end_keeper=hears and not is_resting)
 
 
 def _house(settings: Settings, plane: Plane, hands: Hands, own: Server) -> House:
@@ -159,7 +164,7 @@ def _is_whole_end(settings: Settings) -> bool:
 
 
 async def _hears(keeping: Keeping) -> bool:
-    """Whether the keeper can be told anything; what a stuck one holds is left to it."""
+    """Whether the keeper can be told anything."""
     with anyio.move_on_after(_ANSWER_LONGEST) as patience, suppress(Failure):
         await keeping.ask({"ask": "hello"})
     return not patience.cancelled_caught
