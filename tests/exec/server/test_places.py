@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 
 from holdfast.confine import end, find
@@ -227,3 +228,18 @@ async def test_nothing_of_a_place_stays_open(draft: Draft) -> None:
             assert find(draft.name) is None
             await talk.until(lambda: talk.ended)
         await until(lambda: len(os.listdir("/proc/self/fd")) <= before + 4)  # what p had said
+
+
+async def test_a_place_that_nobody_waits_for_any_more_is_not_held(draft: Draft) -> None:
+    async with housed(draft.state) as server:
+        site = server.house.plane.site(draft.name)
+        before = sorted(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                async with site.reached():
+                    pass
+        for lane in range(4):  # whatever is still being done
+            await server.house.hands.do(lambda: None, lane=lane)
+        site.close()
+        assert sorted(os.listdir("/proc/self/fd")) == before

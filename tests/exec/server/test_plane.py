@@ -86,6 +86,16 @@ async def test_without_takeover_a_resume_is_refused_while_the_session_is_held(
     assert refused.value.text.endswith("is already attached to another connection")
 
 
+async def test_a_session_is_forgotten_although_nobody_heard_of_it(tmp_path: Path) -> None:
+    async with housed(tmp_path, Policy(detached_ttl=0.1)) as server:
+        for wait in range(20):
+            ours = await server.dial()
+            await ours.send([b'{"id":1,"method":"initialize","params":{"clientName":"short"}}'])
+            await anyio.sleep(wait / 5000)
+            ours.cut()
+        await until(lambda: names(tmp_path / "sessions") == [])
+
+
 async def test_a_session_that_the_disk_does_not_let_go_of_ends_all_the_same(
     tmp_path: Path,
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+import anyio
 import msgspec
 
 from holdfast.confine import Place, clean, clean_all, find, remember_layers
@@ -109,7 +110,8 @@ class Site:
         visit = self._visit
         if visit is None or visit.place.is_lost:
             self.tend()
-            found = await self._hands.do(self._found)
+            with anyio.CancelScope(shield=True):  # who finds a place must hear of it, to close it
+                found = await self._hands.do(self._found)
             if self._visit is not None:  # somebody else was faster
                 found.close()
             else:

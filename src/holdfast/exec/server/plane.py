@@ -98,9 +98,13 @@ class Plane:
         return self._sites.of(place)
 
     async def begin(self, owner: Owner, place: str = PLAIN) -> Session:
-        """A new session in a place for ever, written down before anybody hears of it."""
+        """A new session in a place for ever, written down before anybody hears of it.
+
+        What is written down is known, even if nobody is there any more to hear of it.
+        """
         record = SessionRecord(str(uuid4()), place)
-        await self._workshop.hands.do(lambda: self._workshop.records.keep_session(record))
+        with anyio.CancelScope(shield=True):
+            await self._workshop.hands.do(lambda: self._workshop.records.keep_session(record))
         session = self._session(record, Attached(owner.number))
         session.owner = owner
         return session
