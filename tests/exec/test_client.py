@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from typing import NoReturn
 
 import anyio
@@ -162,3 +164,18 @@ async def test_a_client_that_nobody_takes_over_is_waited_for() -> None:
         far.cut()
 
         assert await events_of(process) == server.all_processes[0].events
+
+
+@pytest.mark.parametrize(
+    "code", ["DISK_FULL", "DISK_UNUSABLE", "PLACE_LOST", "SANDBOX_UNAVAILABLE", "EXEC_START_FAILED"]
+)
+def test_a_client_knows_what_its_server_may_say(code: str) -> None:
+    script = "import holdfast.exec.client; from holdfast.failures.base import type_of"
+    told = subprocess.run(
+        [sys.executable, "-c", f"{script}; print({code!r} in type_of)"],
+        env={"PYTHONPATH": "src"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert told.stdout == b"True\n"

@@ -12,6 +12,9 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.streams.memory import MemoryObjectSendStream
 
+# What a server may say of its disk, places and sandboxes is to be known here.
+import holdfast.confine.failures  # pyright: ignore[reportUnusedImport]  # see above
+import holdfast.world.failures  # noqa: F401  # pyright: ignore[reportUnusedImport]  # see above
 from holdfast.exec.core import recovery
 from holdfast.exec.core.recovery import Connected, Dial, Dropped, Failed, Recovering, Resumed
 from holdfast.exec.failures import OutcomeUnknown

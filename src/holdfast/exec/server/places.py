@@ -110,8 +110,7 @@ class Site:
         visit = self._visit
         if visit is None or visit.place.is_lost:
             self.tend()
-            with anyio.CancelScope(shield=True):  # who finds a place must hear of it, to close it
-                found = await self._hands.do(self._found)
+            found = await self._newly_found()
             if self._visit is not None:  # somebody else was faster
                 found.close()
             else:
@@ -148,6 +147,12 @@ class Site:
     def _let_go(self, visit: _Visit) -> None:
         if visit is not self._visit and not visit.count:
             visit.place.close()
+
+    async def _newly_found(self) -> Place:
+        """Whoever finds a place hears of it, whatever happens meanwhile: it must be closed."""
+        with anyio.CancelScope(shield=True):
+            return await self._hands.do(self._found)
+        raise AssertionError("nothing cancels the scope")
 
     def _found(self) -> Place:
         place = Place.plain() if self.name == PLAIN else find(self.name)
