@@ -36,3 +36,18 @@ async def test_who_reads_waits_and_who_puts_too_much_waits() -> None:
             await inbox.put([number])
 
     assert [each for batch in got for each in batch] == [1, 2, 3, 4, 5]
+
+
+async def test_all_who_wait_for_room_go_on() -> None:
+    inbox: Inbox[int] = Inbox(items_max=1)
+    got: list[int] = []
+    await inbox.put([0])
+    async with anyio.create_task_group() as tasks:
+        for number in (1, 2, 3):
+            tasks.start_soon(inbox.put, [number])
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(60):
+            while len(got) < 4:
+                got += await inbox.receive()
+
+    assert sorted(got) == [0, 1, 2, 3]

@@ -23,7 +23,6 @@ class Inbox(Generic[Item]):
     async def put(self, items: Sequence[Item]) -> None:
         """Add what belongs together, once there is room."""
         while len(self._items) >= self._items_max:
-            self._went = anyio.Event()
             await self._went.wait()
         self._items.extend(items)
         self._came.set()
@@ -35,4 +34,5 @@ class Inbox(Generic[Item]):
             await self._came.wait()
         taken, self._items = self._items, []
         self._went.set()
+        self._went = anyio.Event()  # anew for the next: all who wait have the one before
         return taken
