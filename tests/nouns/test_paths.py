@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+from copy import copy
 
 import pytest
 from hypothesis import assume, given
@@ -101,6 +103,15 @@ def test_a_failure_names_the_path_harmlessly() -> None:
 def test_every_path_comes_back_from_its_text(path: RelativePath) -> None:
     assert RelativePath.from_text(json.loads(json.dumps(str(path)))) == path
     assert RelativePath.of(path.raw) == path
+
+
+@given(paths, paths)
+def test_a_path_is_known_by_its_parts(path: RelativePath, other: RelativePath) -> None:
+    for same in (RelativePath(path.parts), copy(path), pickle.loads(pickle.dumps(path))):
+        assert (same, hash(same), type(same)) == (path, hash(path), RelativePath)
+    assert (path == other) is (path.parts == other.parts)
+    assert (path < other) is (path.parts < other.parts)
+    assert repr(path) == f"RelativePath(parts={path.parts!r})"
 
 
 @given(st.binary(max_size=40) | st.text(max_size=40))

@@ -25,7 +25,8 @@ def escaped(raw: bytes) -> str:
 def unescaped(text: str) -> bytes:
     """Read what `escaped` wrote; raise ValueError with the reason when nobody could have."""
     try:
-        return _ESCAPE.sub(_byte, text.encode("utf-8"))
+        raw = text.encode("utf-8")
+        return _ESCAPE.sub(_byte, raw) if b"\\" in raw else raw
     except UnicodeEncodeError as error:
         raise ValueError("it is not valid Unicode") from error
 

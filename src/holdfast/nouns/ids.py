@@ -17,6 +17,7 @@ Id = NewType("Id", str)
 
 ENTROPY_BYTES = 10
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS = [one + other for one in _DIGITS for other in _DIGITS]
 _PREFIX = re.compile(r"[a-z]{2,12}", re.ASCII)
 _STAMP = re.compile(f"[0-7][{_DIGITS}]{{25}}", re.ASCII)  # 26 digits hold 130 bits, an id 128
 
@@ -27,7 +28,7 @@ def make_id(prefix: str, at_ms: int, entropy: bytes) -> Id:
     assert 0 <= at_ms < 2**48
     assert len(entropy) == ENTROPY_BYTES
     number = at_ms << 8 * ENTROPY_BYTES | int.from_bytes(entropy, "big")
-    stamp = "".join(_DIGITS[number >> shift & 31] for shift in range(125, -5, -5))
+    stamp = "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -10, -10)])
     return Id(f"{prefix}_{stamp}")
 
 

@@ -50,10 +50,13 @@ def html_page(title: str, parts: Iterable[str]) -> str:
 def html_table(rows: Iterable[Sequence[str]], *, head: Sequence[str] = ()) -> str:
     """A table of cells that are escaped already; without a head the first column is one."""
     lines = ["<tr>" + "".join(f'<th scope="col">{cell}</th>' for cell in head) + "</tr>\n"]
+    if head:
+        lines += [f"<tr><td>{'</td><td>'.join(row)}</td></tr>\n" for row in rows]
+        return f"<table>\n{''.join(lines)}</table>"
     for first, *others in rows:
-        cell = f"<td>{first}</td>" if head else f'<th scope="row">{first}</th>'
-        lines.append(f"<tr>{cell}" + "".join(f"<td>{each}</td>" for each in others) + "</tr>\n")
-    return "<table>\n" + "".join(lines if head else lines[1:]) + "</table>"
+        cells = "".join(f"<td>{each}</td>" for each in others)
+        lines.append(f'<tr><th scope="row">{first}</th>{cells}</tr>\n')
+    return f"<table>\n{''.join(lines[1:])}</table>"
 
 
 def html_failure(failure: Mapping[str, object]) -> str:

@@ -7,26 +7,33 @@ below a root should open it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+import re
+from typing import NamedTuple, Self
 
 from holdfast.nouns.escapes import escaped, shown, unescaped
 from holdfast.nouns.failures import PathInvalid
 
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4095  # PATH_MAX counts the closing NUL
+_USUAL = re.compile(rb"[^/\0.][^/\0]{0,254}(/[^/\0.][^/\0]{0,254})*")  # no name begins with a dot
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class RelativePath:
-    """One place below a root; sorts so that what is in a directory directly follows it."""
+class _Parts(NamedTuple):
+    """What a path consists of: a tuple, because paths are hashed and compared all the time."""
 
     parts: tuple[bytes, ...]
 
-    def __post_init__(self) -> None:
-        reason = _complaint(self.parts)
+
+class RelativePath(_Parts):
+    """One place below a root; sorts so that what is in a directory directly follows it."""
+
+    __slots__ = ()
+
+    def __new__(cls, parts: tuple[bytes, ...]) -> Self:
+        reason = _complaint(parts)
         if reason is not None:
-            raise PathInvalid(path=shown(self.raw), reason=reason)
+            raise PathInvalid(path=shown(b"/".join(parts)), reason=reason)
+        return super().__new__(cls, parts)
 
     @classmethod
     def of(cls, spelling: bytes | str) -> Self:
@@ -40,9 +47,6 @@ class RelativePath:
             return cls.of(unescaped(text))
         except ValueError as error:
             raise PathInvalid(path=shown(text), reason=str(error)) from error
-
-    def __hash__(self) -> int:
-        return hash(self.parts)
 
     def __str__(self) -> str:
         return escaped(self.raw)
@@ -62,9 +66,8 @@ class RelativePath:
         """The directory that holds it; None when that is the root itself."""
         if len(self.parts) < 2:
             return None
-        above = object.__new__(type(self))  # as valid as it is itself, so it is not checked again
-        object.__setattr__(above, "parts", self.parts[:-1])
-        return above
+        # As valid as it is itself, so it is not checked again.
+        return _Parts.__new__(type(self), self.parts[:-1])
 
     def __truediv__(self, below: RelativePath | bytes | str) -> Self:
         more = below if isinstance(below, RelativePath) else RelativePath.of(below)
@@ -85,11 +88,15 @@ def _encoded(spelling: bytes | str) -> bytes:
 
 
 def _complaint(parts: tuple[bytes, ...]) -> str | None:
+    spelled = b"/".join(parts)
+    is_short = len(spelled) <= PATH_BYTES_MAX
+    if is_short and spelled.count(b"/") == len(parts) - 1 and _USUAL.fullmatch(spelled):
+        return None
     if not any(parts):
         return "it is empty" if len(parts) < 2 else "it is absolute"
     if parts[0] == b"":
         return "it is absolute"
-    if sum(map(len, parts)) + len(parts) - 1 > PATH_BYTES_MAX:
+    if not is_short:
         return f"it is longer than {PATH_BYTES_MAX} bytes"
     for part in parts:
         if (reason := _name_complaint(part)) is not None:
