@@ -8,23 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.core.report import Report
+from holdfast.workbench.core.report import Report, report_record
 from holdfast.workbench.failures import PublishedChanged
 from holdfast.workbench.records import Records
 from holdfast.workbench.reports import report, reports, told
 from holdfast.world.failures import DiskOccupied
+from tests.workbench.pages import record_in
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DONE = Report(deed="publish", at=AT, project="/p", key="k1")
 
 
 @pytest.mark.promise("W11")
-def test_a_report_is_a_page_and_a_record(tmp_path: Path) -> None:
+def test_a_report_is_a_page_with_its_record(tmp_path: Path) -> None:
     records = Records.open(tmp_path)
     assert reports(records) == ()
     page = report(records, DONE)
     assert page.read_text().startswith("<!doctype html>")
-    assert json.loads(page.with_suffix(".json").read_text())["deed"] == "publish"
+    assert record_in(page.read_text()) == report_record(DONE)
+    assert list(page.parent.iterdir()) == [page]
     assert page.name.startswith("20260102T030405Z-publish-")
     assert page.stat().st_mode & 0o077 == 0
 

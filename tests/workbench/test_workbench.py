@@ -83,7 +83,7 @@ def test_a_project_may_have_any_name(tmp_path: Path) -> None:
     restore(workbench, RestoreOrder(checkpoint=kept.id))
 
     assert (project / "a").read_bytes() == b"a\n"
-    assert len(list((workbench.directory / "meta" / "reports").glob("*.json"))) == 1
+    assert len(list((workbench.directory / "meta" / "reports").glob("*.html"))) == 1
 
 
 def test_a_project_that_has_gone_is_refused(layered: Bench) -> None:

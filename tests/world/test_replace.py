@@ -11,9 +11,9 @@ import pytest
 from holdfast.failures import Failure
 from holdfast.world.crashing import CrashingDisk, PowerLost, Trouble
 from holdfast.world.disk import SystemDisk
-from holdfast.world.failures import DiskFull, DiskIo
+from holdfast.world.failures import DiskIo
 from holdfast.world.ports import OpenFile
-from holdfast.world.replace import remove_leftovers, replace_file, replace_files
+from holdfast.world.replace import remove_leftovers, replace_file
 
 PATH = Path("/d/file")
 OLD, NEW = b"old content", [b"new ", b"content, ", b"longer"]
@@ -176,24 +176,3 @@ def test_the_mode_is_the_one_given(tmp_path: Path) -> None:
 
     assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "script").stat().st_mode & 0o777 == 0o700
-
-
-def test_of_several_files_each_is_durable() -> None:
-    disk, other = disk_with_old(), Path("/e/other")
-    replace_files(disk, {PATH: NEW, PATH.with_name("second"): [b"2"], other: [b"3"]})
-
-    for seed in range(100):
-        after = disk.crash(seed)
-        assert content(after) == b"".join(NEW)
-        assert after.names(PATH.parent) == ["file", "second"]
-        assert after.open(other).read(9, at=0) == b"3"
-
-
-def test_of_several_files_each_is_the_old_or_the_new_one() -> None:
-    disk = disk_with_old()
-    disk.trouble.errors[disk.operations + operations() + 1] = errno.ENOSPC
-    with pytest.raises(DiskFull):
-        replace_files(disk, {PATH: NEW, PATH.with_name("second"): NEW})
-
-    assert content(disk) == b"".join(NEW)
-    assert disk.names(PATH.parent) == ["file"]

@@ -1,4 +1,4 @@
-"""Reports of what was done or failed: a page and a record of each, kept with the project."""
+"""Reports of what was done or failed: a page with a record of each, kept with the project."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from holdfast import telemetry
 from holdfast.failures import Failure, to_wire
-from holdfast.workbench.core.report import Report, report_page, report_record
+from holdfast.workbench.core.report import Report, report_page
 from holdfast.workbench.records import Records
-from holdfast.world import disk_failure, make_private, replace_files
+from holdfast.world import disk_failure, make_private, replace_file
 
 REPORTS: Final = "reports"
 _MARK_BYTES: Final = 4
@@ -28,10 +26,9 @@ def report(records: Records, report: Report) -> Path:
             make_private(directory)
         except OSError as error:
             raise disk_failure(error, path=str(directory)) from error
-    record = msgspec.json.format(msgspec.json.encode(report_record(report)), indent=1) + b"\n"
     page = report_page(report).encode("utf-8", "backslashreplace")
     path = directory / f"{_name(report)}.html"
-    replace_files(records.disk, {path.with_suffix(".json"): [record], path: [page]})
+    replace_file(records.disk, path, [page])
     return path
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         last_seq,
         read_journal,
     )
-    from holdfast.world.replace import remove_leftovers, replace_file, replace_files, write_all
+    from holdfast.world.replace import remove_leftovers, replace_file, write_all
     from holdfast.world.schema import Schema
     from holdfast.world.sweeping import MARK, sweep
     from holdfast.world.writer_loop import WriterThread, in_thread
@@ -98,7 +98,6 @@ __all__ = [
     "read_journal",
     "remove_leftovers",
     "replace_file",
-    "replace_files",
     "retrying",
     "signal_exactly",
     "sweep",
@@ -155,7 +154,6 @@ __getattr__ = face(
         "read_journal": "reading",
         "remove_leftovers": "replace",
         "replace_file": "replace",
-        "replace_files": "replace",
         "signal_exactly": "processes",
         "sweep": "sweeping",
         "system_process": "processes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -20,17 +20,6 @@ def replace_file(disk: Disk, path: Path, pieces: Iterable[bytes], *, mode: int =
     """
     _replace(disk, path, pieces, mode)
     disk.sync_directory(path.parent)
-
-
-def replace_files(disk: Disk, files: Mapping[Path, Iterable[bytes]], *, mode: int = 0o600) -> None:
-    """Replace several files one by one, durable when it returns; cheaper in one directory.
-
-    When it raises, each of them is exactly the old or exactly the new one.
-    """
-    for path, pieces in files.items():
-        _replace(disk, path, pieces, mode)
-    for directory in {path.parent: None for path in files}:
-        disk.sync_directory(directory)
 
 
 def write_all(file: OpenFile, data: bytes, *, path: Path) -> None:

@@ -17,6 +17,7 @@ from holdfast.workbench.core.report import (
     report_record,
 )
 from holdfast.workbench.model import Change, Entry, Sort, deed_of
+from tests.workbench.pages import record_in
 
 OLD = Entry(Sort.FILE, 0o644, b"o" * 32, size=3)
 NEW = Entry(Sort.FILE, 0o644, b"n" * 32, size=5)
@@ -149,9 +150,11 @@ def test_whatever_stands_in_it_is_only_text(
         failure={"title": kept, "userMessage": project, "code": remark, "phase": "<i>"},
         kept=(kept,),
     )
-    seen = Seen(report_page(report))
+    page = report_page(report)
+    seen = Seen(page)
+    assert record_in(page) == report_record(report)
     allowed = {"html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "p", "strong"}
-    allowed |= {"table", "tr", "th", "td", "code", "ul", "li", "details", "summary"}
+    allowed |= {"table", "tr", "th", "td", "code", "ul", "li", "details", "summary", "pre"}
     assert set(seen.elements) <= allowed
     assert seen.references == []
 

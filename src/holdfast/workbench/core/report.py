@@ -12,6 +12,8 @@ from datetime import datetime
 from html import escape
 from typing import Final
 
+import msgspec
+
 from holdfast.nouns import RelativePath, html_failure, html_page, html_table
 from holdfast.workbench.model import Change, deed_of
 
@@ -71,7 +73,10 @@ def report_record(report: Report) -> dict[str, object]:
 
 
 def report_page(report: Report) -> str:
-    """The report for a browser: one page, without scripts, pictures or links elsewhere."""
+    """The report for a browser: one page, without scripts, pictures or links elsewhere.
+
+    The record is in it, in a fold, as the text of the element `record`.
+    """
     title = f"{report.deed.capitalize()} of {report.project}"
     return html_page(title, _parts(report))
 
@@ -97,6 +102,9 @@ def _parts(report: Report) -> Iterator[str]:
     if report.kept:
         lines = "".join(f"<li>{escape(line)}</li>" for line in report.kept)
         yield f"<h2>What is kept</h2>\n<ul>{lines}</ul>"
+    record = escape(msgspec.json.encode(report_record(report)).decode(), quote=False)
+    yield "<details>\n<summary>The same for a program</summary>"
+    yield f'<pre id="record">{record}</pre>\n</details>'
 
 
 def _facts(report: Report) -> Iterator[tuple[str, ...]]:
