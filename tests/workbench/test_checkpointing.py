@@ -23,7 +23,7 @@ from holdfast.workbench import (
     storage_use,
     tidy,
 )
-from holdfast.workbench.checkpointing import kept_before, let_surplus_go
+from holdfast.workbench.checkpointing import kept_before, let_surplus_go, tidy_after_deed
 from holdfast.workbench.failures import CheckpointCreateFailed, CheckpointMissing
 from holdfast.workbench.model import Lack, Occasion
 from holdfast.workbench.upkeep import usage
@@ -165,3 +165,15 @@ def test_without_the_checkpoint_before_it_nothing_is_done(layered: Bench) -> Non
 
 def test_there_is_nothing_to_recover(layered: Bench) -> None:
     assert recover(layered.workbench) == ()
+
+
+def test_who_does_much_in_one_hold_tidies_only_at_times(layered: Bench) -> None:
+    for _ in range(12):
+        checkpoint(layered.workbench, occasion=Occasion.AUTO)
+    with layered.workbench.held() as (held, _):
+        left = list[int]()
+        for _ in range(9):
+            tidy_after_deed(held, kept_least=20 if not left else 5)
+            left.append(len(held.store.checkpoints()))
+
+    assert left == [12] * 8 + [5]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.looking import look, opened, see
+from holdfast.workbench.looking import Nearby, look, opened, see
 from holdfast.workbench.model import Entry, Sort
 from holdfast.workbench.store import Store, Subject
 from tests.workbench.grounds import directory, file, link, plant
@@ -96,3 +96,30 @@ def test_a_directory_is_held_for_a_moment(project: Path, root: int) -> None:
     with pytest.raises(NotADirectoryError), opened(root, RelativePath.of("file")):
         pass
     assert len(os.listdir("/proc/self/fd")) == count
+
+
+def test_the_last_directory_stays_open_and_no_link_leads_to_another(
+    project: Path, root: int
+) -> None:
+    (project / "one").mkdir()
+    (project / "two").mkdir()
+    (project / "led").symlink_to("two")
+    nearby = Nearby(root)
+    first = nearby.above(RelativePath.of("one/a"))
+    assert nearby.above(RelativePath.of("one/b")) == first
+    (project / "one").rename(project / "away")
+    assert os.fstat(nearby.above(RelativePath.of("one/c"))).st_ino == _inode(project / "away")
+    assert os.fstat(nearby.above(RelativePath.of("two/a"))).st_ino == _inode(project / "two")
+    assert nearby.above(RelativePath.of("a")) == root
+    for gone in ("led/a", "one/a"):
+        with pytest.raises(OSError, match=r"Too many|Not a|No such"):
+            nearby.above(RelativePath.of(gone))
+    before = len(os.listdir("/proc/self/fd"))
+    nearby.above(RelativePath.of("two/a"))
+    for _ in range(2):
+        nearby.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def _inode(path: Path) -> int:
+    return path.stat().st_ino

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.workbench.core.publication import Way
+from holdfast.workbench.core.publication import Outcome, Way
 from holdfast.workbench.model import Change
 from holdfast.workbench.settling import (
     Deed,
@@ -50,3 +50,31 @@ def test_what_was_undone_is_not_known_as_done(layered: Bench) -> None:
         assert (settled.outcome.way, settled.outcome.conflicts) == (Way.UNDONE, (at("a"),))
         assert facts_of(held, Deed.RESTORE, "once") is None
     assert (layered.project / "a").read_bytes() == b"saved meanwhile\n"
+
+
+@pytest.mark.promise("W4")
+def test_a_draft_is_counted_anew_and_revised_once_whoever_ends_it(layered: Bench) -> None:
+    found = layered.draft()
+    with layered.workbench.held() as (held, _):
+        base = held.look()
+        facts = {"deed": Deed.PUBLISH, "draft": found, "base": base.id, "revised": base.id}
+        for key in ("killed before it was noted", "by whoever came next"):
+            settle(held, Outcome(Way.FINISHED, "tx", facts={**facts, "key": key}))
+        draft = held.drafts.find(found)
+
+        assert draft.base == base.id
+        assert [(each.number, each.checkpoint, each.base) for each in draft.revisions] == [
+            (1, base.id, base.id)
+        ]
+        assert draft.revisions[0].cause == "published"
+
+
+def test_what_nobody_needs_to_know_is_not_in_the_facts(layered: Bench) -> None:
+    with layered.workbench.held() as (held, _):
+        node = held.store.node(held.look(), at("a"))
+        assert node is not None
+        change = Change(at("a"), node.entry(), None)
+        with held.project_site() as site:
+            settled = transact(held, site, (change,), Intent(deed=Deed.RESTORE, key="once"))
+
+    assert not {"draft", "base", "revised"} & settled.facts.keys()

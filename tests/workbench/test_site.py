@@ -19,6 +19,7 @@ from holdfast.workbench.site import (
     set_aside,
 )
 from holdfast.world import SystemDisk
+from holdfast.world.failures import DiskUnusable
 
 PREPARED = Marker("key", State.PREPARED, (), {"deed": "restore", "paths": ["a"]})
 COMMITTED = replace(PREPARED, state=State.COMMITTED)
@@ -82,3 +83,11 @@ def test_a_damaged_one_can_be_set_aside(site: Site, is_committed: bool) -> None:
 
 def test_the_second_name_is_beside_the_first() -> None:
     assert committed_name(Path("/s/marker.json")) == Path("/s/marker.committed.json")
+
+
+def test_one_that_nobody_can_ask_for_is_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert read_marker(Site(-1, "p", "s", tmp_path / "file" / "marker", SystemDisk())) is None
+    (tmp_path / "round").symlink_to("round")
+    with pytest.raises(DiskUnusable):
+        read_marker(Site(-1, "p", "s", tmp_path / "round" / "marker", SystemDisk()))

@@ -458,9 +458,7 @@ def test_on_a_full_disk_nothing_changes_and_with_room_all_of_it(
                 assert outcome == FINISHED
                 assert ground.tree() == LARGER
                 (small / "filler").unlink()
-                back = tuple(
-                    replace(each, before=each.after, after=each.before) for each in changes
-                )
+                back = tuple(Change(each.path, each.after, each.before) for each in changes)
                 assert ground.carry_out(back) == FINISHED
             ways.add(ground.told[-1:] == [FINISHED])
             ground.told.clear()

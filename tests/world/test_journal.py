@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -141,6 +142,41 @@ def test_a_bookmark_of_another_file_is_not_followed() -> None:
     opened(disk).close()
 
     assert Journal.open(disk, PATH, schema=SCHEMA, log="log1", since=first.bookmark).seq == 0
+
+
+def opened_with_a_batch(disk: CrashingDisk, *, is_known: bool, full_at: int = 0) -> Journal:
+    """A journal of one record that is opened again to append two; the disk is full at a step."""
+    first = opened(disk)
+    append(first, "a")
+    since = first.bookmark if is_known else None
+    first.close()
+    disk.trouble.errors[disk.operations + full_at] = errno.ENOSPC
+    batch = [encode_record("b"), encode_record("c")]
+    return Journal.open(disk, PATH, schema=SCHEMA, log="log1", since=since, batch=batch)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_what_comes_with_the_opening_is_kept_with_it(is_known: bool) -> None:
+    disk = CrashingDisk()
+    journal = opened_with_a_batch(disk, is_known=is_known)
+
+    assert (journal.seq, entries(journal)) == (3, ABC)
+    for seed in range(50):
+        assert entries(opened(disk.crash(seed))) == ABC
+    assert append(journal, "d") == 4
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_all_that_comes_with_an_opening_is_there_or_nothing_is(is_known: bool) -> None:
+    disk = CrashingDisk()
+    opened_with_a_batch(disk, is_known=is_known).close()
+    for number in range(1, disk.operations):
+        disk, is_done = CrashingDisk(), False
+        with suppress(Failure):
+            opened_with_a_batch(disk, is_known=is_known, full_at=number).close()
+            is_done = True
+        disk.trouble.errors.clear()
+        assert entries(opened(disk)) in ([ABC] if is_done else [ABC[:1], ABC])
 
 
 def test_a_journal_that_refuses_has_no_bookmark() -> None:

@@ -36,9 +36,9 @@ from holdfast.workbench.core.publication import (
     Sync,
     Tell,
 )
-from holdfast.workbench.core.stat_cache import is_racy, line_of
+from holdfast.workbench.core.stat_cache import is_racy, is_same
 from holdfast.workbench.core.undoing import Deed
-from holdfast.workbench.looking import ABSENT, opened, see
+from holdfast.workbench.looking import ABSENT, Nearby, opened, see
 from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
 from holdfast.workbench.owners import Owners
 from holdfast.workbench.renaming import ExchangeMissing, Name, move
@@ -74,8 +74,9 @@ class Hand:
         self._unsynced: set[RelativePath | None] = set()
         self._times: dict[RelativePath, int] = {}
         self._owners = Owners(site.root)
+        self._nearby = Nearby(site.root)
         self._supply = Supply(store, _contents(marker.operations))
-        self._came_out: dict[int, tuple[bytes, Entry]] = {}
+        self._came_out: dict[int, tuple[os.stat_result, Entry]] = {}
         self.marked: State | None = None
 
     def carry_out(self, act: Act) -> Answer:
@@ -95,6 +96,7 @@ class Hand:
 
     def close(self) -> None:
         """Let go of what is open."""
+        self._nearby.close()
         self._stage.close()
 
     def __enter__(self) -> Self:
@@ -104,25 +106,25 @@ class Hand:
         self.close()
 
     def _carry_out(self, act: Act) -> Answer:
-        match act:
+        match act:  # what comes once for each file comes first
+            case LookInSlot(operation):
+                return self._look_in_slot(operation)
+            case Stage(operation):
+                self._say("stage", operation)
+                self._make(self._stage.slot(operation.slot), operation.path, operation.after)
+            case Do(deed, operation):
+                self._say("change", operation)
+                return self._do(deed, operation)
             case GlanceAtPath(operation):
                 return self._glance_at_path(operation)
             case LookAtPath(operation):
                 return self._look_at_path(operation)
-            case LookInSlot(operation):
-                return self._look_in_slot(operation)
-            case Do(deed, operation):
-                self._say("change", operation)
-                return self._do(deed, operation)
             case _:
                 self._prepare_or_settle(act)
-                return None
+        return None
 
     def _prepare_or_settle(self, act: Act) -> None:
         match act:
-            case Stage(operation):
-                self._say("stage", operation)
-                self._put_on_stage(operation)
             case MakeStage():
                 self._make_stage()
             case Sync():
@@ -156,24 +158,26 @@ class Hand:
         return seen[0]
 
     def _glance_at_path(self, operation: Operation) -> Entry | None:
-        before = operation.before
+        path, before = operation.path, operation.before
         if before is not None and before.sort is Sort.FILE and before.mtime_ns:
-            with suppress(OSError), opened(self._site.root, operation.path.parent) as parent:
-                status = os.stat(operation.path.name, dir_fd=parent, follow_symlinks=False)
+            with suppress(OSError):
+                parent = self._nearby.above(path)
+                status = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
                 if _fits(status, before):
-                    self._owners.note(operation.path, status)
+                    self._owners.note(path, status)
                     return before
         return self._look_at_path(operation)
 
     def _look_in_slot(self, operation: Operation) -> Entry | None:
+        known = self._came_out.get(operation.slot)
         try:
             slot = self._stage.slot(operation.slot)
-            status = os.stat(slot.name, dir_fd=slot.directory, follow_symlinks=False)
+            if known is not None:
+                status = os.stat(slot.name, dir_fd=slot.directory, follow_symlinks=False)
+                if is_same(status, known[0]):
+                    return known[1]
         except FileNotFoundError:
             return None  # the slot is empty, or the stage was dropped already
-        known = self._came_out.get(operation.slot)
-        if known is not None and known[0] == line_of(status):
-            return known[1]
         looked_ns = time.time_ns()
         seen = see(slot.directory, slot.name)
         if seen is None:
@@ -181,7 +185,7 @@ class Hand:
         entry, status = seen
         # Who has it open and writes to it after this look gives it another time.
         if not is_racy(status.st_mtime_ns, looked_ns=looked_ns):
-            self._came_out[operation.slot] = line_of(status), entry
+            self._came_out[operation.slot] = status, entry
         return entry
 
     def _make_stage(self) -> None:
@@ -190,12 +194,8 @@ class Hand:
         if any(operation.verb is Verb.SWAP for operation in self._marker.operations):
             self._stage.try_exchange()
 
-    def _put_on_stage(self, operation: Operation) -> None:
-        entry = operation.after
+    def _make(self, slot: Name, path: RelativePath, entry: Entry | None) -> None:
         assert entry is not None
-        self._make(self._stage.slot(operation.slot), operation.path, entry)
-
-    def _make(self, slot: Name, path: RelativePath, entry: Entry) -> None:
         owner = self._owners.of(path)
         match entry.sort:
             case Sort.FILE:
@@ -207,17 +207,18 @@ class Hand:
 
     def _do(self, deed: Deed, operation: Operation) -> bool:
         try:
-            if deed in {Deed.ADJUST, Deed.READJUST}:
+            above = operation.path.parent
+            if deed is Deed.ADJUST or deed is Deed.READJUST:
                 self._adjust(operation, back=deed is Deed.READJUST)
                 self._unsynced.add(operation.path)
                 return True
-            with opened(self._site.root, operation.path.parent) as parent:
+            with opened(self._site.root, above) as parent:
                 self._rename(deed, operation, Name(parent, operation.path.name))
         except OSError as error:
             if error.errno in _NOT_AS_THOUGHT:
                 return False
             raise
-        self._unsynced.add(operation.path.parent)
+        self._unsynced.add(above)
         return True
 
     def _rename(self, deed: Deed, operation: Operation, path: Name) -> None:
@@ -234,7 +235,6 @@ class Hand:
                 move(slot, path)
                 self._note_time(operation.path, operation.after)
             case _:
-                assert operation.before is not None
                 self._make(slot, operation.path, operation.before)
                 move(slot, path)
                 self._note_time(operation.path, operation.before)
@@ -245,12 +245,10 @@ class Hand:
             self._times[path] = entry.mtime_ns
 
     def _adjust(self, operation: Operation, *, back: bool) -> None:
-        have, want = operation.before, operation.after
-        if back:
-            have, want = want, have
-        assert have is not None and want is not None
+        before, after = operation.before, operation.after
+        assert before is not None and after is not None
         with opened(self._site.root, operation.path) as directory:
-            adjust(directory, have, want)
+            adjust(directory, *((after, before) if back else (before, after)))
 
     def _sync(self) -> None:
         self._stage.sync()
@@ -297,8 +295,11 @@ def rescue(store: Store, slot: Name, shown: str) -> None:
 
 def _fits(status: os.stat_result, entry: Entry) -> bool:
     """Whether what the system says of something is what it would say of this file."""
-    said = status.st_mode, status.st_size, status.st_mtime_ns
-    return said == (stat.S_IFREG | entry.mode, entry.size, entry.mtime_ns)
+    return (
+        status.st_mtime_ns == entry.mtime_ns
+        and status.st_size == entry.size
+        and status.st_mode == stat.S_IFREG | entry.mode
+    )
 
 
 def _contents(operations: Iterable[Operation]) -> Iterator[bytes]:

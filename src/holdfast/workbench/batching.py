@@ -196,7 +196,7 @@ def _stamped(held: Held, changes: tuple[Change, ...]) -> tuple[Change, ...]:
     """The same, with the time of now wherever a file becomes another one: tools look at that."""
     now_ns = int(held.bench.means.clock.now() * 1e9)
     return tuple(
-        replace(each, after=replace(each.after, mtime_ns=now_ns))
+        Change(each.path, each.before, msgspec.structs.replace(each.after, mtime_ns=now_ns))
         if each.after is not None and _is_written(each.before, each.after)
         else each
         for each in changes

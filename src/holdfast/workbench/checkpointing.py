@@ -22,6 +22,7 @@ from holdfast.workbench.upkeep import Pruned, Usage, load, prune, usage
 from holdfast.workbench.workbench import Workbench
 
 _SLACK_SHARE = 5  # so that not every checkpoint is paid for with a pruning
+_DEEDS_BETWEEN = 8
 NOW = "now"
 """In place of a checkpoint: the project as it is."""
 
@@ -43,7 +44,7 @@ def checkpoint(
         made = held.store.checkpoint(subject, occasion, writable(message))
         facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
         held.records.note("checkpoint_created", facts, key=made.id)
-        let_surplus_go(held)
+        tidy_after_deed(held)
         return made
 
 
@@ -108,6 +109,15 @@ def tidy(workbench: Workbench, *, quota_bytes: int | None = None, is_trial: bool
             }
             held.records.note("pruned", facts)
         return pruned
+
+
+def tidy_after_deed(held: Held, kept_least: int = KEPT_LEAST) -> None:
+    """Let old checkpoints go if there are too many; who does much in one hold asks only at times.
+
+    What comes with a few deeds more is far less than what may stay anyway.
+    """
+    if next(held.deeds) % _DEEDS_BETWEEN == 0:
+        let_surplus_go(held, kept_least)
 
 
 def let_surplus_go(

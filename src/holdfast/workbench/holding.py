@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -48,13 +49,14 @@ class Bench:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A workbench that nobody else has at the same time."""
+    """A workbench that nobody else has at the same time; `deeds` counts what is done with it."""
 
     bench: Bench
     store: Store
     records: Records
     drafts: Drafts
     ids: IdMaker
+    deeds: Iterator[int] = field(default_factory=count)
 
     def in_use(self) -> frozenset[Id]:
         """The checkpoints that drafts build on; raise DraftDamaged if one of them cannot say."""

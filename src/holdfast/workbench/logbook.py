@@ -43,17 +43,19 @@ class Logbook(Generic[Line]):
 
     def add(self, line: Line) -> None:
         """Keep a line; it is durable when this returns, and not there when it raises."""
-        record = encode_record(line)
-        if self._journal is None:
-            self._make_room()
-            self._journal = Journal.open(
-                self._disk,
-                self._path,
-                schema=self._schema,
-                log=self._path.stem,
-                since=self._bookmark,
-            )
-        self._journal.append([record])
+        batch = [encode_record(line)]
+        if self._journal is not None:
+            self._journal.append(batch)
+            return
+        self._make_room()
+        self._journal = Journal.open(
+            self._disk,
+            self._path,
+            schema=self._schema,
+            log=self._path.stem,
+            since=self._bookmark,
+            batch=batch,
+        )
 
     def all(self) -> Iterator[Line]:
         """Every line, oldest first; what is damaged is passed over."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import TRIES_MAX, content_id_of, read_xattrs
@@ -27,20 +26,59 @@ Seen = tuple[Entry, os.stat_result]
 """What stands at a path, and what the system says of it."""
 
 
-@contextmanager
-def opened(root: int, path: RelativePath | None, flags: int = DIRECTORY) -> Generator[int]:
+class _Opened:
+    """A directory that is open until the end of the block, by a class: it is one for every file."""
+
+    __slots__ = ("_descriptor", "_is_ours")
+
+    def __init__(self, descriptor: int, *, is_ours: bool) -> None:
+        self._descriptor = descriptor
+        self._is_ours = is_ours
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours:
+            os.close(self._descriptor)
+
+
+def opened(root: int, path: RelativePath | None, flags: int = DIRECTORY) -> _Opened:
     """Hold a directory below an open one for a moment, by a way without links; raise OSError.
 
     Without flags it can be named, and not read. None is the open one itself.
     """
     if path is None and flags == DIRECTORY:
-        yield root
-        return
-    descriptor = open_linkless(root, b"." if path is None else path.raw, flags)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        return _Opened(root, is_ours=False)
+    way = b"." if path is None else path.raw
+    return _Opened(open_linkless(root, way, flags), is_ours=True)
+
+
+class Nearby:
+    """Directories below an open one, of which the last stays open for whoever asks again.
+
+    For looks that nothing rests on: what has become of the way there meanwhile is not seen.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = self._descriptor = root
+        self._parts: tuple[bytes, ...] = ()
+
+    def above(self, path: RelativePath) -> int:
+        """The directory that holds a path, by a way without links; raise OSError."""
+        parts = path.parts[:-1]
+        if parts != self._parts:
+            self.close()
+            if parts:
+                self._descriptor = open_linkless(self._root, b"/".join(parts), DIRECTORY)
+            self._parts = parts
+        return self._descriptor
+
+    def close(self) -> None:
+        """Let go of it; may be called again."""
+        descriptor, self._descriptor, self._parts = self._descriptor, self._root, ()
+        if descriptor != self._root:
+            os.close(descriptor)
 
 
 def look(root: int, path: RelativePath) -> Entry | None:

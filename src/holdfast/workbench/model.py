@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from holdfast.nouns import Id, RelativePath
 
@@ -38,8 +40,7 @@ class Sort(StrEnum):
     SPECIAL = "special"  # a fifo, a socket, a device: recorded, never stored
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True, eq=False, gc=False):
     """What stands at one path; two are equal when nobody could tell them apart by reading."""
 
     sort: Sort
@@ -47,8 +48,24 @@ class Entry:
     content: bytes = b""  # the id of a file's bytes; nothing for all else
     target: bytes = b""  # where a link leads, as it is spelled
     xattrs: tuple[tuple[bytes, bytes], ...] = ()
-    size: int = field(default=0, compare=False)
-    mtime_ns: int = field(default=0, compare=False)
+    size: int = 0  # these two make no difference
+    mtime_ns: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Entry)
+            and self.content == other.content
+            and self.mode == other.mode
+            and self.sort is other.sort
+            and self.target == other.target
+            and self.xattrs == other.xattrs
+        )
+
+    def __ne__(self, other: object) -> bool:  # else it would be what a Struct takes it for
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((self.sort, self.mode, self.content, self.target, self.xattrs))
 
     @property
     def is_directory(self) -> bool:
@@ -56,8 +73,7 @@ class Entry:
         return self.sort is Sort.DIRECTORY
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True, gc=False):
     """What is to become of one path: what must stand there before, and what does after."""
 
     path: RelativePath
@@ -72,8 +88,8 @@ def deed_of(before: Entry | None, after: Entry | None) -> str:
     """What became of one path, in a word: added, deleted, changed, or only its mode."""
     if before is None or after is None:
         return "added" if before is None else "deleted"
-    was, now = ((each.sort, each.content, each.target) for each in (before, after))
-    return "mode" if was == now else "changed"
+    is_same = before.content == after.content and before.target == after.target
+    return "mode" if is_same and before.sort is after.sort else "changed"
 
 
 class Lack(StrEnum):

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.checkpointing import kept_before, let_surplus_go
+from holdfast.workbench.checkpointing import kept_before, tidy_after_deed
 from holdfast.workbench.core.hunks import picked
 from holdfast.workbench.core.publication import Facts, Way
 from holdfast.workbench.core.three_way import (
@@ -30,7 +32,7 @@ from holdfast.workbench.merging import merge_into_draft, merges_of
 from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.reporting import report_done, report_failed
-from holdfast.workbench.revising import revised
+from holdfast.workbench.revising import is_revision_due, revised
 from holdfast.workbench.settling import (
     Deed,
     Intent,
@@ -39,7 +41,7 @@ from holdfast.workbench.settling import (
     paths_in,
     transact,
 )
-from holdfast.workbench.standing import Standing, stand
+from holdfast.workbench.standing import Own, Standing, stand
 from holdfast.workbench.views import View
 from holdfast.workbench.visiting import is_visited
 from holdfast.workbench.workbench import Workbench
@@ -123,16 +125,17 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             count=0,
             remaining=len(standing.changes),
         )
-    before, base, remaining = held.store.at_once(lambda: _kept(held, standing, changes))
+    before, after, is_due = held.store.at_once(lambda: _kept(held, standing, changes))
     intent = Intent(
         deed=Deed.PUBLISH,
         key=order.key or held.ids.make("publish"),
         draft=standing.draft.id,
-        base=base.id,
+        base=after.base.id,
+        revised=after.ours.id if is_due else None,
         is_new=order.key is None,
         facts={
             "checkpoint": before.id,
-            "remaining": remaining,
+            "remaining": len(after.changes),
             "forced": list(map(str, order.force)),
         },
     )
@@ -140,12 +143,11 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     published = _published(facts)
     # It is published: what is missing here, the next command makes up for.
     with suppress(Failure, OSError):
-        revised(held, _afterwards(held, standing), "published")
         is_all = not published.remaining and standing.ours.uncovered == before.uncovered
         if is_all and view.is_large and not is_visited(held.drafts.home(standing.draft)):
             view.clear()  # the project has it; while somebody is inside, it does no harm
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
-    let_surplus_go(held)
+    tidy_after_deed(held)
     return published
 
 
@@ -171,19 +173,34 @@ def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) ->
 
 
 class _Kept(NamedTuple):
-    """The project before, what the draft is counted from next, and how much of it will remain."""
+    """The project before, the draft afterwards, and whether that is a revision of it."""
 
     before: Checkpoint
-    base: Checkpoint
-    remaining: int
+    after: Own
+    is_due: bool
 
 
 def _kept(held: Held, standing: Standing, changes: tuple[Change, ...]) -> _Kept:
     """Keep all that must be there before anything is done."""
     said = f"before {standing.draft.id}"
     before = kept_before(held, standing.theirs, Occasion.PUBLISH, said)
-    base = woven(held.store, standing.base, {each.path: each.after for each in changes})
-    return _Kept(before, base, len(held.store.changes(base, standing.ours)))
+    base = _next_base(held, standing, changes)
+    after = Own(
+        draft=standing.draft,
+        base=base,
+        ours=standing.ours,
+        changes=held.store.changes(base, standing.ours),
+    )
+    return _Kept(before, after, is_revision_due(held, after))
+
+
+def _next_base(held: Held, standing: Standing, changes: tuple[Change, ...]) -> Checkpoint:
+    """What the draft is counted from next: what it was, but with what is published of it."""
+    wanted = {each.path: each.after for each in changes}
+    is_covered = not standing.base.uncovered and not standing.ours.uncovered
+    if is_covered and wanted == {each.path: each.after for each in standing.changes}:
+        return standing.ours  # it is all that the draft changes
+    return woven(held.store, standing.base, wanted)
 
 
 def _transacted(held: Held, changes: tuple[Change, ...], intent: Intent) -> Facts:
@@ -192,14 +209,6 @@ def _transacted(held: Held, changes: tuple[Change, ...], intent: Intent) -> Fact
     if outcome.way is not Way.FINISHED:
         raise PublishedChanged(paths=tuple(map(str, outcome.conflicts)))
     return facts
-
-
-def _afterwards(held: Held, standing: Standing) -> Standing:
-    """How things stand once the draft is counted from what was published."""
-    draft = held.drafts.find(standing.draft.id)
-    base = held.store.find(draft.base or standing.base.id)
-    changes = held.store.changes(base, standing.ours)
-    return replace(standing, draft=draft, base=base, changes=changes)
 
 
 def _with_hunks(
@@ -214,7 +223,7 @@ def _with_hunks(
             raise HunkMissing(path=str(path), number=min(numbers, default=1), count=0)
         entry = _part(held, change, after, numbers)
         if entry != change.before:
-            changed[path] = replace(change, after=entry)
+            changed[path] = Change(path, change.before, entry)
     return tuple(changed[path] for path in sorted(changed))
 
 

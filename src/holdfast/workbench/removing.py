@@ -86,17 +86,17 @@ def _emptied(directory: int) -> list[bytes]:
     """Remove what is no directory from a directory; the names of those that are."""
     below: list[bytes] = []
     with os.scandir(directory) as entries:
-        found = [(os.fsencode(each.name), each.is_dir(follow_symlinks=False)) for each in entries]
+        found = [(each.name, each.is_dir(follow_symlinks=False)) for each in entries]
     for name, is_directory in found:
         if is_directory:
-            below.append(name)
+            below.append(os.fsencode(name))
             continue
         try:
             os.unlink(name, dir_fd=directory)
         except FileNotFoundError:
             pass
         except IsADirectoryError:
-            below.append(name)
+            below.append(os.fsencode(name))
     return below
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.checkpointing import kept_before, let_surplus_go
+from holdfast.workbench.checkpointing import kept_before, tidy_after_deed
 from holdfast.workbench.core.publication import Facts, Way
 from holdfast.workbench.core.selection import differing
 from holdfast.workbench.core.three_way import (
@@ -103,7 +103,7 @@ def _restore(held: Held, order: RestoreOrder) -> Restored:
     if outcome.way is not Way.FINISHED:
         raise RestoreConflict(paths=tuple(map(str, outcome.conflicts)))
     report_done(held, Deed.RESTORE, facts, changes, undo=before)
-    let_surplus_go(held)
+    tidy_after_deed(held)
     return _restored(facts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from holdfast.nouns import Id
 from holdfast.workbench.core.seal import seal_of
 from holdfast.workbench.failures import RevisionMissing
 from holdfast.workbench.holding import Held
@@ -23,20 +24,31 @@ def revised(
     is_due: bool = False,
 ) -> Draft:
     """The draft with a revision of how it is now, unless it is none and the last one is like it."""
-    draft = own.draft
-    if not is_due and _is_like(held, own, draft.revisions[-1] if draft.revisions else None):
-        return draft
-    made = Revision(
-        number=next_number(draft),
-        checkpoint=own.ours.id,
-        at_ms=int(held.bench.means.clock.now() * 1000),
-        cause=cause,
-        base=own.base.id,
-        back_to=back_to,
-    )
-    draft = replace(draft, revisions=(*draft.revisions, made))
+    if not is_due and not is_revision_due(held, own):
+        return own.draft
+    draft = with_revision(held, own.draft, own.ours.id, cause, back_to)
     held.drafts.save(draft)
     return draft
+
+
+def with_revision(
+    held: Held, draft: Draft, checkpoint: Id, cause: str, back_to: int | None = None
+) -> Draft:
+    """A draft with one revision more, which is not written down yet."""
+    made = Revision(
+        number=next_number(draft),
+        checkpoint=checkpoint,
+        at_ms=int(held.bench.means.clock.now() * 1000),
+        cause=cause,
+        base=draft.base,
+        back_to=back_to,
+    )
+    return replace(draft, revisions=(*draft.revisions, made))
+
+
+def is_revision_due(held: Held, own: Own) -> bool:
+    """Whether a draft has other changes than at its last revision; without one, any."""
+    return not _is_like(held, own, own.draft.revisions[-1] if own.draft.revisions else None)
 
 
 def next_number(draft: Draft) -> int:

@@ -18,6 +18,7 @@ from holdfast.workbench.core.publication import Facts, Outcome, Purpose, Way
 from holdfast.workbench.failures import DraftMissing
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Change
+from holdfast.workbench.revising import with_revision
 from holdfast.workbench.site import Site
 from holdfast.workbench.transaction import carry_out
 from holdfast.world import encode_record
@@ -48,13 +49,15 @@ _DONE: Final = {
 class Intent:
     """What is to be done, and what is true once it is: the new base of a draft, among others.
 
-    Said again with the same key, it is not done again; one that `is_new` was just made up here.
+    `revised` is the checkpoint of a draft of which it leaves a revision. Said again with the same
+    key, it is not done again; one that `is_new` was just made up here.
     """
 
     deed: Deed
     key: str
     draft: Id | None = None
     base: Id | None = None
+    revised: Id | None = None
     is_new: bool = False
     facts: Facts = field(default_factory=dict[str, object])
 
@@ -69,12 +72,12 @@ class Settled(NamedTuple):
 def transact(held: Held, site: Site, changes: tuple[Change, ...], intent: Intent) -> Settled:
     """Make all the changes or none, and write down which."""
     name = held.ids.make("tx")
+    known = {"draft": intent.draft, "base": intent.base, "revised": intent.revised}
     facts = {
         **intent.facts,
         "deed": intent.deed,
         "key": intent.key,
-        "draft": intent.draft,
-        "base": intent.base,
+        **{name: id for name, id in known.items() if id is not None},
         "paths": _listed(change.path for change in changes),
         "count": len(changes),
     }
@@ -142,15 +145,23 @@ def _ending(outcome: Outcome) -> Facts:
 
 
 def _rebase(held: Held, facts: Facts) -> None:
-    """Count the changes of a draft from now on from what is there now."""
-    draft, base = facts.get("draft"), facts.get("base")
+    """Count the changes of a draft from now on from what is there now, and leave a revision.
+
+    Whoever did so and died then did not say that it is done: there is one revision all the same.
+    """
+    draft, base, seen = (facts.get(name) for name in ("draft", "base", "revised"))
     if draft is None or base is None:
         return
     try:
         found = held.drafts.find(str(draft))
     except DraftMissing:  # it was discarded meanwhile
         return
-    held.drafts.save(replace(found, base=Id(str(base))))
+    now = replace(found, base=Id(str(base)))
+    cause = _DONE[Deed(str(facts["deed"]))]
+    last = now.revisions[-1] if now.revisions else None
+    if seen is not None and (last is None or (last.checkpoint, last.base) != (seen, base)):
+        now = with_revision(held, now, Id(str(seen)), cause)
+    held.drafts.save(now)
 
 
 def _listed(paths: Iterable[RelativePath]) -> list[str]:

@@ -6,6 +6,7 @@ two; and what it says is never written over.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from holdfast.workbench.core.marker import decode_marker, encode_marker
 from holdfast.workbench.core.publication import Marker, State
-from holdfast.world import Disk, replace_file
+from holdfast.world import Disk, disk_failure, replace_file
 from holdfast.world.failures import DiskMissing
 
 
@@ -88,6 +89,8 @@ def set_aside(site: Site) -> None:
 
 
 def _read(disk: Disk, path: Path) -> Marker | None:
+    if not _is_there(path):
+        return None
     try:
         file = disk.open(path)
     except DiskMissing:
@@ -96,3 +99,14 @@ def _read(disk: Disk, path: Path) -> Marker | None:
         return decode_marker(file.read(file.status().size, at=0))
     finally:
         file.close()
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is a marker, as hardly ever: not to open it is cheaper than not to succeed."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise disk_failure(error, path=str(path)) from error
+    return True

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from itertools import product
 from typing import Final
 
 from holdfast.workbench.contents import Xattrs, read_xattrs
@@ -47,6 +48,7 @@ class StageDirectory:
         self._directory: int | None = None
         self._waiting: list[int] = []
         self._kept: set[tuple[int, Xattrs]] = set()
+        self._ours = {*product((-1, os.geteuid()), (-1, os.getegid()))}
 
     def exists(self) -> bool:
         """Whether anything has the name of the stage."""
@@ -58,8 +60,11 @@ class StageDirectory:
 
     def make(self) -> None:
         """Make an empty stage, whatever was there; what is made in it inherits nothing."""
-        self.drop()
-        os.mkdir(self._name, 0o700, dir_fd=self._root)
+        try:
+            os.mkdir(self._name, 0o700, dir_fd=self._root)
+        except FileExistsError:
+            self.drop()
+            os.mkdir(self._name, 0o700, dir_fd=self._root)
         with suppress(OSError):  # there is nothing to inherit, or nobody knows such a thing
             os.removexattr(self._open(), _INHERITED)
 
@@ -87,7 +92,8 @@ class StageDirectory:
 
     def slot(self, number: int) -> Name:
         """The name of a slot; raise FileNotFoundError if there is no stage."""
-        return Name(self._open(), b"%d" % number)
+        directory = self._directory
+        return Name(self._open() if directory is None else directory, b"%d" % number)
 
     def slots(self) -> list[Name]:
         """Every slot with something in it."""
@@ -119,7 +125,8 @@ class StageDirectory:
     def make_link(self, at: Name, entry: Entry, owner: Owner) -> None:
         """Make a link; it is durable after the next `sync`."""
         os.symlink(entry.target, at.name, dir_fd=at.directory)
-        _own(partial(os.chown, at.name, dir_fd=at.directory, follow_symlinks=False), owner)
+        if owner not in self._ours:
+            _own(partial(os.chown, at.name, dir_fd=at.directory, follow_symlinks=False), owner)
         if entry.mtime_ns:
             times = (entry.mtime_ns, entry.mtime_ns)
             os.utime(at.name, ns=times, dir_fd=at.directory, follow_symlinks=False)
@@ -154,7 +161,8 @@ class StageDirectory:
 
     def _dress(self, descriptor: int, entry: Entry, owner: Owner) -> None:
         """Give something new its owner, attributes, mode and time, and see whether they stay."""
-        _own(partial(os.fchown, descriptor), owner)
+        if owner not in self._ours:
+            _own(partial(os.fchown, descriptor), owner)
         for name, value in entry.xattrs:
             os.setxattr(descriptor, name, value)
         os.fchmod(descriptor, entry.mode)
@@ -198,8 +206,6 @@ def _write(descriptor: int, data: bytes) -> None:
 def _own(give: Callable[[int, int], None], owner: Owner) -> None:
     """Give something to its owner, or at least to the group, or else leave it ours."""
     user, group = owner
-    if user in {-1, os.geteuid()} and group in {-1, os.getegid()}:
-        return
     for attempt in ((user, group), (-1, group)):
         try:
             give(*attempt)

@@ -45,10 +45,9 @@ class Journal:
     goes on being read. `append` may be called from any thread.
     """
 
-    def __init__(  # noqa: PLR0913  # only `open` makes one, all by keyword
+    def __init__(  # only `open` makes one, all by keyword
         self,
         *,
-        disk: Disk,
         path: Path,
         schema: RecordSchema,
         log: str,
@@ -60,7 +59,6 @@ class Journal:
         self.log = log
         self.epoch = found.epoch + 1
         self.repairs: Repairs = found.repairs
-        self._disk = disk
         self._schema = schema
         self._held = held
         self._file = file
@@ -78,22 +76,28 @@ class Journal:
         schema: RecordSchema,
         log: str,
         since: Bookmark | None = None,
+        batch: Sequence[Encoded] = (),
     ) -> Self:
         """Become the one writer of a log, made if it is missing and repaired if it is damaged.
 
         `log` is the name that a new log is given, and that one which exists must have. With the
-        bookmark of an earlier writer, what that one has seen is not read again.
+        bookmark of an earlier writer, what that one has seen is not read again. A batch that is
+        given is appended at once; when it raises, there is nothing of it.
         """
         with ExitStack() as undo:
             held = _hold(disk, path)
             undo.callback(held.close)
             remove_leftovers(disk, path)
-            file, found = _open_repaired(disk, path, schema=schema, log=log, since=since)
+            file, found, is_known = _open_repaired(disk, path, schema=schema, log=log, since=since)
             undo.callback(file.close)
-            journal = cls(
-                disk=disk, path=path, schema=schema, log=log, held=held, file=file, found=found
-            )
-            journal._announce(is_terminated=found.is_terminated)
+            journal = cls(path=path, schema=schema, log=log, held=held, file=file, found=found)
+            if is_known:  # so its name is durable, too
+                journal._announce(batch, is_terminated=found.is_terminated)
+            else:
+                journal._announce((), is_terminated=found.is_terminated)
+                disk.sync_directory(path.parent)
+                if batch:
+                    journal.append(batch)
             undo.pop_all()
         return journal
 
@@ -122,9 +126,7 @@ class Journal:
         assert batch, "there is nothing to append"
         with self._guard:
             first = self._seq + 1
-            self._write(
-                write_lines(batch, first=first, epoch=self.epoch, version=self._schema.version)
-            )
+            self._write(self._lines(batch))
             self._seq += len(batch)
         return first
 
@@ -140,16 +142,21 @@ class Journal:
             self._file.close()
             self._held.close()
 
-    def _announce(self, *, is_terminated: bool) -> None:
-        """Write the opening, and make the file's name as durable as its content."""
+    def _announce(self, batch: Sequence[Encoded], *, is_terminated: bool) -> None:
+        """Write the opening, and what comes with it."""
         opening = Opening(FORMAT, self.log, self._schema.name, self.repairs)
         line = write_line(
             Record(
                 self._seq, self.epoch, self._schema.version, encode_record(opening), is_opening=True
             )
         )
-        self._write(line if is_terminated else b"\n" + line)
-        self._disk.sync_directory(self.path.parent)
+        self._write((line if is_terminated else b"\n" + line) + self._lines(batch))
+        self._seq += len(batch)
+
+    def _lines(self, batch: Sequence[Encoded]) -> bytes:
+        return write_lines(
+            batch, first=self._seq + 1, epoch=self.epoch, version=self._schema.version
+        )
 
     def _write(self, lines: bytes) -> None:
         if self._refusal is not None:
@@ -208,8 +215,11 @@ def _open_or_create(disk: Disk, path: Path) -> OpenFile:
 
 def _open_repaired(
     disk: Disk, path: Path, *, schema: RecordSchema, log: str, since: Bookmark | None
-) -> tuple[OpenFile, Survey]:
-    """Open a journal such that its last byte is the end of an intact record."""
+) -> tuple[OpenFile, Survey, bool]:
+    """Open a journal such that its last byte is the end of an intact record.
+
+    The last of the answers is whether it is the one that somebody left a bookmark in.
+    """
     with ExitStack() as undo:
         file = _open_or_create(disk, path)
         undo.callback(file.close)
@@ -227,4 +237,4 @@ def _open_repaired(
             repairs = replace(found.repairs, set_aside=(cut_tail(disk, path, file, found),))
             found = replace(found, repairs=repairs)
         undo.pop_all()
-    return file, found
+    return file, found, known is not None

@@ -19,13 +19,15 @@ def open_linkless(root: int, path: bytes, flags: int) -> int:
 
     ELOOP or ENOTDIR means that there is a link.
     """
-    if b"/" in path and has_openat2():
+    if b"/" not in path:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root)
+    if has_openat2():
         return open_past_no_link(root, path, flags | os.O_NOFOLLOW)
     return open_step_by_step(root, path, flags)
 
 
 def open_step_by_step(root: int, path: bytes, flags: int) -> int:
-    """Do what `open_linkless` does where no one call does it, or a plain one for a single name."""
+    """Do what `open_linkless` does where no one call does it."""
     *ways, name = path.split(b"/")
     here = root
     try:

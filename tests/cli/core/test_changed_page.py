@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from holdfast.cli.core.changed_page import (
     ChangedFile,
@@ -36,7 +37,7 @@ TEXT = ChangedFile(
     text=b"--- a/src/a.c\n+++ b/src/a.c\n@@ -1,1 +1,1 @@ change 1\n-one\n+two\n",
 )
 ADDED = ChangedFile(path=RelativePath.of("logo.png"), before=None, after=NEW, is_binary=True)
-MODE = ChangedFile(path=RelativePath.of("run"), before=OLD, after=replace(OLD, mode=0o755))
+MODE = ChangedFile(path=RelativePath.of("run"), before=OLD, after=structs.replace(OLD, mode=0o755))
 GONE = ChangedFile(path=RelativePath.of("d"), before=Entry(Sort.DIRECTORY, 0o755), after=None)
 HOSTILE = ChangedFile(
     path=RelativePath.of(b"\x1b]0;owned\x07\xff"),

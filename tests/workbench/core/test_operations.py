@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from holdfast.workbench.core.operations import ACCESS, Operation, Verb, lay_out
 from holdfast.workbench.model import Change, Entry, Sort

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from holdfast.workbench.core.operations import Operation, Verb
 from holdfast.workbench.core.undoing import Deed, Sight, is_unknown, next_deed

@@ -7,9 +7,11 @@ out is one change for each path, which a transaction brings about as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused, BatchStale

@@ -74,11 +74,14 @@ def _changes(
     old = {node.name: node for node in load(before)} if before is not None else {}
     new = {node.name: node for node in load(after)} if after is not None else {}
     for name in sorted(old.keys() | new.keys()):
+        was, now = old.get(name), new.get(name)
+        if was == now:  # also in what nobody compares; so it is below
+            continue
         at = (*parts, name)
         if near is None or at in near.wanted:
-            yield from _change(old.get(name), new.get(name), load, at, None)
+            yield from _change(was, now, load, at, None)
         elif at in near.above:
-            yield from _change(old.get(name), new.get(name), load, at, near)
+            yield from _change(was, now, load, at, near)
 
 
 def _change(
@@ -88,7 +91,7 @@ def _change(
     parts: tuple[bytes, ...],
     near: _Near | None,
 ) -> Iterator[Change]:
-    if NodeSort.UNCOVERED in {node.sort for node in (old, new) if node is not None}:
+    if _is_uncovered(old) or _is_uncovered(new):
         return
     was, now = old and old.entry(), new and new.entry()
     if was != now:
@@ -96,6 +99,10 @@ def _change(
     inside, outside = _tree(old), _tree(new)
     if inside != outside:
         yield from _changes(inside, outside, load, parts, near)
+
+
+def _is_uncovered(node: Node | None) -> bool:
+    return node is not None and node.sort is NodeSort.UNCOVERED
 
 
 def _tree(node: Node | None) -> bytes | None:

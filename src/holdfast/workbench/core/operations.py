@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import Change, Entry, Sort
@@ -26,8 +28,7 @@ class Verb(StrEnum):
     ADJUST = "adjust"  # a directory stays, and its mode or attributes change
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True, gc=False):
     """One step of a transaction, with all that undoing it needs to know.
 
     Each has a slot of its own in the stage. What is in it, and what is at the path, tell at any
@@ -43,7 +44,7 @@ class Operation:
     @property
     def stages(self) -> bool:
         """Whether its slot must hold the new entry before anything begins."""
-        return self.verb in {Verb.SWAP, Verb.PUT}
+        return self.verb is Verb.SWAP or self.verb is Verb.PUT
 
 
 def lay_out(changes: Iterable[Change], *, can_exchange: bool = True) -> tuple[Operation, ...]:
@@ -55,7 +56,10 @@ def lay_out(changes: Iterable[Change], *, can_exchange: bool = True) -> tuple[Op
     changes = sorted(changes, key=lambda change: change.path)
     assert len({change.path for change in changes}) == len(changes), "one change for each path"
     steps = [step for change in changes for step in _steps(change, can_exchange)]
-    return tuple(replace(step, slot=slot) for slot, step in enumerate(_ordered(steps)))
+    return tuple(
+        Operation(step.verb, step.path, step.before, step.after, slot)
+        for slot, step in enumerate(_ordered(steps))
+    )
 
 
 def _steps(change: Change, can_exchange: bool) -> Iterator[Operation]:

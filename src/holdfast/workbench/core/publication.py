@@ -18,6 +18,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.operations import Operation, Verb
 from holdfast.workbench.core.undoing import Deed, Sight, is_unknown, next_deed
@@ -80,20 +82,17 @@ class Outcome:
     facts: Facts = field(default_factory=dict[str, object])  # what it was for, if it is told
 
 
-@dataclass(frozen=True, slots=True)
-class MakeStage:
+class MakeStage(Struct, frozen=True, gc=False):
     """Make a stage in which there is nothing, also if there is one of somebody who died."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
+class Stage(Struct, frozen=True, gc=False):
     """Write the new entry of an operation into its slot; it need not be durable yet."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class GlanceAtPath:
+class GlanceAtPath(Struct, frozen=True, gc=False):
     """Say what is at the path of an operation; a file whose size, mode and time fit is as expected.
 
     Only before anything has begun: what comes out of the path is looked at by its content.
@@ -102,56 +101,48 @@ class GlanceAtPath:
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class LookAtPath:
+class LookAtPath(Struct, frozen=True, gc=False):
     """Say what is at the path of an operation, by content; answered with that, or None."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class LookInSlot:
+class LookInSlot(Struct, frozen=True, gc=False):
     """Say what is in the slot of an operation, by content; answered with that, or None."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class Do:
+class Do(Struct, frozen=True, gc=False):
     """Take one atomic step; answered with whether it was possible."""
 
     deed: Deed
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Struct, frozen=True, gc=False):
     """Make durable whatever was done before, files and names alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True, gc=False):
     """Replace the marker, durably and in one step; without a state, remove it."""
 
     state: State | None
 
 
-@dataclass(frozen=True, slots=True)
-class Rescue:
+class Rescue(Struct, frozen=True, gc=False):
     """Keep what is in the slot of an operation in the store, durably."""
 
     operation: Operation
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(Struct, frozen=True, gc=False):
     """Write the outcome down, durably; after a kill it may be asked again."""
 
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class DropStage:
+class DropStage(Struct, frozen=True, gc=False):
     """Remove the stage and all that is in it, if it is there."""
 
 
@@ -204,7 +195,7 @@ def _unexpected(
         first.setdefault(operation.path, operation)
     found: list[RelativePath] = []
     for operation in first.values():
-        at_path = yield from _look(look(operation))
+        at_path = yield look(operation)
         if at_path != operation.before:
             found.append(operation.path)
     return tuple(sorted(found))
@@ -213,14 +204,13 @@ def _unexpected(
 def _carry_out(operation: Operation) -> Generator[Act, Answer, bool]:
     """Do it, then look at what came out: only that tells whether somebody was faster."""
     if operation.verb is Verb.ADJUST:
-        at_path = yield from _look(LookAtPath(operation))
-        return at_path == operation.before and (yield from _do(Deed.ADJUST, operation))
-    if not (yield from _do(_FORWARD[operation.verb], operation)):
+        is_expected = (yield LookAtPath(operation)) == operation.before
+        return is_expected and (yield Do(Deed.ADJUST, operation)) is True
+    if (yield Do(_FORWARD[operation.verb], operation)) is not True:
         return False
-    if operation.verb in {Verb.PUT, Verb.REMOVE_DIRECTORY}:
+    if operation.verb not in _FILLED:
         return True  # there was nothing that could have come out
-    in_slot = yield from _look(LookInSlot(operation))
-    return in_slot == operation.before
+    return (yield LookInSlot(operation)) == operation.before
 
 
 _FORWARD: Final = {
@@ -241,12 +231,12 @@ def _undo(operations: tuple[Operation, ...]) -> Generator[Act, Answer, None]:
 def _undo_one(operation: Operation) -> Generator[Act, Answer, None]:
     before: Sight | None = None
     for _ in range(_STEPS_MAX):
-        at_path = yield from _look(LookAtPath(operation))
-        sight = Sight(at_path, (yield from _look(LookInSlot(operation))))
+        at_path = _entry((yield LookAtPath(operation)))
+        sight = Sight(at_path, _entry((yield LookInSlot(operation))))
         deed = next_deed(operation, sight)
         if deed is None or sight == before:
             return  # or it cannot be done: something of theirs is in the way, and stays
-        before = None if (yield from _do(deed, operation)) else sight
+        before = None if (yield Do(deed, operation)) is True else sight
 
 
 def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> Run:
@@ -255,7 +245,7 @@ def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> Run:
     rescued: set[RelativePath] = set()
     for operation in marker.operations:
         if operation.verb in (_FILLED if is_committed else _USED):
-            in_slot = yield from _look(LookInSlot(operation))
+            in_slot = _entry((yield LookInSlot(operation)))
             if is_unknown(operation, in_slot):
                 yield Rescue(operation)
                 rescued.add(operation.path)
@@ -273,13 +263,6 @@ _FILLED: Final = {Verb.SWAP, Verb.TAKE}  # what fills its slot with what was at 
 _USED: Final = {*_FILLED, Verb.PUT}
 
 
-def _look(act: Look) -> Generator[Act, Answer, Entry | None]:
-    answer = yield act
+def _entry(answer: Answer) -> Entry | None:
     assert not isinstance(answer, bool)
-    return answer
-
-
-def _do(deed: Deed, operation: Operation) -> Generator[Act, Answer, bool]:
-    answer = yield Do(deed, operation)
-    assert isinstance(answer, bool)
     return answer

@@ -6,7 +6,7 @@ the three, in each tree, and to know that what is above them are directories.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from holdfast.nouns import RelativePath
@@ -56,10 +56,18 @@ def differing(
         for tree, entry in zip(trees, three, strict=True):
             if entry is not None:
                 tree[path] = entry
-    for above in {above for path in found for above in above_of(path)} - found.keys():
+    homes = {home for path in found if (home := path.parts[:-1])}
+    for above in {each for home in homes for each in _way_to(home)} - found.keys():
         for tree in trees:
             tree[above] = _SAME_DIRECTORY
     return trees
+
+
+def _way_to(parts: tuple[bytes, ...]) -> Iterator[RelativePath]:
+    """A directory, and those that it is in."""
+    path = RelativePath(parts)
+    yield path
+    yield from above_of(path)
 
 
 def three_of(base: Node | None, theirs: Node | None, ours: Node | None) -> Three | None:

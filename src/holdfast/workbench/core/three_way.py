@@ -56,7 +56,7 @@ def decide(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Deci
         return Decision(Verdict.NOTHING)
     if ours == base:
         return Decision(Verdict.KEEP_THEIRS)
-    if Sort.SPECIAL in {one.sort for one in (theirs, ours) if one}:
+    if _is_special(theirs) or _is_special(ours):
         return Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
     if theirs == base:
         return Decision(Verdict.APPLY)
@@ -77,11 +77,9 @@ def decide_all(
 
     It costs what the trees hold, so they need hold no more than what differs and what is above it.
     """
-    decisions = {
-        path: decide(base.get(path), theirs.get(path), ours.get(path))
-        for path in sorted({*base, *theirs, *ours})
-        if not base.get(path) == theirs.get(path) == ours.get(path)
-    }
+    paths = sorted({*base, *theirs, *ours})
+    every = ((path, base.get(path), theirs.get(path), ours.get(path)) for path in paths)
+    decisions = {path: decide(*three) for path, *three in every if not _are_same(*three)}
     if not publishes_repository:
         decisions |= {
             path: Decision(Verdict.WITHHELD)
@@ -203,20 +201,29 @@ def _placed(
     result = {**theirs, **{path: ours[path] for path in applied if path in ours}}
     for path in applied - ours.keys():
         result.pop(path, None)
-    homes = {parent for path in result if (parent := path.parent)}
+    homes = {path.parts[:-1] for path in result}
+    directories = {path.parts for path, entry in result.items() if entry.is_directory}
     lost = frozenset(uncovered)
     holding = lost | {above for path in lost for above in above_of(path)}
     out: dict[RelativePath, Decision] = {}
     for path in applied:
-        parent = path.parent
-        is_below = path in result and parent and not _is_directory(result.get(parent))
-        is_above = path in homes and not _is_directory(result.get(path))
+        parts = path.parts
+        is_below = len(parts) > 1 and parts[:-1] not in directories and path in result
+        is_above = parts in homes and parts not in directories
         is_removed = path in holding and not _is_directory(ours.get(path))
         if is_removed or (lost and is_chosen(path, lost)):
             out[path] = Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
         elif is_below or is_above:
             out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)
     return {**decisions, **out}
+
+
+def _are_same(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> bool:
+    return base == theirs == ours
+
+
+def _is_special(entry: Entry | None) -> bool:
+    return entry is not None and entry.sort is Sort.SPECIAL
 
 
 def _is_directory(entry: Entry | None) -> bool:
