@@ -322,6 +322,22 @@ def test_damage_spoils_what_it_hits_and_the_next_checkpoint_mends_it(
         assert all(_is_readable(store, made, f"f{number}") for number in range(20))
 
 
+@pytest.mark.promise("W8")
+@pytest.mark.parametrize("cut", [260, 440, 620])
+def test_nothing_is_lost_with_the_end_of_the_index(home: Path, project: Path, cut: int) -> None:
+    """Where objects are is found again, and is not written into a table that is spoiled."""
+    made: list[Checkpoint] = []
+    with Store.open(home) as store:
+        for number in range(6):
+            (project / f"f{number}").write_bytes(b"%d" % number * 200)
+            made.append(store.checkpoint(Subject(project)))
+    index = home / "wb.db"
+    os.truncate(index, index.stat().st_size - cut)
+    for _ in range(2):
+        with Store.open(home) as store:
+            assert all(_is_readable(store, each, "f0") for each in made)
+
+
 def test_a_cut_segment_is_noticed(home: Path, project: Path) -> None:
     for number in range(20):
         (project / f"f{number}").write_bytes(Random(number).randbytes(1000))

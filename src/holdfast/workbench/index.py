@@ -91,6 +91,11 @@ class Rows:
             "DELETE FROM objects WHERE name = ?", ((name,) for name in names)
         )
 
+    def forget_all_objects(self) -> None:
+        """Forget where every object is; what is spoiled in the table itself goes along."""
+        self._is_empty = None
+        self._transaction.execute("DELETE FROM objects")
+
     def objects_in(self, number: int) -> list[tuple[bytes, Location]]:
         """Every object of which the copy in this segment counts, in the order of their places."""
         rows = self._transaction.execute(

@@ -48,11 +48,10 @@ def search(segments: Segments, rows: Rows) -> None:
     Every segment is read from end to end. What was seen of directories is kept.
     """
     rows.roster.clear()
+    rows.forget_all_objects()
     found: list[Found] = []
-    for number in reversed(segments.numbers()):  # of two copies the first counts: it comes last
-        there = list(segments.scan(number, 0))
-        rows.forget_objects(one.name for one in there)
-        found[:0] = _take_note(rows, there)
+    for number in segments.numbers():
+        found += _take_note(rows, list(segments.scan(number, 0)))
     _count(Objects(segments, rows), found, is_anew=True)
 
 
