@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from holdfast.failures import Failure, Ids
 from holdfast.telemetry.artefact import ArtefactSink, read_failures
 from holdfast.telemetry.door import Telemetry
 from holdfast.telemetry.failures import ExtraMissing, SinkSlow
+from holdfast.telemetry.model import Level, Record
 from holdfast.world import SystemClock
 
 
@@ -43,6 +45,19 @@ def test_only_the_owner_may_read(tmp_path: Path) -> None:
 
     modes = [oct(path.stat().st_mode & 0o777) for path in sorted((tmp_path / "kept").rglob("*"))]
     assert (oct((tmp_path / "kept").stat().st_mode & 0o777), modes) == ("0o700", ["0o600"])
+
+
+def test_several_may_keep_failures_at_once(tmp_path: Path) -> None:
+    kept = Record(at=0.0, level=Level.ERROR, name="failure", fields={}, failure={"code": "A_B"})
+
+    def keep(_: int) -> None:
+        sink = ArtefactSink(tmp_path, bytes_max=100)
+        for _ in range(50):
+            sink.take(kept)
+            list(read_failures(tmp_path))
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(keep, range(4))) == [None] * 4
 
 
 def test_size_is_bounded_and_the_newest_stay(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -38,7 +39,8 @@ class ArtefactSink:
             return
         line = msgspec.json.encode(record.failure, enc_hook=str) + b"\n"
         make_private(self._directory)
-        self._make_room(len(line))
+        with suppress(FileNotFoundError):  # another process makes room at the same time
+            self._make_room(len(line))
         path = self._directory / _FILE
         is_new = not path.exists()
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -70,9 +72,10 @@ def read_failures(directory: Path) -> Iterator[Failure]:
     """All failures that are kept there, oldest first; lines that are damaged are passed over."""
     older = [directory / f"failures.{number}.jsonl" for number in range(OLDER_KEPT, 0, -1)]
     for path in [*older, directory / _FILE]:
-        if not path.exists():
-            continue
-        for line in path.read_bytes().splitlines():
+        lines: list[bytes] = []
+        with suppress(FileNotFoundError):  # or it is being set aside right now
+            lines = path.read_bytes().splitlines()
+        for line in lines:
             try:
                 yield from_wire(msgspec.json.decode(line, type=dict[str, object]))
             except ValueError:  # it may not even be text

@@ -31,6 +31,8 @@ HIDDEN = "[redacted:secret]"
         "AccountKey=§;EndpointSuffix=core",
         "//registry.example/:_authToken=§",
         "--password § --quiet",
+        "('run', '--password', '§')",
+        '["run","--password","§"]',
         "--api-token=§",
         "<password>§</password>",
         "Secret access key: §",

@@ -30,6 +30,17 @@ HIDDEN = "[redacted:secret]"
             {"credentials": {"user": HIDDEN, "pin": [HIDDEN]}},
         ),
         (("a", b"b", 1.5, True), ["a", "b", 1.5, True]),
+        (["run", "--password", "x", "y"], ["run", "--password", HIDDEN, "y"]),
+        (["--api-key", "abc123def456"], ["--api-key", HIDDEN]),
+        (["run", "--token-file", "/a", "--x"], ["run", "--token-file", "/a", "--x"]),
+        ([["X-Api-Key", "abc123def456"]], [["X-Api-Key", HIDDEN]]),
+        (["Authorization", "abc123def456"], ["Authorization", HIDDEN]),
+        (("password", "username"), ["password", "username"]),
+        (
+            [{"name": "DB_PASSWORD", "value": "x"}, {"name": "HOME", "value": "x"}],
+            [{"name": "DB_PASSWORD", "value": HIDDEN}, {"name": "HOME", "value": "x"}],
+        ),
+        ({"name": "DB_PASSWORD", "values": "x"}, {"name": "DB_PASSWORD", "values": "x"}),
         ("Bearer abcdef123456", "Bearer [redacted:bearer]"),
         (
             {"Authorization: Bearer abc12345": 1},

@@ -20,7 +20,7 @@ _FORMS = {
     "shell": r"=(?P<shell>(?=[^\s\"'`=>\\]))",
     "bare": rf"{_QUOTE}{_SIGN}(?P<bare>(?=[^\s\"'`,;&<>(){{}}\[\]|\\]|\[redacted:))",
     "xml": r"(?P<xml>>)",
-    "flag": r"(?P<flag>[ \t]{1,4}[\"']?)(?=[^\s:=])",
+    "flag": r"(?P<flag>[ \t]{1,4}[\"']?|[\"'],[ \t]{0,4}[\"'])(?=[^\s:=])",
 }
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_-."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeGuard, TypeVar
 
@@ -20,6 +21,13 @@ DEPTH_MAX = 32
 ITEMS_MAX = 10_000
 TEXT_MAX = 65_536
 CUT = "[cut]"
+_PAIR = 2
+_NAME_MAX = 64
+_FLAG = re.compile(r"--([A-Za-z][\w\-]{0,62})\Z", re.ASCII)
+_FLAG_OR_HEADER = re.compile(
+    r"(?:--)?(authorization|[A-Za-z]\w{0,30}-[\w\-]{1,30}|(?<=--)[A-Za-z]\w{0,62})\Z",
+    re.ASCII | re.IGNORECASE,
+)
 _Item = TypeVar("_Item")
 
 
@@ -54,7 +62,7 @@ class _Walk:
         if _is_object(value):
             return self.mapping(value, depth=depth, outer=name)
         if _is_list(value):
-            return [self.value(item, depth=depth + 1, name=name) for item in self._some(value)]
+            return self._items(value, depth=depth, outer=name)
         return self._text(_as_text(value), name)
 
     def mapping(
@@ -63,9 +71,21 @@ class _Walk:
         """Whatever lies under the name of a secret is one, unless its own name says more."""
         walked: dict[str, object] = {}
         for key, item in self._some(list(value.items())):
-            heavier = outer if weigh(outer).value > weigh(str(key)).value else str(key)
+            # As variables and headers are often written: {"name": "API_KEY", "value": "..."}.
+            own = str(value.get("name", key))[:_NAME_MAX] if key == "value" else str(key)
             name = self._redact(str(key)[:TEXT_MAX])
-            walked[name] = self.value(item, depth=depth + 1, name=heavier)
+            walked[name] = self.value(item, depth=depth + 1, name=_heavier(outer, own))
+        return walked
+
+    def _items(self, value: list[object], *, depth: int, outer: str) -> list[object]:
+        """Also what follows a flag in a command, or the name of a header in a pair, is a secret."""
+        walked: list[object] = []
+        before = ""
+        for item in self._some(value):
+            walked.append(self.value(item, depth=depth + 1, name=_heavier(outer, before)))
+            names = _FLAG if len(value) > _PAIR else _FLAG_OR_HEADER
+            named = names.match(item) if isinstance(item, str) else None
+            before = named[1] if named else ""
         return walked
 
     def _some(self, items: list[_Item]) -> list[_Item]:
@@ -85,6 +105,11 @@ class _Walk:
     def _number(self, value: float | None, name: str) -> object:
         is_told = value is not None and not isinstance(value, bool)
         return placeholder("secret") if is_told and weigh(name) is Weight.HARD else value
+
+
+def _heavier(outer: str, own: str) -> str:
+    """Of two names the one that says more."""
+    return outer if weigh(outer).value > weigh(own).value else own
 
 
 def _is_object(value: object) -> TypeGuard[Mapping[str, object]]:
