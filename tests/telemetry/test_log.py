@@ -7,6 +7,7 @@ import os
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from holdfast.telemetry.log import LogSink, Style
 from holdfast.telemetry.model import Level, Record
@@ -66,6 +67,22 @@ def test_a_reader_who_does_not_read_costs_lines_not_time() -> None:
         "request.timeout",
     ]
     assert f'"count":{lost}'.encode() in told[-2]
+
+
+def test_a_line_that_nobody_took_the_rest_of_spoils_no_other() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as stream:
+        sink = LogSink(stream)
+        sink.take(replace(RECORD, fields={"long": "x" * 10 * 2**20}))
+        torn = os.read(reading, 1 << 20)
+        sink.take(RECORD)
+        _, *told = (torn + os.read(reading, 1 << 20)).splitlines()
+    os.close(reading)
+
+    assert [msgspec.json.decode(line)["event"] for line in told] == [
+        "log.lines_lost",
+        "request.timeout",
+    ]
 
 
 def test_a_long_line_is_written_whole() -> None:

@@ -50,6 +50,7 @@ class LogSink:
     ) -> None:
         self.level = level
         self.lost = 0
+        self._is_torn = False  # the last line has no end: nobody took the rest of it
         self._stream = stream
         self._descriptor = _descriptor(stream)
         render = (
@@ -71,6 +72,7 @@ class LogSink:
 
     def msg(self, text: str) -> None:
         """Take a rendered line from structlog."""
+        text = ("\n" if self._is_torn else "") + text
         for start in range(0, len(text) + 1, _PIECE // 4):
             piece = text[start : start + _PIECE // 4]
             last = start + _PIECE // 4 > len(text)
@@ -79,6 +81,7 @@ class LogSink:
                 return
             self._stream.write(piece + "\n" if last else piece)
             self._stream.flush()
+            self._is_torn = not last
 
     def close(self) -> None:
         """Leave the stream to its owner."""
