@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.exec.core.index import CHUNK_BYTES_MAX
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.moving import move, widen
 from holdfast.exec.retention import Retained
@@ -16,6 +17,7 @@ from holdfast.exec.wire import Stream
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is no splice here")
 
 PIPES = (Stream.STDOUT, Stream.STDERR)
+FULL = CHUNK_BYTES_MAX
 
 
 def put(retained: Retained, stream: int, data: bytes) -> None:
@@ -81,6 +83,44 @@ def test_nothing_is_told_twice_after_it_was_told(tmp_path: Path) -> None:
             Closed(4),
         ]
         retained = reopened(retained)
+    retained.close()
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (1, 2, 3),
+        (FULL, 1, FULL),
+        (40_000, 40_000, 10, 30_000, 5),
+        (FULL - 1, FULL - 1, 2, 1, FULL),
+    ],
+)
+def test_pieces_of_any_size_are_read_as_they_were_put(
+    tmp_path: Path, sizes: tuple[int, ...]
+) -> None:
+    written = [bytes([number]) * size for number, size in enumerate(sizes)]
+    retained = Retained(tmp_path, PIPES)
+    for data in written:
+        put(retained, 0, data)
+        retained.cover()
+
+    for _ in range(2):
+        assert [event.data for event in events(retained) if isinstance(event, Output)] == written
+        retained = reopened(retained)
+    retained.close()
+
+
+def test_what_the_file_has_lost_is_not_made_of_what_was_read_before(tmp_path: Path) -> None:
+    retained = Retained(tmp_path, PIPES)
+    for data in (b"a" * FULL, b"b" * 10):
+        put(retained, 0, data)
+        retained.cover()
+    os.truncate(tmp_path / "stdout", FULL + 4)
+
+    assert events(retained) == [
+        Output(1, Stream.STDOUT, b"a" * FULL),
+        Output(2, Stream.STDOUT, b"bbbb"),
+    ]
     retained.close()
 
 

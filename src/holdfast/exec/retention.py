@@ -26,11 +26,11 @@ from holdfast.exec.core.index import (
     read_record,
     recover,
 )
-from holdfast.exec.core.runs import Recent, Run, covering, read_runs
+from holdfast.exec.core.runs import Pieces, Recent, Run, covering, read_runs
 from holdfast.exec.index_file import End, IndexFile
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.moving import Place
-from holdfast.exec.stream_file import STEPS, StreamFile, limit_of
+from holdfast.exec.stream_file import STEPS, StreamFile, limit_of, piece_memory
 from holdfast.exec.wire import Stream
 
 _RECORDS_AT_ONCE = 128
@@ -157,14 +157,17 @@ class Retained:
 
         The first piece of output is always there, then those that `bytes_max` has room for.
         """
-        for run, data in self.runs(after_seq, bytes_max, count_max):
-            for seq, piece in run.pieces(data):
+        for run, pieces in self.runs(after_seq, bytes_max, count_max, piece_memory()):
+            for seq, piece in pieces:
                 yield self._event(run, seq, bytes(piece))
 
     def runs(
-        self, after_seq: int, bytes_max: int | None, count_max: int
-    ) -> Iterator[tuple[Run, bytes]]:
-        """The same in larger pieces, each read when it is asked for, which must be at once."""
+        self, after_seq: int, bytes_max: int | None, count_max: int, memory: memoryview
+    ) -> Iterator[tuple[Run, Pieces]]:
+        """The same in runs, each piece read when it is asked for, which must be at once.
+
+        It is read into `memory`, over those before it.
+        """
         seq = max(after_seq + 1, self.first)
         end = min(self.position.next_seq, seq + count_max)
         room, is_begun = sys.maxsize if bytes_max is None else bytes_max, False
@@ -175,7 +178,7 @@ class Retained:
                 return
             for run in runs:
                 size = run.size
-                yield run, self.files[run.stream].read(size, run.offset) if size else b""
+                yield run, self._pieces(run, memory)
                 seq, room, is_begun = run.last_seq + 1, room - size, is_begun or size > 0
 
     def drop(self, bytes_max: int, before: int | None) -> None:
@@ -204,6 +207,16 @@ class Retained:
         """Let go of the files and delete them, with all that stands beside them."""
         self.close()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _pieces(self, run: Run, memory: memoryview) -> Pieces:
+        """Read what a run is about, no more at a time than stays in the nearest caches."""
+        read, offset, left = self.files[run.stream].read, run.offset, run.size
+        begin = end = 0
+        for seq, length in enumerate(run.lengths, start=run.first_seq):
+            if end - begin < length:  # read it, and of what follows as much as there is room for
+                begin, end = 0, read(memory[:left], offset)
+            yield seq, memory[begin : min(begin + length, end)]
+            begin, offset, left = begin + length, offset + length, left - length
 
     def _drop_files(self, starts: tuple[int, int], step: int) -> None:
         for file, start in zip(self.files, starts, strict=False):  # a terminal has only one

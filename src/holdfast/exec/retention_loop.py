@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.exec.core.index import CHUNK_BYTES_MAX
-from holdfast.exec.core.runs import Run
+from holdfast.exec.core.runs import Pieces, Run
 from holdfast.exec.index_file import End
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import AWAITS_READER, Event
@@ -136,10 +136,13 @@ class Retention:
         return list(self._retained.events(after_seq, bytes_max, count_max))
 
     def runs(
-        self, after_seq: int, bytes_max: int | None, *, count_max: int
-    ) -> Iterator[tuple[Run, bytes]]:
-        """The same in larger pieces, each read when it is asked for, which must be at once."""
-        return self._retained.runs(after_seq, bytes_max, count_max)
+        self, after_seq: int, bytes_max: int | None, *, count_max: int, memory: memoryview
+    ) -> Iterator[tuple[Run, Pieces]]:
+        """The same in runs, each piece read when it is asked for, which must be at once.
+
+        It is read into `memory`, over those before it.
+        """
+        return self._retained.runs(after_seq, bytes_max, count_max, memory)
 
     def keep_from(self, seq: int | None, *, is_followed: bool = True) -> None:
         """Drop nothing from this number on, for somebody has not been told; None: nobody asks.

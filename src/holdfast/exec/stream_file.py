@@ -7,9 +7,10 @@ turn a ring is the same as a file that grows, so that one can become the other a
 
 from __future__ import annotations
 
+import mmap
 import os
 
-from holdfast.exec.core.index import RING_UNIT
+from holdfast.exec.core.index import CHUNK_BYTES_MAX, RING_UNIT
 from holdfast.exec.holes import punch
 from holdfast.exec.moving import MOVE_BYTES_MAX, Place
 
@@ -29,6 +30,14 @@ def ring_for(bytes_max: int) -> int:
 def limit_of(ring: int) -> int:
     """How many bytes a ring can keep for sure: what `ring_for` was asked for, or a little more."""
     return (ring - 2 * _SLACK) * STEPS // (STEPS + 1)
+
+
+def piece_memory() -> memoryview:
+    """Memory to read a piece of output into, again and again.
+
+    It begins with a page, where the kernel copies to fastest; what is not used is not there.
+    """
+    return memoryview(mmap.mmap(-1, CHUNK_BYTES_MAX))
 
 
 class StreamFile:
@@ -74,13 +83,19 @@ class StreamFile:
         """Learn that output was moved to that place."""
         self.size += count
 
-    def read(self, size: int, offset: int) -> bytes:
-        """What it has put out from there on, which must be kept."""
+    def read(self, memory: memoryview, offset: int) -> int:
+        """Fill memory with what it has put out from there on, which must be kept.
+
+        Returns how much that is.
+        """
         if not self.ring:
-            return os.pread(self._file, size, offset)
+            return os.preadv(self._file, (memory,), offset)
         offset %= self.ring
-        data = os.pread(self._file, min(size, self.ring - offset), offset)
-        return data if len(data) == size else data + os.pread(self._file, size - len(data), 0)
+        left = self.ring - offset  # until it begins anew
+        if len(memory) <= left:
+            return os.preadv(self._file, (memory,), offset)
+        count = os.preadv(self._file, (memory[:left],), offset)
+        return count + os.preadv(self._file, (memory[count:],), 0)
 
     def drop(self, end: int, step: int) -> None:
         """Keep nothing before this any more, and give what is before a step back to the disk.

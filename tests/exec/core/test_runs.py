@@ -66,15 +66,15 @@ def test_what_stands_before_a_damaged_record_is_read_and_the_damage_is_named() -
 
 
 def test_output_of_one_stream_is_one_run_unless_it_is_much() -> None:
-    sizes = (5 * CHUNK_BYTES_MAX, 10)
+    sizes = (9 * CHUNK_BYTES_MAX, 10)
     data, _, _ = covering(Position(), sizes)
 
     runs = read_runs(data, 1, bytes_max=sum(sizes), is_begun=True)
 
     assert [(run.first_seq, run.last_seq, run.size) for run in runs] == [
-        (1, 4, 4 * CHUNK_BYTES_MAX),
-        (5, 5, CHUNK_BYTES_MAX),
-        (6, 6, 10),
+        (1, 8, 8 * CHUNK_BYTES_MAX),
+        (9, 9, CHUNK_BYTES_MAX),
+        (10, 10, 10),
     ]
 
 

@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX
-from holdfast.exec.core.runs import Damaged, Run
+from holdfast.exec.core.runs import Damaged, Pieces, Run
 from holdfast.exec.retention import Retained
 from holdfast.exec.server import pump
 from holdfast.exec.server.attendant import Attendant
@@ -103,11 +103,11 @@ async def test_who_cannot_be_told_what_is_damaged_is_told_of_the_last(
     read = Retained.runs
 
     def damaged(
-        self: Retained, after_seq: int, bytes_max: int | None, count_max: int
-    ) -> Iterator[tuple[Run, bytes]]:
+        self: Retained, after_seq: int, bytes_max: int | None, count_max: int, memory: memoryview
+    ) -> Iterator[tuple[Run, Pieces]]:
         if after_seq < 1:
             raise Damaged(1)
-        return read(self, after_seq, bytes_max, count_max)
+        return read(self, after_seq, bytes_max, count_max, memory)
 
     monkeypatch.setattr(Retained, "runs", damaged)
     async with housed(tmp_path) as server, server.talk() as talk:

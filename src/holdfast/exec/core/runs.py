@@ -18,10 +18,14 @@ from holdfast.exec.core.index import (
 )
 
 _SUMMED_RECORD = struct.Struct(f"{RECORD.format}{SUM.format.removeprefix('<')}")
-_RUN_BYTES_MAX = 256 * 2**10  # so much stays in the nearest caches while it is worked on
+_RUN_BYTES_MAX = 512 * 2**10  # so much is told in one go
 _RUNS_MAX = 4
 _OUTPUT = int(Kind.OUTPUT)
 _KINDS = {int(kind): kind for kind in Kind}
+
+
+Pieces = Iterator[tuple[int, memoryview]]
+"""The number of each record with its part of the output, to be used before the next is taken."""
 
 
 class Damaged(ValueError):
@@ -54,13 +58,6 @@ class Run(NamedTuple):
     def last_seq(self) -> int:
         """The number of its last record."""
         return self.first_seq + len(self.lengths) - 1
-
-    def pieces(self, data: bytes) -> Iterator[tuple[int, memoryview]]:
-        """The number of each record with its part of the output, which is not copied."""
-        view, end = memoryview(data), 0
-        for seq, length in enumerate(self.lengths, start=self.first_seq):
-            begin, end = end, end + length
-            yield seq, view[begin:end]
 
 
 def read_runs(data: bytes, first_seq: int, *, bytes_max: int, is_begun: bool) -> list[Run]:

@@ -7,6 +7,7 @@ import pybase64
 
 from holdfast.exec.core.index import Kind
 from holdfast.exec.retention_loop import Retention
+from holdfast.exec.stream_file import piece_memory
 
 
 def written_chunks(
@@ -19,10 +20,11 @@ def written_chunks(
     parts: list[bytes] = []
     last_seq = None
     heads = [b',"stream":"%b","chunk":"' % stream.encode() for stream in retention.streams]
-    for run, data in retention.runs(after_seq, bytes_max, count_max=retention.next_seq):
+    count, memory = retention.next_seq, piece_memory()
+    for run, pieces in retention.runs(after_seq, bytes_max, count_max=count, memory=memory):
         if run.kind is not Kind.OUTPUT:
             continue
-        for last_seq, piece in run.pieces(data):
+        for last_seq, piece in pieces:
             head = b'%b{"seq":%d%b' % (b"," if parts else b"", last_seq, heads[run.stream])
             parts += (head, pybase64.b64encode(piece), b'"}')
     return msgspec.Raw(b"".join((b"[", *parts, b"]"))), last_seq

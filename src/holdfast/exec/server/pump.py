@@ -20,15 +20,16 @@ from holdfast.exec.core.credit import EVENTS_MAX, Credit
 from holdfast.exec.core.due import Due
 from holdfast.exec.core.index import RECORD_BYTES, Kind
 from holdfast.exec.core.reach import Reach
-from holdfast.exec.core.runs import Damaged, Run
+from holdfast.exec.core.runs import Damaged, Pieces, Run
 from holdfast.exec.server.complaints import ComplainingTransport, Text
 from holdfast.exec.server.hold import COME_BACK_LONGEST
 from holdfast.exec.server.process import Process
+from holdfast.exec.stream_file import piece_memory
 from holdfast.exec.wire import Closed as ClosedNews
 from holdfast.exec.wire import Exited as ExitedNews
 from holdfast.failures import Failure
 
-_BATCH_BYTES = 256 * 2**10  # of output, which is still in the nearest caches when it is sent
+_BATCH_BYTES = 512 * 2**10  # of output, which is still in the caches when it is sent
 _TURN_BYTES = 2**20
 _TAIL = b'"}}'
 _CATCH_UP_LONGEST = 5.0  # seconds that a client which came back has to ask for what it missed
@@ -88,7 +89,7 @@ class Pump:
 
     def __init__(self, transport: ComplainingTransport) -> None:
         self.unread_bytes_max: int | None = None
-        self._transport = transport
+        self._transport, self._memory = transport, piece_memory()
         self._watches: dict[str, _Watch] = {}
         self._due = Due[_Watch]()
         self._stirred = anyio.Event()
@@ -211,11 +212,12 @@ class Pump:
                 turn.messages += self._early_exit(watch)
                 return
         try:
-            for run, data in kept.runs(watch.cursor - 1, room, count_max=count):
-                turn.messages += _written(watch, run, data)
+            after, memory = watch.cursor - 1, self._memory
+            for run, pieces in kept.runs(after, room, count_max=count, memory=memory):
+                turn.messages += _written(watch, run, pieces)
                 if credit is not None:
                     credit.tell(run.first_seq, run.lengths)
-                size = len(data) + len(run.lengths) * RECORD_BYTES
+                size = run.size + len(run.lengths) * RECORD_BYTES
                 turn.room -= size
                 turn.unsent_bytes += size
                 watch.cursor = run.last_seq + 1
@@ -286,14 +288,13 @@ class Pump:
                 self._stirred.set()
 
 
-def _written(watch: _Watch, run: Run, data: bytes) -> list[Text]:
+def _written(watch: _Watch, run: Run, pieces: Pieces) -> list[Text]:
     """Write what a run tells; output by hand and in parts, since nobody needs a copy of it."""
     if run.kind is not Kind.OUTPUT:
         return [_end_message(watch, run.kind, run.first_seq)]
     head, middle = watch.head, watch.middles[run.stream]
     return [
-        (b"%b%d%b" % (head, seq, middle), pybase64.b64encode(piece), _TAIL)
-        for seq, piece in run.pieces(data)
+        (b"%b%d%b" % (head, seq, middle), pybase64.b64encode(piece), _TAIL) for seq, piece in pieces
     ]
 
 
