@@ -14,9 +14,10 @@ from typing import Final
 import msgspec
 
 from holdfast.failures import Failure
-from holdfast.workbench.holding import Held
+from holdfast.workbench.holding import Held, below
 from holdfast.workbench.model import Draft
 from holdfast.workbench.settling import Deed, facts_of
+from holdfast.workbench.site import is_there
 from holdfast.world import disk_failure, remove_leftovers, replace_file
 
 _RECORD: Final = "first-batch.json"
@@ -49,10 +50,10 @@ def forget_first_batch(held: Held) -> None:
 
     As long as something in it is to be finished or undone, nobody knows that yet.
     """
+    if not is_there(_path(held)):
+        return
     try:
         begun = msgspec.json.decode(_path(held).read_bytes(), type=_Begun)
-    except FileNotFoundError:
-        return
     except OSError as error:
         raise disk_failure(error, path=str(_path(held))) from error
     except ValueError:  # it was cut short, so no draft was made yet
@@ -67,4 +68,4 @@ def forget_first_batch(held: Held) -> None:
 
 
 def _path(held: Held) -> Path:
-    return held.bench.directory / _RECORD
+    return below(held.bench.directory, _RECORD)

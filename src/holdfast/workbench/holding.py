@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,12 @@ from holdfast.world import IdMaker
 PUBLISHED: Final = "published"
 MARKER: Final = "marker.json"
 _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@lru_cache(maxsize=64)
+def below(directory: Path, name: str) -> Path:
+    """A path that every deed needs: to spell it takes longer than to ask for it."""
+    return directory / name
 
 
 def writable(text: str) -> str:
@@ -86,7 +93,7 @@ class Held:
                 path=str(self.bench.project), reason=os.strerror(error.errno or 0)
             ) from error
         try:
-            yield self._site(root, str(self.bench.project), self.bench.directory / MARKER)
+            yield self._site(root, str(self.bench.project), below(self.bench.directory, MARKER))
         finally:
             os.close(root)
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from holdfast.workbench.core.marker import decode_marker, encode_marker
@@ -43,6 +44,7 @@ class Site:
         return self.marker, committed_name(self.marker)
 
 
+@lru_cache(maxsize=64)  # one deed asks for it five times
 def committed_name(marker: Path) -> Path:
     """The name that a marker has once its transaction is committed."""
     return marker.with_suffix(f".{State.COMMITTED}{marker.suffix}")
@@ -89,7 +91,7 @@ def set_aside(site: Site) -> None:
 
 
 def _read(disk: Disk, path: Path) -> Marker | None:
-    if not _is_there(path):
+    if not is_there(path):
         return None
     try:
         file = disk.open(path)
@@ -101,8 +103,11 @@ def _read(disk: Disk, path: Path) -> Marker | None:
         file.close()
 
 
-def _is_there(path: Path) -> bool:
-    """Whether there is a marker, as hardly ever: not to open it is cheaper than not to succeed."""
+def is_there(path: Path) -> bool:
+    """Whether anything has a name, where hardly ever anything has; raise a failure of the disk.
+
+    Not to open it is cheaper than not to succeed.
+    """
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

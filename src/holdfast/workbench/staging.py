@@ -48,7 +48,7 @@ class StageDirectory:
         self._directory: int | None = None
         self._waiting: list[int] = []
         self._kept: set[tuple[int, Xattrs]] = set()
-        self._ours = {*product((-1, os.geteuid()), (-1, os.getegid()))}
+        self._ours: set[Owner] = set()
 
     def exists(self) -> bool:
         """Whether anything has the name of the stage."""
@@ -125,7 +125,7 @@ class StageDirectory:
     def make_link(self, at: Name, entry: Entry, owner: Owner) -> None:
         """Make a link; it is durable after the next `sync`."""
         os.symlink(entry.target, at.name, dir_fd=at.directory)
-        if owner not in self._ours:
+        if not self._is_ours(owner):
             _own(partial(os.chown, at.name, dir_fd=at.directory, follow_symlinks=False), owner)
         if entry.mtime_ns:
             times = (entry.mtime_ns, entry.mtime_ns)
@@ -159,9 +159,15 @@ class StageDirectory:
             self._directory = os.open(self._name, _OPEN, dir_fd=self._root)
         return self._directory
 
+    def _is_ours(self, owner: Owner) -> bool:
+        """Whether what we make belongs to them already."""
+        if not self._ours:
+            self._ours = {*product((-1, os.geteuid()), (-1, os.getegid()))}
+        return owner in self._ours
+
     def _dress(self, descriptor: int, entry: Entry, owner: Owner) -> None:
         """Give something new its owner, attributes, mode and time, and see whether they stay."""
-        if owner not in self._ours:
+        if not self._is_ours(owner):
             _own(partial(os.fchown, descriptor), owner)
         for name, value in entry.xattrs:
             os.setxattr(descriptor, name, value)
