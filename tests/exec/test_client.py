@@ -20,6 +20,7 @@ from holdfast.exec.failures import (
 )
 from holdfast.exec.model import Closed, State
 from holdfast.exec.process import Process
+from holdfast.exec.transport import ProcessTransport
 from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed, SocketRefused
 from tests.exec.stage import POLICY, echoes, prints, stage
 from tests.simulation.clock import VirtualTimeLoop
@@ -179,3 +180,18 @@ def test_a_client_knows_what_its_server_may_say(code: str) -> None:
     )
 
     assert told.stdout == b"True\n"
+
+
+async def test_who_is_cancelled_can_still_end_what_was_started() -> None:
+    async with anyio.create_task_group() as tasks:
+        server = SimServer(random.Random(1), tasks, Traits())
+        with anyio.CancelScope() as scope:
+            async with Client(server.dial, policy=POLICY) as client:
+                transport = ProcessTransport(await client.start(echoes(60.0)))
+                try:
+                    scope.cancel()
+                    await anyio.sleep_forever()
+                finally:
+                    await transport.aclose()
+        assert [process.status for process in server.all_processes] == [137]
+        tasks.cancel_scope.cancel()

@@ -71,6 +71,7 @@ class Client:
         self._session = Session(CLIENT_NAME, unread_bytes_max=unread_bytes_max)
         self._table = Table()
         self._tasks: TaskGroup = anyio.create_task_group()
+        self._life = anyio.CancelScope(shield=True)
         self.files = Files(self._line, self._ids)
         self.http = Web(self._line, self._ids)
 
@@ -154,8 +155,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
-        self._tasks.start_soon(self._line.run, self._tasks)
-        self._tasks.start_soon(self._mourn)
+        self._tasks.start_soon(self._live)
         is_connected = False
         try:
             await self._line.wait_connected()
@@ -195,6 +195,13 @@ class Client:
         self._table.add(feed)
         return feed
 
+    async def _live(self) -> None:
+        """Keep the line up to the end: who is cancelled may still have processes to end."""
+        with self._life, ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._line.run, tasks)
+                tasks.start_soon(self._mourn)
+
     async def _mourn(self) -> None:
         self._table.fail(await self._line.wait_failed())
 
@@ -202,4 +209,5 @@ class Client:
         self._line.close()
         assert self._line.failure is not None
         self._table.fail(self._line.failure)
+        self._life.cancel()
         self._tasks.cancel_scope.cancel()

@@ -76,12 +76,15 @@ class Line:
         self._tasks = tasks
         report, news = anyio.create_memory_object_stream[recovery.Event](1)
         step = recovery.begin(anyio.current_time(), self._policy)
-        async with report, news, anyio.create_task_group() as attendants:
-            while not isinstance(self._enter(step[0]), Failed):
-                for dial in step[1]:
-                    attendants.start_soon(self._attend, dial, report)
-                step = recovery.step(self._state, await news.receive(), self._policy)
-            attendants.cancel_scope.cancel()
+        try:
+            async with report, news, anyio.create_task_group() as attendants:
+                while not isinstance(self._enter(step[0]), Failed):
+                    for dial in step[1]:
+                        attendants.start_soon(self._attend, dial, report)
+                    step = recovery.step(self._state, await news.receive(), self._policy)
+                attendants.cancel_scope.cancel()
+        finally:  # also when all of us are cancelled: who is shielded would wait for ever
+            self.close()
 
     def close(self) -> None:
         """Fail for good: nobody wants it any more; may be called again."""
