@@ -267,6 +267,23 @@ async def test_handlers_are_bounded_and_the_rest_waits_or_is_refused() -> None:
     assert desk.most == 2
 
 
+async def test_what_is_asked_at_once_is_bounded_in_bytes_and_one_may_be_larger() -> None:
+    desk = Desk()
+    async with (
+        conversation(theirs=Terms(service=desk.service(bytes_max=1000))) as (us, _),
+        anyio.create_task_group() as tasks,
+    ):
+        large = {"for": 1} | {str(number): 0 for number in range(300)}
+        tasks.start_soon(lambda: us.request("sleep", large, timeout=50))
+        await anyio.sleep(0.5)
+        with pytest.raises(TooManyRequests) as refused:
+            await us.request("sleep", {"for": 1}, timeout=50)
+        await anyio.sleep(1)
+        assert await us.request("sleep", large, timeout=50, result=float) == 1.0
+
+    assert refused.value == TooManyRequests(in_flight_max=1)
+
+
 async def test_ping_is_answered_while_every_handler_is_busy() -> None:
     terms = Terms(service=Desk().service(running_max=1), pulse=lambda: {"idle": 3})
     async with conversation(theirs=terms) as (us, _), anyio.create_task_group() as tasks:

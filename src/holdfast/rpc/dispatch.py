@@ -72,14 +72,16 @@ class Service:
     )
     running_max: int = 64
     waiting_max: int = 1024
+    bytes_max: int = 256 * 2**20  # of all that was asked and is not settled; one may be larger
     error_form: ErrorForm = own_error
 
 
 class Dispatch:
     """Runs a handler for each request, so many at a time, and settles every one exactly once.
 
-    Requests that find no free place wait in order, up to a bound; past it they are refused at
-    once. So the reader never blocks, and answers to our own requests always get through.
+    Requests that find no free place wait in order, up to a bound in number and in bytes; past it
+    they are refused at once. So the reader never blocks, and answers to our own requests always
+    get through.
     """
 
     def __init__(self, service: Service, settle: Settle) -> None:
@@ -88,12 +90,16 @@ class Dispatch:
         self._waiting: deque[Request] = deque()
         self._scopes: dict[RequestId, anyio.CancelScope] = {}  # of all that run or wait
         self._workers = 0
+        self._bytes = 0
         self._is_over = False
 
     def admit(self, request: Request, tasks: TaskGroup) -> None:
         """Start or queue a request; raises when it must be refused at once."""
         if request.method not in self._service.handlers:
             raise MethodUnknown(method=request.method)
+        size = _size(request)
+        if self._bytes and self._bytes + size > self._service.bytes_max:
+            raise TooManyRequests(in_flight_max=len(self._scopes))
         if self._workers < self._service.running_max:
             self._workers += 1
             tasks.start_soon(self._work, request)
@@ -102,6 +108,7 @@ class Dispatch:
         else:
             raise TooManyRequests(in_flight_max=self._service.waiting_max)
         self._scopes[request.id] = anyio.CancelScope()
+        self._bytes += size
 
     def cancel(self, id_: RequestId) -> None:
         """Stop a request that nobody waits for any more; it is still settled."""
@@ -130,4 +137,9 @@ class Dispatch:
             except Failure as failure:
                 outcome = failure
         del self._scopes[request.id]
+        self._bytes -= _size(request)
         await self._settle(request, outcome)
+
+
+def _size(request: Request) -> int:
+    return memoryview(request.params).nbytes
