@@ -42,7 +42,10 @@ _LOOK_AGAIN = 0.005
 _TRIES_MAX = 3
 # The keeper gets along with its own package, and does not load the face of our room.
 _BOOT = """
-import sys, types
+import resource, sys, types
+if sys.argv[3]:  # before it takes note of the limit that is meant for processes
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[3]), allowed))
 sys.path.insert(0, sys.argv[1])
 room = sys.modules["holdfast.exec"] = types.ModuleType("holdfast.exec")
 room.__path__ = [sys.argv[1] + "/holdfast/exec"]
@@ -78,12 +81,17 @@ def lock_state(state: Path) -> int:
 
 
 def summon(
-    state: Path, *, versions: Sequence[int] = VERSIONS, patience: float = _ANSWER_LONGEST
+    state: Path,
+    *,
+    versions: Sequence[int] = VERSIONS,
+    patience: float = _ANSWER_LONGEST,
+    open_files: int | None = None,
 ) -> Summoned:
     """The keeper of a directory that we have locked; a new one if none lives there.
 
-    One that speaks no version of ours is replaced if it holds nothing, and left alone otherwise.
-    If the last one was lost, what has outlived it is killed first.
+    What that starts may have so many `open_files`, or as many as we. One that speaks no version
+    of ours is replaced if it holds nothing, and left alone otherwise. If the last one was lost,
+    what has outlived it is killed first.
     """
     if sys.platform != "linux":
         reason = "this system cannot move output into files by itself, so nothing would be safe"
@@ -96,7 +104,7 @@ def summon(
             was_there = connection is not None
             if connection is None:
                 orphans += _reaped(state)
-                connection = _started(state, deadline)
+                connection = _started(state, deadline, open_files)
             with ExitStack() as undone:
                 undone.enter_context(connection)
                 greeted = _greeted(state, connection, versions, deadline)
@@ -176,11 +184,12 @@ def _connected(state: Path, deadline: float) -> socket.socket | None:
     return connection
 
 
-def _started(state: Path, deadline: float) -> socket.socket:
+def _started(state: Path, deadline: float, open_files: int | None) -> socket.socket:
     """A connection to a new keeper, which is nobody's child and leads a session of its own."""
     ours = str(Path(__file__).resolve().parents[2])
     # -I -S: nothing of the user's and nothing that is installed; what it needs, it has.
-    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, ours, str(state.resolve())]
+    words = [ours, str(state.resolve()), "" if open_files is None else str(open_files)]
+    command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, *words]
     with open(state / LOG_NAME, "ab") as log:
         try:
             ended = subprocess.run(

@@ -65,17 +65,20 @@ class Keeping:
         self._loop.add_reader(self._connection.fileno(), self._hear)
 
     @classmethod
-    async def open(cls, state: Path, *, lock: int | None = None) -> Self:
+    async def open(
+        cls, state: Path, *, lock: int | None = None, open_files: int | None = None
+    ) -> Self:
         """Become the one server of a directory, with its living keeper or a new one.
 
-        Whoever has been its server all the time still has the lock. Raises `StateTaken`,
-        `KeeperMismatched`, `KeeperUnavailable` or a disk failure, the third within seconds if a
-        keeper hangs or dies while it is asked; all others go on meanwhile.
+        Processes of a new one may have so many `open_files`, or as many as we. Whoever has been its
+        server all the time still has the lock. Raises `StateTaken`, `KeeperMismatched`,
+        `KeeperUnavailable` or a disk failure, the third within seconds if a keeper hangs or dies
+        while it is asked; all others go on meanwhile.
         """
         with ExitStack() as undone:
             lock = lock_state(state) if lock is None else lock
             undone.callback(os.close, lock)
-            found = await in_thread(partial(summon, state))
+            found = await in_thread(partial(summon, state, open_files=open_files))
             undone.enter_context(found.connection)
             await anyio.lowlevel.checkpoint()
             keeping = cls(lock, found, state)

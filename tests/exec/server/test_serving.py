@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from holdfast.rpc.websocket import connect_websocket
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.testing import MemorySink
 from holdfast.world import SystemClock
+from tests.exec.planes import open_files_max
 from tests.exec.server.talking import (
     PATH,
     PATIENCE,
@@ -189,6 +191,25 @@ async def test_told_to_end_it_ends_although_its_keeper_is_stuck(
     await end_keeper(state)
 
     assert code == 0
+
+
+async def test_it_has_room_for_more_than_a_process_may_have_open(tmp_path: Path) -> None:
+    most = 64 + max(int(name) for name in os.listdir("/proc/self/fd"))
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 10 * most:
+        pytest.skip("a server may not have so many open files here")
+    with open_files_max(most):
+        opening = served(tmp_path / "s")
+        server = await opening.__aenter__()
+    try:
+        async with introduced(server.url) as talk:
+            for number in range(most // 3):
+                await talk.start(str(number), "sleep", "60", pipeStdin=True)
+            told = await talk.run("told", "sh", "-c", "ulimit -n")
+        assert len(os.listdir(f"/proc/{server.process.pid}/fd")) > most
+    finally:
+        await opening.__aexit__(None, None, None)
+
+    assert told == (0, b"%d\n" % most)
 
 
 async def test_one_state_has_one_server(tmp_path: Path) -> None:

@@ -36,10 +36,16 @@ def look_seldom() -> None:
     gc.set_threshold(_NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS)
 
 
-def widen_descriptors() -> None:
-    """Make room for the descriptors of thousands of processes, as far as so many are allowed."""
-    most = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _DESCRIPTORS)
+def widen_descriptors() -> int:
+    """Make room for the descriptors of thousands of processes, as far as so many are allowed.
+
+    Returns the limit that we had, which is meant for those that we start.
+    """
+    given, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+    most = min(allowed, _DESCRIPTORS)
     lowest = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     with suppress(OSError):  # then the table grows when it must
         os.close(fcntl.fcntl(lowest, fcntl.F_DUPFD_CLOEXEC, most - 1))
     os.close(lowest)
+    return given

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import sys
@@ -28,6 +29,7 @@ class Rest:
     state: Path
     is_private: bool
     seconds: float | None = None
+    open_files: int | None = None  # the limit that we were given, and have raised since
 
     @classmethod
     def over(cls, environment: Mapping[str, str]) -> Self | None:
@@ -56,6 +58,9 @@ class Rest:
             str(self.state) if self.is_private else "",
         ]
         again = [sys.executable, *sys.orig_argv[1:]]
+        if self.open_files is not None:
+            allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.open_files, allowed))
         signal.pthread_sigmask(signal.SIG_BLOCK, porter.ENDINGS)
         os.execve(
             sys.executable,

@@ -9,7 +9,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -71,6 +71,7 @@ class Settings:
     end_processes: bool = False
     idle_exit: float | None = None
     may_rest: bool = False  # the process is ours alone, and may be left to a porter
+    open_files: int | None = None  # that each process may have, if not as many as we
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     telemetry: Telemetry | None = None
     clock: Clock = field(default_factory=SystemClock)
@@ -85,7 +86,7 @@ async def serve(settings: Settings, announce: Callable[[str], None]) -> Rest | N
     keep_freed_memory()
     if settings.may_rest:
         look_seldom()
-        widen_descriptors()
+        settings = replace(settings, open_files=widen_descriptors())
     over = Rest.over(settings.environment)
     private = None if settings.state else Path(over.state if over else _temporary())
     rest = None
@@ -106,7 +107,8 @@ async def _serve_in(
 ) -> Rest | None:
     records = Records(state, SystemDisk())
     records.prepare()
-    keeping = await Keeping.open(state, lock=None if over is None else over.lock)
+    lock, open_files = None if over is None else over.lock, settings.open_files
+    keeping = await Keeping.open(state, lock=lock, open_files=open_files)
     environment = without_rest(settings.environment)
     rest = None
     with Hands() as hands:
@@ -128,11 +130,12 @@ async def _serve_in(
             with ungrouped():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(plane.run)
-                    tasks.start_soon(_replace_lost, workshop, house, state)
+                    tasks.start_soon(_replace_lost, workshop, house, state, open_files)
                     listener = await _attend(settings, house, over, announce)
                     if listener is not None:
                         lock, is_private = workshop.keeping.copy_lock(), settings.state is None
-                        rest = Rest(listener, lock, state, is_private, settings.idle_exit)
+                        idle_exit = settings.idle_exit
+                        rest = Rest(listener, lock, state, is_private, idle_exit, open_files)
                     tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
@@ -253,7 +256,9 @@ async def _guest(number: int, transport: Transport, house: House, place: str) ->
             house.telemetry.record(failure)
 
 
-async def _replace_lost(workshop: Workshop, house: House, state: Path) -> None:
+async def _replace_lost(
+    workshop: Workshop, house: House, state: Path, open_files: int | None
+) -> None:
     """Report what ended with a keeper that is gone, and go on with a new one."""
     while True:
         lost = await workshop.keeping.wait_lost()
@@ -261,7 +266,7 @@ async def _replace_lost(workshop: Workshop, house: House, state: Path) -> None:
             house.telemetry.record(lost)
         house.plane.lose(lost)
         await workshop.keeping.close()
-        workshop.keeping = await Keeping.open(state)
+        workshop.keeping = await Keeping.open(state, open_files=open_files)
         _report_orphans(house, workshop.keeping)
 
 
