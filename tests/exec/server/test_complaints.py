@@ -25,6 +25,8 @@ async def test_unknown_news_and_unexpected_answers_are_passed_over(tmp_path: Pat
     async with housed(tmp_path) as server, server.talk() as talk:
         await talk.tell({"method": "no/such", "params": {}})
         await talk.tell({"id": 9, "result": {}})
+        await talk.tell(b'{"method":"process/taken","params":{"processId":"\xff","seq":1}}')
+        await talk.tell(b'{"method":"process/taken","params":{"processId":"p","seq":"1"}}')
         status = await talk.call("environment/status")
 
     assert (status, talk.strays) == ({"status": "ready"}, [])

@@ -73,3 +73,20 @@ async def test_a_start_that_has_no_room_for_descriptors_keeps_none(
         listed = (await talk.call("process/list"))["processes"]
         assert refused >= 4
         assert [each["processId"] for each in listed if not each["exited"]] == ["p"]
+
+
+async def test_what_a_sandbox_leaves_behind_is_reported_and_ends_nobody(tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise OSError(errno.EBUSY, "busy")
+
+    sink = MemorySink()
+    async with housed(tmp_path) as server, server.talk() as talk:
+        server.workshop.telemetry = Telemetry([sink], clock=SystemClock())
+        await talk.start("p", "sh", "-c", "read x", pipeStdin=True)
+        (session,) = server.house.plane
+        session.processes.get("p").undo = refuse
+        await talk.call("process/closeStdin", processId="p")
+        await until(lambda: bool(sink.records))
+
+        assert await talk.run("next", "true") == (0, b"")
+    assert [record.name for record in sink.records] == ["failure"]

@@ -83,7 +83,8 @@ class Attendant:
     def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
         """Hear what the client tells: that it is introduced, and what it has taken."""
         for notification in batch:
-            with suppress(msgspec.MsgspecError):  # who cannot say it is not helped by a word
+            # Who cannot say it is not helped by a word.
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):
                 match notification.method:
                     case "initialized":
                         self._desk.is_introduced = True

@@ -66,10 +66,14 @@ class Workshop:
             self.telemetry.note(Level.INFO, what, fields={"process": process.record.process})
 
     async def open_up(self, process: Process) -> None:
-        """Give back what shut a process in, now that it has ended."""
+        """Give back what shut a process in, now that it has ended; what is left is reported."""
         undo, process.undo = process.undo, None
-        if undo is not None:
-            await self.hands.do(undo)
+        try:
+            if undo is not None:
+                await self.hands.do(undo)
+        except Failure as failure:
+            if self.telemetry is not None:
+                self.telemetry.record(failure)
 
     async def make_files(self, process: Process, now: float) -> None:
         """Make the files of one that has lived for a while, so that its first word finds them."""
