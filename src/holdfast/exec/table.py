@@ -17,6 +17,7 @@ from holdfast.rpc.failures import RequestTimedOut
 from holdfast.rpc.model import Notification
 
 _READS_MAX = 64
+_SPARE = 64
 
 
 class Table:
@@ -24,12 +25,16 @@ class Table:
 
     def __init__(self) -> None:
         self._feeds: dict[str, Feed] = {}
+        self._swept_at = 0
 
     def add(self, feed: Feed) -> None:
         """Follow one more process, under an id that no other has."""
-        self._feeds = {id_: each for id_, each in self._feeds.items() if not each.is_over}
-        if feed.process in self._feeds:
+        before = self._feeds.get(feed.process)
+        if before is not None and not before.is_over:
             raise ProcessExists(process=feed.process)
+        if len(self._feeds) >= self._swept_at:  # seldom: each time all of them are looked at
+            self._feeds = {id_: each for id_, each in self._feeds.items() if not each.is_over}
+            self._swept_at = 2 * len(self._feeds) + _SPARE
         self._feeds[feed.process] = feed
 
     def remove(self, feed: Feed) -> None:
