@@ -203,6 +203,15 @@ async def test_an_operator_binds_and_unbinds(draft: Draft) -> None:
         assert await refused(talk, "place/bind", directory=draft.name) == "PLACE_LOST"
 
 
+async def test_who_came_with_a_token_and_said_nothing_yet_is_put_out_with_it(draft: Draft) -> None:
+    async with housed(draft.state) as server, server.talk() as talk:
+        await talk.call("place/bind", directory=draft.name)
+        async with server.talk(place=draft.name, introduced=False) as guest:
+            await talk.call("place/unbind", directory=draft.name)
+            await guest.until(lambda: guest.ended)
+        assert await talk.call("environment/status") == {"status": "ready"}
+
+
 async def test_tokens_that_are_made_at_once_all_count(draft: Draft) -> None:
     async with housed(draft.state) as server, server.talk() as talk:
         assert server.house.bindings is not None

@@ -36,6 +36,7 @@ class Desk:
         self._session: Session | None = None
         self._asking = 0
         self._asked = anyio.Event()
+        plane.meet(self)
 
     async def initialize(self, asked: InitializeParams) -> InitializeResult:
         """Give the connection a session: a new one, or the one it wants back.
@@ -96,8 +97,7 @@ class Desk:
     def leave(self) -> None:
         """Give the session back: the connection is gone."""
         self.pump.stop()
-        if self._session is not None:
-            self._plane.leave(self._session, self)
+        self._plane.leave(self._session, self)
 
 
 def nothing(params: dict[str, object] | None) -> None:

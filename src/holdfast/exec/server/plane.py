@@ -26,9 +26,10 @@ _SWEEP_EVERY = 0.2
 
 
 class Owner(Protocol):
-    """A connection that has, or had, a session."""
+    """A connection that has, had, or may come to have a session in one place."""
 
     number: int
+    place: str
 
     def put_out(self) -> None:
         """Lose the session to another connection."""
@@ -69,6 +70,7 @@ class Plane:
         self._workshop, self._policy = workshop, policy
         self._sites = Sites(workshop.records.state, workshop.hands)
         self._sessions: dict[str, Session] = {}
+        self._connected: set[Owner] = set()
 
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))
@@ -124,8 +126,15 @@ class Plane:
             before.put_out()
         return session
 
-    def leave(self, session: Session, owner: Owner) -> None:
+    def meet(self, owner: Owner) -> None:
+        """Take note of a connection, which may begin or resume a session."""
+        self._connected.add(owner)
+
+    def leave(self, session: Session | None, owner: Owner) -> None:
         """Take note that a connection is gone; only its owner's going detaches a session."""
+        self._connected.discard(owner)
+        if session is None:
+            return
         now = anyio.current_time()
         session.holding = decide.detach(session.holding, owner.number, now, self._policy)
         if session.owner is owner:
@@ -166,10 +175,10 @@ class Plane:
                 await session.processes.sweep(now, closed_ttl=self._policy.detached_ttl)
 
     def put_out(self, place: str) -> None:
-        """Hang up on all who work in a place; their sessions wait for them as for everyone."""
-        for session in self._sessions.values():
-            if session.site.name == place and session.owner is not None:
-                session.owner.put_out()
+        """Hang up on all who came to work in a place; their sessions wait for them as for all."""
+        for owner in self._connected:
+            if owner.place == place:
+                owner.put_out()
 
     def lose(self, failure: Failure) -> None:
         """Tell every session that its processes have ended with their keeper."""
