@@ -162,6 +162,14 @@ def test_what_cannot_be_kept_is_refused(sandbox: dict[str, Any]) -> None:
         confinement(sandbox, HERE)
 
 
+@pytest.mark.parametrize("temporary", ["/", "", "tmp", "/tmp/..", "//"])
+def test_a_directory_for_temporary_files_that_is_none_lets_nobody_write_anywhere(
+    temporary: str,
+) -> None:
+    with pytest.raises(SandboxRequestUnfit):
+        confinement(asked(entry("tmpdir", "write")), replace(HERE, temporary=temporary))
+
+
 @pytest.mark.parametrize(
     ("path", "reads", "writes"),
     [

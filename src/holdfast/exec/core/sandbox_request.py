@@ -230,7 +230,7 @@ class _Reading:
             case "slash_tmp":
                 return [_SHARED_TEMPORARY]
             case "tmpdir":
-                return [self._here.temporary]
+                return [_plain(self._here.temporary)]
             case kind:
                 raise SandboxRequestUnfit(reason=f"nobody here knows what {kind!r} is")
 

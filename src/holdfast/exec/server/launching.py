@@ -143,7 +143,7 @@ def surroundings(place: Place, own: Server) -> Surroundings:
         system=SYSTEM,
         protected=PROTECTED,
         shown=tuple(os.fsdecode(path) for path in _shown(files)),
-        temporary=(own.environment.get("TMPDIR") or "/tmp").rstrip("/"),
+        temporary=own.environment.get("TMPDIR") or "/tmp",
         hidden=() if place.holder else (str(own.state.resolve()),),
         exists=exists,
     )
