@@ -59,6 +59,21 @@ def test_what_is_allowed_works(gated: Gated, tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("C8")
+def test_of_a_tree_nothing_is_removed_that_the_gate_keeps(gated: Gated, tmp_path: Path) -> None:
+    at = os.fsencode(tmp_path) + b"/open/"
+    for name in ("free", "tree/closed"):
+        (tmp_path / "open" / name).mkdir(parents=True)
+        (tmp_path / "open" / name / "file").touch()
+    gated.remove_tree(at + b"free")
+    for kept in (b"tree", b"../shown"):
+        with pytest.raises(PermissionError):
+            gated.remove_tree(at + kept)
+
+    assert sorted(os.listdir(tmp_path / "open" / "tree" / "closed")) == ["file"]
+    assert os.listdir(tmp_path / "shown") == ["file"]
+    assert not (tmp_path / "open" / "free").exists()
+
+
 @pytest.mark.parametrize(
     "act",
     [

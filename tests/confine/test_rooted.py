@@ -99,3 +99,25 @@ def test_no_way_leads_out_of_a_root(tmp_path: Path, way: bytes) -> None:
             assert found.read() == "inside"
     finally:
         files.close()
+
+
+def test_a_tree_is_removed_and_no_link_in_it_is_followed(
+    rooted: tuple[Rooted, bytes], tmp_path: Path
+) -> None:
+    files, at = rooted
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").touch()
+    (tmp_path / "tree" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "tree" / "a" / "b" / os.fsdecode(b"\xff")).touch()
+    (tmp_path / "tree" / "a" / "link").symlink_to(tmp_path / "kept")
+    (tmp_path / "way").symlink_to("kept")
+    before = os.listdir("/dev/fd")
+    files.remove_tree(at + b"tree/")
+    with pytest.raises(NotADirectoryError):
+        files.remove_tree(at + b"way")
+    with pytest.raises(NotADirectoryError):
+        files.remove_tree(at + b"kept/file")
+
+    assert sorted(os.listdir(tmp_path)) == ["kept", "way"]
+    assert os.listdir(tmp_path / "kept") == ["file"]
+    assert len(os.listdir("/dev/fd")) == len(before)

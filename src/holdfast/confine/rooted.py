@@ -78,6 +78,27 @@ class Reached(ABC):
             else:
                 os.unlink(name, dir_fd=parent)
 
+    def remove_tree(self, path: bytes) -> None:
+        """Remove a directory with all below it; what becomes a link meanwhile is not followed."""
+        with self._parent(path, writes=True) as (parent, name):
+            entered = [_enter(parent, name)]
+            try:
+                while entered:
+                    above, name, here, names = entered[-1]
+                    if not names:
+                        os.close(entered.pop()[2])
+                        os.rmdir(name, dir_fd=above)
+                        continue
+                    each = names.pop()
+                    self._let_change(here, each)
+                    if stat.S_ISDIR(os.stat(each, dir_fd=here, follow_symlinks=False).st_mode):
+                        entered.append(_enter(here, each))
+                    else:
+                        os.unlink(each, dir_fd=here)
+            finally:
+                for _, _, here, _ in entered:
+                    os.close(here)
+
     def read_link(self, path: bytes) -> bytes:
         """The target of a link, as it is written."""
         with self._parent(path, writes=False) as (parent, name):
@@ -91,6 +112,10 @@ class Reached(ABC):
     @abstractmethod
     def _parent(self, path: bytes, *, writes: bool) -> AbstractContextManager[tuple[int, bytes]]:
         """The directory that something is in, and its name there, to be looked at or changed."""
+
+    @abstractmethod
+    def _let_change(self, parent: int, name: bytes) -> None:
+        """Raise if what has this name in a directory may not be changed."""
 
 
 class Rooted(Reached):
@@ -148,6 +173,20 @@ class Rooted(Reached):
             yield parent, name
         finally:
             os.close(parent)
+
+    def _let_change(self, parent: int, name: bytes) -> None:
+        """Let everyone."""
+
+
+def _enter(parent: int, name: bytes) -> tuple[int, bytes, int, list[bytes]]:
+    """A directory that is no link: where and what it is, opened, and the names in it."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    here = os.open(name, flags, dir_fd=parent)
+    try:
+        return parent, name, here, [os.fsencode(each) for each in os.listdir(here)]
+    except OSError:
+        os.close(here)
+        raise
 
 
 def _has_entries(name: bytes, parent: int) -> bool:

@@ -37,6 +37,10 @@ class PlaceFiles(Protocol):
         """Remove a file or link, or an empty directory."""
         ...
 
+    def remove_tree(self, path: bytes) -> None:
+        """Remove a directory with all below it; what becomes a link meanwhile is not followed."""
+        ...
+
     def read_link(self, path: bytes) -> bytes:
         """The target of a link, as it is written."""
         ...

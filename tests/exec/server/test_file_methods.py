@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import os
+import stat
 import sys
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from holdfast.confine.rooted import Rooted
 from holdfast.exec.client import Client
 from holdfast.exec.core.file_uri import uri_of
+from holdfast.exec.failures import FileFailed
 from holdfast.exec.files import WHOLE_BYTES_MAX
 from holdfast.exec.server.attendant import Attendant
+from holdfast.exec.server.model import RemoveParams
+from holdfast.exec.server.trees import Trees
 from holdfast.rpc import Transport
 from holdfast.rpc.memory import pair
 from tests.exec.server.housing import housed
@@ -381,3 +386,35 @@ async def test_our_client_moves_large_files_past_the_limit_of_a_message_and_a_cu
 
     assert read == data
     assert next(numbers) == 3
+
+
+class Swapping(Rooted):
+    """Files of which directories become links as soon as somebody has looked at them."""
+
+    def look(self, path: bytes, *, follow: bool = True) -> os.stat_result:
+        found = super().look(path, follow=follow)
+        if not follow and stat.S_ISDIR(found.st_mode):
+            os.rename(path, path + b".aside")
+            os.symlink(os.path.join(os.path.dirname(path), b"kept"), path)
+        return found
+
+
+@pytest.mark.parametrize("name", ["top", "top/sub"])
+def test_what_becomes_a_link_while_it_is_removed_is_not_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "top" / "sub").mkdir(parents=True)
+    for place in ("", "top"):
+        (tmp_path / place / "kept").mkdir()
+        (tmp_path / place / "kept" / "file").touch()
+    files = Swapping(os.open("/", os.O_RDONLY))
+    try:
+        with pytest.raises(FileFailed):
+            Trees(files).remove(RemoveParams(uri(tmp_path / name)))
+    finally:
+        files.close()
+
+    assert (tmp_path / "kept" / "file").exists()
+    assert (
+        (tmp_path / "top.aside" if name == "top" else tmp_path / "top")
+        .joinpath("kept", "file")
+        .exists()
+    )

@@ -81,7 +81,7 @@ class Trees:
                     return {}
                 raise
             if stat.S_ISDIR(mode) and asked.recursive:
-                self._remove_tree(path)
+                self._place.remove_tree(path)
             else:
                 self._place.remove(path, is_directory=stat.S_ISDIR(mode))
         return {}
@@ -128,20 +128,6 @@ class Trees:
                 os.close(writing)
         finally:
             os.close(reading)
-
-    def _remove_tree(self, path: bytes) -> None:
-        waiting, emptied = [path], list[bytes]()
-        while waiting:
-            directory = waiting.pop()
-            emptied.append(directory)
-            for name in self._place.names(directory):
-                below = directory + b"/" + name
-                if stat.S_ISDIR(self._place.look(below, follow=False).st_mode):
-                    waiting.append(below)
-                else:
-                    self._place.remove(below, is_directory=False)
-        for directory in reversed(emptied):
-            self._place.remove(directory, is_directory=True)
 
 
 @dataclass
