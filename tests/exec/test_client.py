@@ -167,19 +167,17 @@ async def test_a_client_that_nobody_takes_over_is_waited_for() -> None:
         assert await events_of(process) == server.all_processes[0].events
 
 
-@pytest.mark.parametrize(
-    "code", ["DISK_FULL", "DISK_UNUSABLE", "PLACE_LOST", "SANDBOX_UNAVAILABLE", "EXEC_START_FAILED"]
-)
-def test_a_client_knows_what_its_server_may_say(code: str) -> None:
+def test_a_client_knows_what_its_server_may_say() -> None:
     script = "import holdfast.exec.client; from holdfast.failures.base import type_of"
+    said = {"DISK_FULL", "DISK_UNUSABLE", "PLACE_LOST", "SANDBOX_UNAVAILABLE", "EXEC_START_FAILED"}
     told = subprocess.run(
-        [sys.executable, "-c", f"{script}; print({code!r} in type_of)"],
+        [sys.executable, "-c", f"{script}; print(sorted({said} - type_of.keys()))"],
         env={"PYTHONPATH": "src"},
         capture_output=True,
         check=True,
     )
 
-    assert told.stdout == b"True\n"
+    assert told.stdout == b"[]\n"
 
 
 async def test_who_is_cancelled_can_still_end_what_was_started() -> None:

@@ -86,6 +86,7 @@ async def test_without_takeover_a_resume_is_refused_while_the_session_is_held(
     assert refused.value.text.endswith("is already attached to another connection")
 
 
+@pytest.mark.long
 async def test_a_session_is_forgotten_although_nobody_heard_of_it(tmp_path: Path) -> None:
     async with housed(tmp_path, Policy(detached_ttl=0.1)) as server:
         for wait in range(20):

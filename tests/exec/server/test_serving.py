@@ -193,6 +193,7 @@ async def test_told_to_end_it_ends_although_its_keeper_is_stuck(
     assert code == 0
 
 
+@pytest.mark.long
 async def test_it_has_room_for_more_than_a_process_may_have_open(tmp_path: Path) -> None:
     most = 64 + max(int(name) for name in os.listdir("/proc/self/fd"))
     if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 10 * most:
