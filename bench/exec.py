@@ -97,7 +97,8 @@ class Figures:
     """What was measured of one server."""
 
     numbers: dict[str, float] = field(default_factory=dict[str, float])
-    gaps: list[str] = field(default_factory=list[str])
+    gaps: set[str] = field(default_factory=set[str])
+    outages: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
 
 @dataclass
@@ -249,7 +250,8 @@ async def measure_tickers(server: Server, figures: Figures, count: int) -> None:
 
 async def measure_outages(server: Server, figures: Figures, missed: int) -> None:
     """How long it takes until all is there that was said while there was no connection."""
-    seconds: list[float] = []
+    name = f"outage {missed}"
+    seconds = figures.outages.setdefault(name, [])
     for _ in range(OUTAGES):
         async with connected(server) as (client, cable):
             script = f"sleep 0.1; head -c {missed} /dev/zero; exec sleep 20"
@@ -263,9 +265,9 @@ async def measure_outages(server: Server, figures: Figures, missed: int) -> None
                 seconds.append(perf_counter() - begin)
                 await process.terminate()
             except ReplayGap:
-                figures.gaps.append(f"outage {missed}")
+                figures.gaps.add(name)
                 return
-    figures.numbers[f"outage {missed}"] = median(seconds)
+    figures.numbers[name] = median(seconds)
 
 
 async def measure(*servers: Server) -> list[Figures]:
@@ -285,7 +287,7 @@ async def measure(*servers: Server) -> list[Figures]:
         await in_turn(partial(measure_output, name=name, streams=streams), ROUNDS)
     await in_turn(measure_client)
     for missed in MISSED:
-        await in_turn(partial(measure_outages, missed=missed))
+        await in_turn(partial(measure_outages, missed=missed), ROUNDS)
     for count in TICKERS:
         await in_turn(partial(measure_tickers, count=count), ROUNDS)
     for server, figures in both:
