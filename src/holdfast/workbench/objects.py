@@ -209,10 +209,11 @@ class Objects:
     def _bind(self) -> None:
         """Have a place for all that is still loose."""
         loose, self._loose, self._loose_bytes = self._loose, {}, 0
-        if len(loose) > 1:
-            self._fresh |= self._segments.append_together(loose)
-        for name, data in loose.items() if len(loose) == 1 else ():
+        if len(loose) == 1:
+            ((name, data),) = loose.items()
             self._fresh[name] = self._segments.append(ObjectSort.BLOB, name, data)
+        elif loose:
+            self._fresh |= self._segments.append_together(loose)
 
     def _read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
         try:

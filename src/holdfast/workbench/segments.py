@@ -70,12 +70,9 @@ class Segments(SegmentFiles):
 
     def append_together(self, files: Mapping[bytes, bytes]) -> dict[bytes, Location]:
         """Put small files at the end, by their names, as one record; where each of them is."""
-        self._begin()
-        data = encode_bundle(files)
-        codec, stored = self._packed(data)
-        name, sort = name_of(ObjectSort.BUNDLE, b"".join(files)), ObjectSort.BUNDLE
-        head = write_head(self._mark, sort, codec, name=name, raw_bytes=len(data), stored=stored)
-        number, offset, size, record_bytes = self._write(head, stored)
+        name = name_of(ObjectSort.BUNDLE, b"".join(files))
+        together = self.append(ObjectSort.BUNDLE, name, encode_bundle(files))
+        number, offset, size, record_bytes = together
         shares = rooms([len(each) for each in files.values()], record_bytes)
         return {
             name: Location(number, offset, size, room)
