@@ -18,7 +18,6 @@ RULES: list[Rule] = [
     sizes.few_methods,
     words.telling_name,
     words.module_purpose,
-    words.public_promise,
     doors.doors_only,
     doors.decisions_first,
     doors.absolute_imports,
