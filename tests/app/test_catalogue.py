@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.app.catalogue import all_failures, page
 from holdfast.failures import Failure, ForeignFailure, Recovery, UnexpectedError
-from holdfast.failures.facts import fact_types
+from holdfast.failures.details import detail_types
 from tests.failures.specimens import values
 
 ROOT = Path(__file__).parents[2]
@@ -74,12 +74,12 @@ def test_every_code_says_what_happened_and_what_to_do(known: type[Failure]) -> N
 def test_every_user_message_is_made_of_declared_facts(known: type[Failure]) -> None:
     named = {name for _, name, _, _ in Formatter().parse(known.user_template) if name is not None}
 
-    assert named <= set(known.fact_names())
+    assert named <= set(known.detail_names())
 
 
 @each_code
 def test_every_fact_has_a_type_that_json_can_carry(known: type[Failure]) -> None:
-    declared, _ = fact_types(known)
+    declared, _ = detail_types(known)
 
     for hint in declared.values():
         values(hint)

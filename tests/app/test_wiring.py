@@ -21,7 +21,7 @@ def test_a_failure_is_kept_in_the_state_directory(tmp_path: Path) -> None:
     (kept,) = read_failures(failures_kept(settings))
 
     assert failures_kept(settings) == tmp_path / "state" / "failures"
-    assert (kept.code, kept.facts) == (WRONG.code, WRONG.facts)
+    assert (kept.code, kept.details) == (WRONG.code, WRONG.details)
 
 
 def test_a_state_directory_that_is_none_fails_nobody(tmp_path: Path) -> None:

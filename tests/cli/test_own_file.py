@@ -25,4 +25,4 @@ def test_what_is_no_text_is_said_to_be_none(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigUnreadable) as caught:
         own_text(tmp_path / "there")
-    assert caught.value.facts == {"file": str(tmp_path / "there"), "problem": "it is no text"}
+    assert caught.value.details == {"file": str(tmp_path / "there"), "problem": "it is no text"}

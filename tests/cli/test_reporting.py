@@ -43,4 +43,4 @@ def test_a_failure_is_kept_without_its_secrets(tmp_path: Path) -> None:
     (kept,) = read_failures(failures_kept(settings))
 
     assert kept.code == "CLI_USAGE_WRONG"
-    assert KEY not in str(kept.facts)
+    assert KEY not in str(kept.details)

@@ -28,6 +28,6 @@ def test_what_cannot_be_engaged_fails_its_turn_and_not_the_host(bench: Bench) ->
 
     for turn, result in enumerate(results, start=1):
         assert (result["status"], result["turn"]) == ("failed", turn)
-        assert result["error"]["code"] == "DRAFT_MISSING"
+        assert result["error"]["code"] == "NOT_FOUND_DRAFT"
         assert result["report"] is not None
     assert len(hosts_of(bench)) == 1

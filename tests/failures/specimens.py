@@ -1,4 +1,4 @@
-"""Make any failure of the catalogue, with facts of the types that its class declares."""
+"""Make any failure of the catalogue, with details of the types that its class declares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from holdfast.failures import Action, Failure, ForeignFailure, Ids, Kind, Recovery, type_of
-from holdfast.failures.facts import fact_types
+from holdfast.failures.details import detail_types
 
 SCALARS = (
     st.none()
@@ -45,7 +45,7 @@ ANY_VALUE = st.recursive(
 
 
 def values(declared: object) -> SearchStrategy[object]:
-    """Values of one declared type; a type that facts may not have is an error."""
+    """Values of one declared type; a type that details may not have is an error."""
     origin, inside = get_origin(declared), get_args(declared)
     if origin in {Union, UnionType}:
         return st.one_of([values(choice) for choice in inside])
@@ -73,7 +73,7 @@ def bare(known: type[Failure]) -> SearchStrategy[Failure]:
             foreign_user_message=st.text(min_size=1),
             foreign_details=st.dictionaries(st.text(), JSON, max_size=3),
         )
-    declared, _ = fact_types(known)
+    declared, _ = detail_types(known)
     return st.builds(known, **{name: values(hint) for name, hint in declared.items()})
 
 

@@ -55,7 +55,7 @@ def test_a_failure_has_every_field_of_the_contract() -> None:
     assert failure.user_message == "beetle was taken 2 times; take another."
     assert (failure.recovery, failure.retryable) == (Recovery.RETRY_BACKOFF, True)
     assert failure.actions == (Action.RETRY, Action.WAIT, Action.CANCEL)
-    assert failure.facts == {"name": "beetle", "count": 2}
+    assert failure.details == {"name": "beetle", "count": 2}
     assert failure.retry_after is None
     assert failure.timestamp is None
     assert failure.ids == Ids()
@@ -63,7 +63,7 @@ def test_a_failure_has_every_field_of_the_contract() -> None:
     assert repr(failure) == "Specimen(name='beetle', count=2)"
 
 
-def test_a_failure_without_facts_is_its_sentence() -> None:
+def test_a_failure_without_details_is_its_sentence() -> None:
     assert str(Final()) == "SPECIMEN_FINAL: It is over"
     assert Final().user_message == "It is over; begin again."
 
@@ -77,7 +77,7 @@ def test_a_failure_without_facts_is_its_sentence() -> None:
         (tuple("abcdefghijkl"), "Gone: a, b, c, d, e, f, g, h, i, j and 2 more."),
     ],
 )
-def test_several_facts_are_read_as_a_list(names: tuple[str, ...], said: str) -> None:
+def test_several_details_are_read_as_a_list(names: tuple[str, ...], said: str) -> None:
     assert Several(names=names).user_message == said
 
 
@@ -88,12 +88,12 @@ def test_a_failure_is_raised_and_caught_as_any_exception() -> None:
     assert raised.value == Specimen(name="beetle", count=1)
 
 
-def test_a_long_fact_is_abridged_for_logs_and_whole_in_the_facts() -> None:
+def test_a_long_detail_is_abridged_for_logs_and_whole_in_the_details() -> None:
     failure = Specimen(name="x" * 10_000_000)
 
     assert len(str(failure)) < 1_000
     assert len(repr(failure)) < 1_000
-    assert failure.facts["name"] == "x" * 10_000_000
+    assert failure.details["name"] == "x" * 10_000_000
 
 
 @pytest.mark.promise("T1")
@@ -166,14 +166,14 @@ def test_a_declaration_that_says_too_little_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("facts", "complaint"),
+    ("details", "complaint"),
     [({}, "lacks name"), ({"count": 1}, "lacks name"), ({"name": "a", "size": 1}, "has no size")],
 )
-def test_a_failure_is_made_of_its_facts_and_no_others(
-    facts: dict[str, object], complaint: str
+def test_a_failure_is_made_of_its_details_and_no_others(
+    details: dict[str, object], complaint: str
 ) -> None:
     with pytest.raises(TypeError, match=complaint):
-        type.__call__(Specimen, **facts)
+        type.__call__(Specimen, **details)
 
 
 def test_whoever_knows_first_where_and_when_and_about_what_is_believed() -> None:
@@ -241,7 +241,7 @@ def test_every_failure_survives_copies_and_pickle(
 
 
 @pytest.mark.parametrize(
-    ("code", "facts"),
+    ("code", "details"),
     [
         ("LATER_INVENTED", {"depth": 3}),
         ("SPECIMEN_TAKEN", {"name": "beetle"}),
@@ -249,10 +249,10 @@ def test_every_failure_survives_copies_and_pickle(
     ],
 )
 def test_a_stored_failure_of_another_version_stays_readable(
-    code: str, facts: dict[str, object]
+    code: str, details: dict[str, object]
 ) -> None:
-    failure = revive(code, facts, Specimen.declared, 7.0)
+    failure = revive(code, details, Specimen.declared, 7.0)
 
     assert isinstance(failure, ForeignFailure)
-    assert (failure.foreign_code, failure.foreign_details) == (code, facts)
+    assert (failure.foreign_code, failure.foreign_details) == (code, details)
     assert (failure.circumstances, failure.timestamp) == (Specimen.declared, 7.0)

@@ -16,6 +16,7 @@ from holdfast.failures import (
     Failure,
     ForeignFailure,
     Ids,
+    Kind,
     Recovery,
     from_rpc_data,
     from_wire,
@@ -160,7 +161,7 @@ def test_an_unknown_failure_stays_usable_and_goes_back_out_unchanged() -> None:
     "details",
     [{}, {"name": 7, "count": 1}, {"name": "beetle", "count": 1, "colour": "green"}, None, []],
 )
-def test_a_known_code_with_strange_facts_is_foreign(details: object) -> None:
+def test_a_known_code_with_strange_details_is_foreign(details: object) -> None:
     failure = from_wire(WIRE | {"details": details})
 
     assert isinstance(failure, ForeignFailure)
@@ -219,3 +220,29 @@ def test_whatever_they_wrote_is_read_and_can_be_written(theirs: dict[str, object
     assert json.loads(json.dumps(wire, allow_nan=False)) == wire
     assert failure.user_message
     assert str(failure)
+
+
+@pytest.mark.promise("T3")
+@pytest.mark.parametrize(
+    ("former", "code", "details"),
+    [
+        ("DRAFT_MISSING", "NOT_FOUND_DRAFT", {"draft": "d", "project": "p"}),
+        ("CHECKPOINT_MISSING", "NOT_FOUND_CHECKPOINT", {"checkpoint": "c"}),
+        ("DRAFT_MOVED_ON", "APPROVAL_STALE_DIFF", {"draft": "d", "sealed": "a", "seal": "b"}),
+    ],
+)
+def test_a_former_code_decodes_to_its_present_class(
+    former: str, code: str, details: dict[str, object]
+) -> None:
+    failure = from_wire({"code": former, "details": details})
+
+    assert (failure.code, failure.details) == (code, details)
+
+
+def test_a_code_cannot_be_declared_while_it_is_a_former_one() -> None:
+    with pytest.raises(TypeError, match="DRAFT_MISSING is declared twice"):
+
+        class _Again(  # pyright: ignore[reportUnusedClass]  # its declaration is what fails
+            Failure, code="DRAFT_MISSING", kind=Kind.MISSING, title="x", user_message="x"
+        ):
+            """Declared under a code that an earlier version used."""

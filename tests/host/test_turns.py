@@ -125,7 +125,7 @@ async def test_how_a_turn_is_to_be_taken_reaches_the_runner_or_is_refused() -> N
 
     assert Prompted("c1", 1, "go", AT, {"model": "a/b"}) in plain(kept)
     assert (host.puppet.heard, host.puppet.how) == (["go"], [{"model": "a/b"}])
-    assert refused.value.facts == {
+    assert refused.value.details == {
         "option": "weather",
         "runner": "puppet",
         "known": ("model", "effort"),

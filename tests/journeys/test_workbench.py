@@ -147,9 +147,9 @@ def test_every_answer_for_a_program_has_its_form(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "status", "code"),
     [
-        (("draft", "diff"), 1, "DRAFT_MISSING"),
-        (("publish", "--yes"), 1, "DRAFT_MISSING"),
-        (("restore", "cp_nope"), 1, "CHECKPOINT_MISSING"),
+        (("draft", "diff"), 1, "NOT_FOUND_DRAFT"),
+        (("publish", "--yes"), 1, "NOT_FOUND_DRAFT"),
+        (("restore", "cp_nope"), 1, "NOT_FOUND_CHECKPOINT"),
         (("restore",), 2, "CLI_USAGE_WRONG"),
         (("draft", "diff", "/etc/passwd"), 2, "PATH_INVALID"),
         (("status", "-C", "/nowhere"), 2, "PROJECT_REFUSED"),

@@ -79,7 +79,7 @@ async def test_what_is_said_instead_has_a_name(answer: str, expected: Failure) -
     async with saying(answering(answer)) as url:
         with pytest.raises(type(expected)) as refused:
             await connect_websocket(url)
-    facts = {name: getattr(expected, name) for name in expected.fact_names()} | {"url": url}
+    facts = {name: getattr(expected, name) for name in expected.detail_names()} | {"url": url}
     assert refused.value == type(expected)(**facts)
 
 

@@ -66,7 +66,7 @@ def test_size_is_bounded_and_the_newest_stay(tmp_path: Path) -> None:
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
     assert len(sizes) == 4
     assert max(sizes) <= 4000
-    kept = [str(failure.facts["sink"]) for failure in read_failures(tmp_path)]
+    kept = [str(failure.details["sink"]) for failure in read_failures(tmp_path)]
     assert kept == [f"s{number}" for number in range(200 - len(kept), 200)]
 
 
@@ -80,7 +80,7 @@ def test_a_damaged_line_costs_only_itself(tmp_path: Path, damage: bytes) -> None
         file.write(damage)
     record(sink, failing(2))
 
-    assert [failure.facts["sink"] for failure in read_failures(tmp_path)] == ["s1", "s2"]
+    assert [failure.details["sink"] for failure in read_failures(tmp_path)] == ["s1", "s2"]
 
 
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:

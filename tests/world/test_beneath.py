@@ -263,7 +263,7 @@ def test_a_kernel_that_cannot_be_sure_is_done_without(place: Path) -> None:
 def refused(failure: type[Failure], *, path: str) -> Iterator[None]:
     with pytest.raises(failure) as raised:
         yield
-    assert raised.value.facts["path"] == path
+    assert raised.value.details["path"] == path
 
 
 class TestInside:

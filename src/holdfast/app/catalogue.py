@@ -69,7 +69,7 @@ def _described(known: type[Failure]) -> str:
             "yes" if declared.retryable else "no",
             ", ".join(declared.actions) or "—",
             known.user_template,
-            ", ".join(f"`{name}`" for name in known.fact_names()) or "—",
+            ", ".join(f"`{name}`" for name in known.detail_names()) or "—",
         )
     )
 

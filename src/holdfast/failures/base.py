@@ -12,9 +12,9 @@
         process: str
         expected: int
 
-The header states what is true of every such failure, the body which facts one carries. An
+The header states what is true of every such failure, the body which details one carries. An
 instance may narrow what its class declares, and learns on its way up where it happened, which
-ids were in play and when it was first recorded. Facts are JSON values (tuples for lists), never
+ids were in play and when it was first recorded. Details are JSON values (tuples for lists), never
 file contents and never prompts.
 """
 
@@ -28,6 +28,7 @@ from typing import ClassVar, Self, cast, dataclass_transform
 from holdfast.failures.kinds import Action, Kind, Recovery
 
 type_of: dict[str, type[Failure]] = {}
+former_codes: dict[str, str] = {}  # journals and reports of earlier versions still decode
 
 _LISTED_MAX = 10
 _BRIEF = Repr()
@@ -56,7 +57,7 @@ class Ids:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstances:
-    """What one failure knows beyond its class and its facts."""
+    """What one failure knows beyond its class and its details."""
 
     phase: str
     recovery: Recovery
@@ -76,7 +77,7 @@ class Failure(Exception):
     user_template: ClassVar[str]
     declared: ClassVar[Circumstances]
     sentence: ClassVar[str]
-    _fact_names: ClassVar[tuple[str, ...]] = ()
+    _detail_names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(  # noqa: PLR0913  # the header of a declaration, all by keyword
         cls,
@@ -89,9 +90,10 @@ class Failure(Exception):
         recovery: Recovery | None = None,
         retryable: bool | None = None,
         actions: tuple[Action, ...] = (),
+        formerly: str | None = None,
     ) -> None:
         super().__init_subclass__()
-        if code in type_of:
+        if code in type_of or code in former_codes or formerly in type_of:
             raise TypeError(f"{code} is declared twice")
         if not (code.isupper() and title and user_message and cls.__doc__):
             raise TypeError(f"{code} lacks a title, a user message or a docstring")
@@ -108,34 +110,36 @@ class Failure(Exception):
         )
         cls.sentence = cls.__doc__.strip().partition("\n")[0].removesuffix(".")
         # By hand: a dataclass is compiled, and a program declares hundreds before it does anything.
-        cls._fact_names = tuple(dict.fromkeys((*cls._fact_names, *cls.__annotations__)))
+        cls._detail_names = tuple(dict.fromkeys((*cls._detail_names, *cls.__annotations__)))
         type_of[code] = cls
+        if formerly:
+            former_codes[formerly] = code
 
-    def __init__(self, **facts: object) -> None:
-        declared, given = set(self._fact_names), facts.keys()
+    def __init__(self, **details: object) -> None:
+        declared, given = set(self._detail_names), details.keys()
         if missing := declared - given - self.defaults():
             raise TypeError(f"{self.code} lacks {', '.join(sorted(missing))}")
         if unknown := given - declared:
             raise TypeError(f"{self.code} has no {', '.join(sorted(unknown))}")
         super().__init__()
-        self.__dict__.update(facts)
+        self.__dict__.update(details)
         self._circumstances = self.declared
         self._timestamp: float | None = None
 
     @classmethod
-    def fact_names(cls) -> tuple[str, ...]:
-        """The names of the facts that every such failure carries."""
-        return cls._fact_names
+    def detail_names(cls) -> tuple[str, ...]:
+        """The names of the details that every such failure carries."""
+        return cls._detail_names
 
     @classmethod
     def defaults(cls) -> set[str]:
-        """The names of the facts that need not be given."""
-        return {name for name in cls._fact_names if hasattr(cls, name)}
+        """The names of the details that need not be given."""
+        return {name for name in cls._detail_names if hasattr(cls, name)}
 
     @property
-    def facts(self) -> dict[str, object]:
-        """What this failure was raised with, inherited facts included."""
-        return {name: getattr(self, name) for name in self.fact_names()}
+    def details(self) -> dict[str, object]:
+        """What this failure was raised with, inherited ones included."""
+        return {name: getattr(self, name) for name in self.detail_names()}
 
     @property
     def category(self) -> str:
@@ -144,20 +148,20 @@ class Failure(Exception):
 
     @property
     def message(self) -> str:
-        """For logs: the sentence of its class, with the facts, long ones abridged."""
-        facts = ", ".join(f"{name}={_BRIEF.repr(value)}" for name, value in self.facts.items())
-        return f"{self.sentence} ({facts})" if facts else self.sentence
+        """For logs: the sentence of its class, with the details, long ones abridged."""
+        details = ", ".join(f"{name}={_BRIEF.repr(value)}" for name, value in self.details.items())
+        return f"{self.sentence} ({details})" if details else self.sentence
 
     @property
     def user_message(self) -> str:
         """For people: what happened and what it means, in one or two sentences."""
         return self.user_template.format_map(
-            {name: _listed(value) for name, value in self.facts.items()}
+            {name: _listed(value) for name, value in self.details.items()}
         )
 
     @property
     def circumstances(self) -> Circumstances:
-        """What it knows beyond its class and its facts."""
+        """What it knows beyond its class and its details."""
         return self._circumstances
 
     @property
@@ -243,7 +247,7 @@ class Failure(Exception):
         return isinstance(other, Failure) and self._identity() == other._identity()
 
     def _identity(self) -> tuple[object, ...]:
-        return self.code, self.facts, self._circumstances
+        return self.code, self.details, self._circumstances
 
     def __hash__(self) -> int:
         return hash(self.code)
@@ -252,11 +256,11 @@ class Failure(Exception):
         return f"{self.code}: {self.message}"
 
     def __repr__(self) -> str:
-        facts = ", ".join(f"{name}={_BRIEF.repr(value)}" for name, value in self.facts.items())
-        return f"{type(self).__name__}({facts})"
+        details = ", ".join(f"{name}={_BRIEF.repr(value)}" for name, value in self.details.items())
+        return f"{type(self).__name__}({details})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return revive, (self.code, self.facts, self._circumstances, self._timestamp)
+        return revive, (self.code, self.details, self._circumstances, self._timestamp)
 
 
 class ForeignFailure(
@@ -277,29 +281,34 @@ class ForeignFailure(
     foreign_details: dict[str, object]
 
 
+def class_of(code: str) -> type[Failure] | None:
+    """The class that declares a code, or declared it in an earlier version."""
+    return type_of.get(former_codes.get(code, code))
+
+
 def revive(
-    code: str, facts: dict[str, object], circumstances: Circumstances, timestamp: float | None
+    code: str, details: dict[str, object], circumstances: Circumstances, timestamp: float | None
 ) -> Failure:
     """Rebuild a failure that crossed a process or a store; an unknown one stays readable."""
-    known = type_of.get(code)
-    if known is None or set(known.fact_names()) != facts.keys():
+    known = class_of(code)
+    if known is None or set(known.detail_names()) != details.keys():
         failure: Failure = ForeignFailure(
             foreign_code=code,
             foreign_title=code,
             foreign_message=code,
             foreign_user_message=code,
-            foreign_details=facts,
+            foreign_details=details,
         )
     else:
-        failure = known(**facts)
+        failure = known(**details)
     return failure.restored(circumstances, timestamp)
 
 
-def _listed(fact: object) -> object:
-    """A fact as a person reads it: several as a list, of many only the first."""
-    if not isinstance(fact, tuple):
-        return fact
-    several = cast("tuple[object, ...]", fact)  # a tuple is one of objects
+def _listed(detail: object) -> object:
+    """A detail as a person reads it: several as a list, of many only the first."""
+    if not isinstance(detail, tuple):
+        return detail
+    several = cast("tuple[object, ...]", detail)  # a tuple is one of objects
     shown, left_out = several[:_LISTED_MAX], len(several) - _LISTED_MAX
     words = ", ".join(map(str, shown))
     return f"{words} and {left_out:,} more" if left_out > 0 else words

@@ -1,7 +1,7 @@
 """The one way a failure is written down: for our protocols, HTTP bodies, events and reports.
 
 `to_wire` gives the object of the contract (camelCase), `from_wire` reads it back, whoever wrote
-it and whatever they added. `to_log` gives the same facts as one log line (snake_case).
+it and whatever they added. `to_log` gives the same details as one log line (snake_case).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import TypeVar
 
-from holdfast.failures.base import Circumstances, Failure, ForeignFailure, Ids, type_of
-from holdfast.failures.facts import clean, frozen, is_list, is_object, rebuilt
+from holdfast.failures.base import Circumstances, Failure, ForeignFailure, Ids, class_of
+from holdfast.failures.details import clean, frozen, is_list, is_object, rebuilt
 from holdfast.failures.kinds import OWN_RPC_CODE, Action, Recovery
 
 Json = dict[str, object]
@@ -43,7 +43,7 @@ def to_wire(failure: Failure) -> Json:
         "recovery": failure.recovery.value,
         "retryable": failure.retryable,
         "actions": [action.value for action in failure.actions],
-        "details": foreign.foreign_details if foreign else failure.facts,
+        "details": foreign.foreign_details if foreign else failure.details,
         "timestamp": _iso(failure.timestamp),
     }
     if failure.retry_after is not None:
@@ -55,7 +55,7 @@ def to_wire(failure: Failure) -> Json:
 
 def from_wire(wire: Mapping[str, object]) -> Failure:
     """Read a failure that someone wrote; what we do not know becomes a ForeignFailure."""
-    code, details = _text(wire.get("code"), "FOREIGN"), _facts(wire.get("details"))
+    code, details = _text(wire.get("code"), "FOREIGN"), _details(wire.get("details"))
     circumstances = Circumstances(
         phase=_text(wire.get("phase"), ""),
         recovery=_member(Recovery, wire.get("recovery")) or Recovery.NONE,
@@ -66,7 +66,7 @@ def from_wire(wire: Mapping[str, object]) -> Failure:
         retry_after=_seconds(wire.get("retryAfter")),
         ids=Ids(**{ours: _known_text(wire.get(name)) for name, ours in _IDS.items()}),
     )
-    known = type_of.get(code, ForeignFailure)
+    known = class_of(code) or ForeignFailure
     failure = None if known is ForeignFailure else rebuilt(known, details)
     if failure is None:
         failure = ForeignFailure(
@@ -105,7 +105,7 @@ def from_rpc_data(data: object) -> Failure | None:
     return from_wire(data) if is_object(data) and {"code", "recovery"} <= data.keys() else None
 
 
-def _facts(value: object) -> Json:
+def _details(value: object) -> Json:
     return {name: frozen(item) for name, item in value.items()} if is_object(value) else {}
 
 

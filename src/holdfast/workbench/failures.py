@@ -68,7 +68,8 @@ class CheckpointCreateFailed(
 
 class CheckpointMissing(
     Failure,
-    code="CHECKPOINT_MISSING",
+    code="NOT_FOUND_CHECKPOINT",
+    formerly="CHECKPOINT_MISSING",
     kind=Kind.MISSING,
     title="No such checkpoint",
     user_message="There is no checkpoint {checkpoint}; `holdfast checkpoint list` shows all.",
@@ -200,7 +201,8 @@ class ProjectRefused(
 
 class DraftMovedOn(
     Failure,
-    code="DRAFT_MOVED_ON",
+    code="APPROVAL_STALE_DIFF",
+    formerly="DRAFT_MOVED_ON",
     kind=Kind.STALE,
     title="Not what was reviewed",
     user_message="Nothing was published: draft {draft} changed since it was reviewed. "
@@ -288,7 +290,8 @@ class HunkMissing(
 
 class DraftMissing(
     Failure,
-    code="DRAFT_MISSING",
+    code="NOT_FOUND_DRAFT",
+    formerly="DRAFT_MISSING",
     kind=Kind.MISSING,
     title="No such draft",
     user_message="There is no draft {draft} of {project}, or more than one whose name begins like "

@@ -24,7 +24,7 @@ def test_it_is_told_first_and_stopped_later() -> None:
     assert verdict(LOOK, STOP_AT - 1) is None
     stopped = verdict(LOOK, STOP_AT)
     assert stopped is not None
-    assert stopped.facts == {"tool": "look", "times": STOP_AT}
+    assert stopped.details == {"tool": "look", "times": STOP_AT}
 
 
 def test_only_so_many_ways_are_known() -> None:

@@ -75,7 +75,7 @@ def test_an_error_has_a_meaning(status: int, said: bytes, meaning: type[Failure]
     failure = refused(CHOICE, status, said)
 
     assert type(failure) is meaning
-    assert failure.facts["provider"] == "there"
+    assert failure.details["provider"] == "there"
 
 
 @pytest.mark.promise("T3")
@@ -104,7 +104,7 @@ def test_no_key_is_quoted() -> None:
     said = body(message="the key sk-secret is not sk-other")
     failure = refused(CHOICE, 400, said, secret="sk-secret")
 
-    assert failure.facts["said"] == "the key *** is not sk-other"
+    assert failure.details["said"] == "the key *** is not sk-other"
 
 
 @pytest.mark.parametrize("word", sorted(word for _, known in WORDS for word in known))

@@ -86,7 +86,7 @@ def test_a_file_is_checked_key_by_key() -> None:
     assert checked(table, file="f") == {"runner": "codex", "budget.steps": 3}
     with pytest.raises(ConfigKeyUnknown) as unknown:
         checked({"budget": {"step": 3}}, file="f")
-    assert unknown.value.facts == {"key": "budget.step", "file": "f", "nearest": "budget.steps"}
+    assert unknown.value.details == {"key": "budget.step", "file": "f", "nearest": "budget.steps"}
     assert unknown.value.kind.exit_status == 78
     for odd in ({"": 1}, {"\x1b": 1}, {"runner": {"x": 1}}, {"a": {"b": {"c": 1}}}):
         with pytest.raises(ConfigKeyUnknown):

@@ -57,10 +57,10 @@ def test_what_the_server_calls_it_decides(
 
 @pytest.mark.parametrize("kind", CodexErrorKind)
 def test_every_name_of_the_wire_has_a_failure(kind: CodexErrorKind) -> None:
-    assert failure_of(TurnError("x", codex_error_info=kind.value)).facts["reason"] == "x"
+    assert failure_of(TurnError("x", codex_error_info=kind.value)).details["reason"] == "x"
 
 
 def test_the_cause_behind_a_wrapper_is_told_and_bounded() -> None:
     error = TurnError("outer", additional_details="inner" * 1000)
 
-    assert failure_of(error).facts["reason"] == ("inner" * 1000)[:500]
+    assert failure_of(error).details["reason"] == ("inner" * 1000)[:500]

@@ -27,4 +27,4 @@ def test_an_error_is_named(number: int, expected: Failure) -> None:
 def test_a_path_of_any_bytes_can_be_told() -> None:
     failure = file_failure(OSError(errno.EIO, "told"), b"/\xff")
 
-    assert failure.facts["path"] == "/\\xff"
+    assert failure.details["path"] == "/\\xff"

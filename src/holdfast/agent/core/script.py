@@ -121,7 +121,7 @@ def failure_of(line: Line, choice: Choice) -> Failure:
     """The failure that ends a line."""
     known = _FAILURES[line.fail]
     facts = {"provider": choice.provider, "model": choice.model, **_FACTS}
-    failure = known(**{name: facts[name] for name in known.fact_names()})
+    failure = known(**{name: facts[name] for name in known.detail_names()})
     return failure if line.retry_after is None else failure.narrow(retry_after=line.retry_after)
 
 

@@ -75,5 +75,5 @@ def _details(failure: Failure) -> list[str]:
     known: dict[str, object] = {"phase": failure.phase}
     if failure.timestamp is not None:
         known["time"] = datetime.fromtimestamp(failure.timestamp, UTC).isoformat()
-    known |= {**failure.ids.known(), **failure.facts}
+    known |= {**failure.ids.known(), **failure.details}
     return [f"{name}: {printable(str(value))}" for name, value in known.items()]

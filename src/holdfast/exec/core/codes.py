@@ -54,7 +54,7 @@ def exec_error(failure: Failure) -> Mapping[str, object]:
     """Write a failure as an error of this wire, with the whole of it in the data."""
     code = _CODES.get(type(failure), failure.kind.rpc_code)
     sentence = _SENTENCES.get(type(failure))
-    message = failure.message if sentence is None else sentence.format_map(failure.facts)
+    message = failure.message if sentence is None else sentence.format_map(failure.details)
     return {"code": code, "message": message, "data": to_wire(failure)}
 
 

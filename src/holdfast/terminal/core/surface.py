@@ -57,13 +57,13 @@ def _filled(offer: Offer, failure: Failure) -> Offer:
     """An offer that is about what the failure is about; what that leaves open is no offer."""
     if "{provider}" not in offer.line:
         return offer
-    provider = str(failure.facts.get("provider") or "")
+    provider = str(failure.details.get("provider") or "")
     line = offer.line.format(provider=shlex.quote(provider)) if provider else ""
     return offer._replace(line=line)
 
 
 def _details(failure: Failure, at: str) -> Iterator[str]:
     known = {"code": failure.code, "phase": failure.phase, "time": at}
-    for name, value in {**known, **failure.ids.known(), **failure.facts}.items():
+    for name, value in {**known, **failure.ids.known(), **failure.details}.items():
         if value not in ("", None):
             yield f"{name}: {value}"

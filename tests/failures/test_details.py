@@ -1,4 +1,4 @@
-"""Any value becomes JSON that every reader accepts, and facts come back as they were declared."""
+"""Any value becomes JSON that every reader accepts, and details come back as they were declared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from holdfast.failures import Action, Failure, Kind
-from holdfast.failures.facts import clean, fact_types, frozen, rebuilt
+from holdfast.failures.details import clean, detail_types, frozen, rebuilt
 from tests.failures.specimens import ANY_VALUE, Specimen
 
 
@@ -21,7 +21,7 @@ class Sampled(
     title="Sampled",
     user_message="{share:g} of {total} were taken; take fewer.",
 ):
-    """Facts of every type that facts may have."""
+    """Details of every type that details may have."""
 
     share: float
     total: int
@@ -111,11 +111,11 @@ def test_nesting_ends_somewhere() -> None:
         ({"share": 0.5, "total": 7, "rest": "x"}, None),
     ],
 )
-def test_facts_are_read_as_declared_or_not_at_all(
+def test_details_are_read_as_declared_or_not_at_all(
     details: dict[str, object], expected: Failure | None
 ) -> None:
     assert rebuilt(Sampled, details) == expected
 
 
-def test_the_facts_of_a_class_are_known_with_their_types() -> None:
-    assert fact_types(Specimen) == ({"name": str, "count": int}, {"count"})
+def test_the_details_of_a_class_are_known_with_their_types() -> None:
+    assert detail_types(Specimen) == ({"name": str, "count": int}, {"count"})

@@ -1,4 +1,4 @@
-"""How the facts of a failure become JSON that every reader accepts, and come back typed.
+"""How the details of a failure become JSON that every reader accepts, and come back typed.
 
 JSON has no room for some values: numbers beyond 64 bits are written in hexadecimal, infinities
 and NaN as words, lone surrogates escaped, and what is nested too deep is left out. Reading undoes
@@ -41,7 +41,7 @@ def clean(value: object, *, depth: int = 0) -> object:
 
 
 def frozen(value: object, *, depth: int = 0) -> object:
-    """Make lists of JSON the tuples that facts are made of."""
+    """Make lists of JSON the tuples that details are made of."""
     if depth > _DEPTH_MAX:
         return _LEFT_OUT
     if is_list(value):
@@ -52,8 +52,8 @@ def frozen(value: object, *, depth: int = 0) -> object:
 
 
 def rebuilt(known: type[Failure], details: Mapping[str, object]) -> Failure | None:
-    """Make a failure of a class from facts that were written down; None when they do not fit it."""
-    declared, optional = fact_types(known)
+    """Make a failure of a class from recorded details; None when they do not fit the class."""
+    declared, optional = detail_types(known)
     if not declared.keys() - optional <= details.keys() <= declared.keys():
         return None
     try:
@@ -62,10 +62,10 @@ def rebuilt(known: type[Failure], details: Mapping[str, object]) -> Failure | No
         return None
 
 
-def fact_types(known: type[Failure]) -> tuple[dict[str, object], set[str]]:
-    """The declared type of every fact of a class, and which of them have a default."""
+def detail_types(known: type[Failure]) -> tuple[dict[str, object], set[str]]:
+    """The declared type of every detail of a class, and which of them have a default."""
     hints = get_type_hints(known)
-    return {name: hints[name] for name in known.fact_names()}, known.defaults()
+    return {name: hints[name] for name in known.detail_names()}, known.defaults()
 
 
 def is_list(value: object) -> TypeGuard[list[object] | tuple[object, ...]]:
