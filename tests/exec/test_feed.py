@@ -8,10 +8,13 @@ import anyio
 import pytest
 
 from holdfast.exec.client import Client
+from holdfast.exec.core.sessions import Policy
+from holdfast.exec.failures import ProcessUnknown, RequestUnfit
 from holdfast.exec.model import Command, Output
 from holdfast.exec.process import Process
 from holdfast.rpc.memory import MemoryTransport
 from tests.exec.server.housing import housed
+from tests.exec.server.talking import until
 
 pytestmark = pytest.mark.anyio
 
@@ -91,3 +94,46 @@ async def test_a_process_of_which_nobody_reads_anything_can_be_waited_for(tmp_pa
 
         assert await process.wait() == 5
         assert await said(process) == ALL
+
+
+@pytest.mark.promise("X14")
+async def test_a_process_is_forgotten_on_request_and_its_id_is_free(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server, Client(server.dial) as client:
+        process = await client.start(shell("echo word; exec sleep 60"), process_id="p")
+        assert await process.receive() == [Output(1, "stdout", b"word\n")]
+        with pytest.raises(RequestUnfit, match="terminate it first"):
+            await process.forget()
+        await process.terminate()
+        assert await process.wait() == 137
+
+        await process.forget()
+        await process.forget()  # once more does no harm
+
+        assert await client.processes() == ()
+        assert list((tmp_path / "processes").iterdir()) == []
+        again = await client.start(shell(f"seq 1 {LINES}"), process_id="p")
+        assert await again.wait() == 0
+        await again.forget()
+        with pytest.raises(ProcessUnknown):  # more than a client holds was left at the server
+            await said(again)
+
+
+@pytest.mark.promise("X14")
+async def test_output_that_nobody_reads_is_taken_once_the_end_was_waited_for(
+    tmp_path: Path,
+) -> None:
+    """An hour is for slow readers; whoever only waits for the end leaves nothing behind."""
+    policy = Policy(detached_ttl=0.5)
+    async with housed(tmp_path, policy) as server, Client(server.dial) as client:
+        read_late = await client.start(shell(f"seq 1 {LINES}"))
+        assert await read_late.wait() == 0
+        assert await said(read_late) == ALL
+
+        await (await client.start(shell(f"seq 1 {LINES}"))).wait()
+        unread = await client.start(shell(f"seq 1 {LINES}"))
+        await until(lambda: unread.status == 0)  # nobody has waited, nobody has read
+        with anyio.fail_after(60):
+            while len(listed := await client.processes()) > 1:  # noqa: ASYNC110  # it must be asked
+                await anyio.sleep(0.05)
+
+        assert [each.process_id for each in listed] == [unread.id]

@@ -84,3 +84,14 @@ async def test_what_it_wrote_can_be_read_again() -> None:
         page = await process.recall(after=1, bytes_max=1000)
 
     assert list(page.chunks) == events[1:3]
+
+
+@pytest.mark.promise("X14")
+async def test_a_server_that_cannot_forget_is_not_asked_to() -> None:
+    async with stage(Traits(is_ours=False)) as (client, _):
+        process = await client.start(prints(1))
+        await process.wait()
+
+        await process.forget()
+
+        assert await process.receive()  # it is as readable as before

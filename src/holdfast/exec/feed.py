@@ -11,7 +11,7 @@ import anyio
 from holdfast.exec.core.answers import read_page, refused
 from holdfast.exec.core.credit import Receipts
 from holdfast.exec.core.sequence import Sequence
-from holdfast.exec.failures import ReplayGap
+from holdfast.exec.failures import ProcessUnknown, ReplayGap
 from holdfast.exec.line import Line
 from holdfast.exec.model import Event
 from holdfast.exec.session import Session
@@ -48,6 +48,8 @@ class Feed:
         self._stirred = anyio.Event()
         self._is_reading_on = self._is_telling = False
         self._is_put_down = False
+        self._is_unread = True  # nobody has asked for what it says
+        self._is_awaited = False  # and somebody has seen its end
         self._failure: Failure | None = None
 
     @property
@@ -65,6 +67,8 @@ class Feed:
         if self._failure is None:
             self._sequence.live(event)
             self._stir()
+            if self._is_awaited:
+                self._tell_soon()
 
     def fail(self, failure: Failure) -> None:
         """Hand on what is in order, then this failure; the first one stays."""
@@ -74,6 +78,7 @@ class Feed:
 
     async def receive(self) -> list[Event]:
         """Wait for what happened since the last call; nothing after the close."""
+        self._is_unread = self._is_awaited = False
         while not (ready := self._sequence.take()) and not self._sequence.is_finished:
             if self._failure is not None:
                 raise copy(self._failure)
@@ -91,12 +96,15 @@ class Feed:
             if self._failure is not None:
                 raise copy(self._failure)
             await self._stirred.wait()
+        if self._is_unread and not self._is_awaited:
+            self._is_awaited = True
+            self._tell_soon()
         return self._sequence.status
 
     async def catch_up(self, ask: Ask) -> None:
         """Read all that was missed, as far as there is room; a gap fails the process."""
         is_first = True
-        while self._failure is None and not self._sequence.is_complete:
+        while self._failure is None and not self.is_over:
             if not is_first and not (self._sequence.is_behind and self._sequence.has_room):
                 return
             is_first = False
@@ -109,8 +117,13 @@ class Feed:
     async def tell_taken(self, connection: Connection) -> None:
         """Tell a server that can use it what is not needed of it any more."""
         if self._session.untaken_bytes_max is not None and not self._is_put_down:
-            taken = TakenParams(self.process, self._sequence.taken)
-            await connection.notify("process/taken", taken)
+            seq = self._sequence.told if self._is_awaited else self._sequence.taken
+            await connection.notify("process/taken", TakenParams(self.process, seq))
+
+    def forget(self) -> None:
+        """Take note that the server has forgotten the process, at our request."""
+        self._is_put_down = True
+        self.fail(ProcessUnknown(process=self.process))
 
     async def put_down(self) -> None:
         """End the process at the server, whatever became of it here."""

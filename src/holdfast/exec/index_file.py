@@ -10,8 +10,11 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from holdfast.exec.holes import punch
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +42,15 @@ class IndexFile:
             self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             self._file = -1
-
-    @property
-    def is_settled(self) -> bool:
+        self.is_settled = self._file >= 0
         """Whether it is in its file, where it outlives us."""
-        return self._file >= 0
 
     @property
     def size(self) -> int:
         """How many bytes it has."""
-        return os.fstat(self._file).st_size if self.is_settled else len(self._memory)
+        if not self.is_settled:
+            return len(self._memory)
+        return self._with_file(lambda file: os.fstat(file).st_size)
 
     def read(self, size: int, place: int) -> bytes:
         """What stands there, as far as it goes."""
@@ -56,7 +58,7 @@ class IndexFile:
             begin = place - self._last_place
             if begin >= 0 and begin + size <= len(self._last):
                 return self._last[begin : begin + size]
-            return os.pread(self._file, size, place)
+            return self._with_file(lambda file: os.pread(file, size, place))
         return bytes(self._memory[place : place + size])
 
     def write(self, data: bytes, place: int) -> None:
@@ -65,7 +67,7 @@ class IndexFile:
             self._memory[place : place + len(data)] = data
             return
         self._last = b""
-        if os.pwrite(self._file, data, place) != len(data):
+        if self._with_file(lambda file: os.pwrite(file, data, place)) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._last, self._last_place = data, place
 
@@ -82,16 +84,30 @@ class IndexFile:
         if os.pwrite(file, self._memory, 0) != len(self._memory):
             os.close(file)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._file = file
+        self._file, self.is_settled = file, True
         self._memory.clear()
 
     def punch(self, start: int, end: int) -> None:
         """Give the disk back what stands there."""
         if self.is_settled:
-            punch(self._file, start, end)
+            self._with_file(lambda file: punch(file, start, end))
+
+    def release_descriptor(self) -> None:
+        """Close the descriptor; from now on each access opens the file for itself."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
 
     def close(self) -> None:
         """Let go of the file; may be called again."""
-        if self.is_settled:
-            os.close(self._file)
-        self._file = -1
+        self.release_descriptor()
+        self.is_settled = False
+
+    def _with_file(self, access: Callable[[int], _Result]) -> _Result:
+        if self._file >= 0:
+            return access(self._file)
+        file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            return access(file)
+        finally:
+            os.close(file)

@@ -45,11 +45,13 @@ class Input:
     that a server had begun when it died may or may not have happened.
     """
 
-    def __init__(self, file: int, kept: Kept) -> None:
+    def __init__(self, file: int, kept: Kept | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._file, self._kept = file, kept
         self._writes = Writes(os.pread(file, SLOTS * SLOT_BYTES, 0))
-        fd = kept.copy("pty") if kept.is_terminal else kept.take("stdin")
+        fd = None
+        if kept is not None:
+            fd = kept.copy("pty") if kept.is_terminal else kept.take("stdin")
         self._fd = -1 if fd is None else fd
         if fd is not None:
             os.set_blocking(fd, False)
@@ -57,16 +59,17 @@ class Input:
         self._pending_bytes = 0
 
     @classmethod
-    def open(cls, directory: Path, kept: Kept) -> Self | None:
+    def open(cls, directory: Path, kept: Kept | None) -> Self | None:
         """The input of a new process, or of one that a former server wrote to, if it has any.
 
-        What was written before is known even if nothing can be written any more.
+        What was written before is known even if nothing can be written any more, because the
+        process has ended and been reaped (None).
         """
         flags = os.O_RDWR | os.O_CLOEXEC
         try:
             file = os.open(f"{directory}/writes", flags)
         except FileNotFoundError:
-            if not kept.takes_input:
+            if kept is None or not kept.takes_input:
                 return None
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             file = os.open(f"{directory}/writes", flags | os.O_CREAT, 0o600)
@@ -97,6 +100,8 @@ class Input:
         """End the input after all that is queued: no writer is left, or the terminal says ^D."""
         if self._pending:
             await asyncio.wait([self._pending[-1].outcome])
+        if self._kept is None:
+            return
         if self._kept.is_terminal:
             await asyncio.shield(self._queued("", _END_OF_TRANSMISSION))
         else:
@@ -116,6 +121,7 @@ class Input:
             outcome.set_result(Written.STDIN_CLOSED)
             return outcome
         if len(self._pending) >= PENDING_MAX or self._pending_bytes >= PENDING_BYTES_MAX:
+            assert self._kept is not None, "only a process that is held has an input"
             raise InputFull(process=self._kept.key, pending_bytes=self._pending_bytes)
         self._pending.append(_Pending(write_id, memoryview(data), outcome))
         self._pending_bytes += len(data)

@@ -243,9 +243,15 @@ class Keeping:
         if len(descriptors) < len(texts(held, "holds")):
             close_all(descriptors)
             return None
-        kept = Kept(self.ask, held, descriptors, can_hold=self.version >= HOLDS_SINCE)
+        can_hold = self.version >= HOLDS_SINCE
+        kept = Kept(self.ask, held, descriptors, can_hold=can_hold, reap=self._reap)
         self._kept[kept.key] = kept
         return kept
+
+    def _reap(self, key: str) -> None:
+        # Not counted among the questions: there is one for each process, and nobody waits for it.
+        if not self._lost.done():
+            self._post({"ask": "forget", "key": key})
 
     def _disown(self, question: _Question) -> None:
         """Forget a process that nobody waits for any more."""

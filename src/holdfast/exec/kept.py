@@ -30,9 +30,15 @@ class Kept:
     """
 
     def __init__(
-        self, ask: Ask, held: Message, descriptors: list[int], *, can_hold: bool = False
+        self,
+        ask: Ask,
+        held: Message,
+        descriptors: list[int],
+        *,
+        can_hold: bool = False,
+        reap: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._ask = ask
+        self._ask, self._reap = ask, reap
         self.can_hold = can_hold  # descriptors of ours, which not every keeper can
         self.key, self.pid = text(held, "key"), number(held, "pid")
         self._holds = dict(zip(texts(held, "holds"), descriptors, strict=True))
@@ -99,6 +105,14 @@ class Kept:
         """Have the keeper let go of everything; a process that still runs is killed."""
         self.release()
         await self._ask({"ask": "forget", "key": self.key})
+
+    def reap(self) -> None:
+        """Have the keeper reap it and close its descriptors, without waiting for that.
+
+        Only for a process whose end is recorded on disk: the keeper keeps no trace of it.
+        """
+        self.release()
+        self._reap(self.key)
 
     def resize(self, rows: int, cols: int) -> None:
         """Change the size of its terminal, of which the kernel tells it."""

@@ -85,7 +85,9 @@ class Process:
         """Wait until it has ended; return its status.
 
         Nobody need read its output meanwhile, as long as the server has room for that (64 MiB);
-        then the process waits for its reader.
+        then the process waits for its reader. Output that nobody has begun to read by the end
+        counts as taken: it can still be read for as long as the server keeps closed processes
+        (30 s by default), and not for longer.
         """
         return await self._feed.wait_status()
 
@@ -114,12 +116,25 @@ class Process:
         params = ProcessParams(self.id)
         return (await self._call("process/terminate", params, TerminateResult)).running
 
+    async def forget(self) -> None:
+        """Have the server remove its record and its output, and free its id.
+
+        Raises `RequestUnfit` while it runs. A server that cannot forget on request does so by
+        itself, when it no longer keeps closed processes.
+        """
+        if self._session.capabilities.forget:
+            params = ProcessParams(self.id)
+            await self._call("process/forget", params, dict[str, object], repeats=True)
+            self._feed.forget()
+
     def _demand(self, capability: str, is_there: bool) -> None:
         if not is_there:
             raise CapabilityMissing(capability=capability)
 
-    async def _call(self, method: str, params: Wire, result: type[Result]) -> Result:
+    async def _call(
+        self, method: str, params: Wire, result: type[Result], *, repeats: bool = False
+    ) -> Result:
         try:
-            return await self._line.call(method, params, result)
+            return await self._line.call(method, params, result, repeats=repeats)
         except ErrorResponse as error:
             raise refused(error, subject=self.id) from error

@@ -197,6 +197,12 @@ class Retained:
             self._drop_files(record.starts, step)
             self._index.punch(RECORD_BYTES, first * RECORD_BYTES // step * step)
 
+    def release_descriptors(self) -> None:
+        """Close all descriptors of a finished process; each read opens the files it needs."""
+        for file in self.files:
+            file.release_descriptors()
+        self._index.release_descriptor()
+
     def close(self) -> None:
         """Let go of the files; may be called again."""
         for file in self.files:

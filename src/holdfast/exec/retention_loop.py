@@ -52,6 +52,7 @@ class Retention:
         self._is_drawing = False
         self._timer: asyncio.TimerHandle | None = None
         self._step: asyncio.TimerHandle | None = None
+        self._is_finished = False
         self.stalled: Failure | None = None
 
     @classmethod
@@ -209,9 +210,18 @@ class Retention:
             self._pause()
             if self._timer is None:
                 self._timer = self._loop.call_later(_TRY_AGAIN, self._try_again)
+        if self.is_closed and not self._is_finished:
+            self._finish()
         if self.next_seq > before:
             for told in tuple(self._listeners):
                 told()
+
+    def _finish(self) -> None:
+        """Keep no descriptor of a process whose exit and end of output are in the index."""
+        self._is_finished = True
+        self._go_at_once()
+        self._rings.close()
+        self._retained.release_descriptors()
 
     def _try_again(self) -> None:
         self._timer = self.stalled = None

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Callable
+from typing import TypeVar
 
 from holdfast.exec.core.index import CHUNK_BYTES_MAX, RING_UNIT
 from holdfast.exec.holes import punch
@@ -18,6 +20,8 @@ STEPS = 16  # in which the oldest is dropped: each a sixteenth of the limit
 
 _SLACK = 2 * MOVE_BYTES_MAX  # between the newest and the oldest: a move, and what is not covered
 _RING_BYTES_MAX = RING_UNIT * (2**16 - 1)
+
+_Result = TypeVar("_Result")
 
 
 def ring_for(bytes_max: int) -> int:
@@ -53,20 +57,18 @@ class StreamFile:
             self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             self._file = -1
+        self.is_there = self._file >= 0
+        """Whether there is a file."""
         self.size = os.fstat(self._file).st_size if self.is_there else 0
         """How much it has put out in all."""
         self.ring = 0
         self._kept_from = self._punched = 0
 
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a file."""
-        return self._file >= 0
-
     def make(self) -> None:
         """Make the file if it is missing."""
         if not self.is_there:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.is_there = True
 
     def place(self) -> Place:
         """Where its next output goes; what is still kept is never written over."""
@@ -88,14 +90,7 @@ class StreamFile:
 
         Returns how much that is.
         """
-        if not self.ring:
-            return os.preadv(self._file, (memory,), offset)
-        offset %= self.ring
-        left = self.ring - offset  # until it begins anew
-        if len(memory) <= left:
-            return os.preadv(self._file, (memory,), offset)
-        count = os.preadv(self._file, (memory[:left],), offset)
-        return count + os.preadv(self._file, (memory[count:],), 0)
+        return self._with_file(lambda file: self._read(file, memory, offset))
 
     def drop(self, end: int, step: int) -> None:
         """Keep nothing before this any more, and give what is before a step back to the disk.
@@ -105,7 +100,7 @@ class StreamFile:
         self._kept_from = end
         last = end // step * step
         if self.is_there and not self.ring:
-            punch(self._file, self._punched, last)
+            self._with_file(lambda file: punch(file, self._punched, last))
         self._punched = last
 
     def take_up_ring(self, ring: int, covered: int) -> None:
@@ -124,9 +119,33 @@ class StreamFile:
             os.close(self._position)
         self.ring, self._position = ring, position
 
-    def close(self) -> None:
-        """Let go of the file; may be called again."""
+    def release_descriptors(self) -> None:
+        """Close the descriptors: nothing more is moved here, and each read opens the file."""
         for file in (self._file, -1 if self._position is None else self._position):
             if file >= 0:
                 os.close(file)
         self._file, self._position = -1, None
+
+    def close(self) -> None:
+        """Let go of the file; may be called again."""
+        self.release_descriptors()
+        self.is_there = False
+
+    def _read(self, file: int, memory: memoryview, offset: int) -> int:
+        if not self.ring:
+            return os.preadv(file, (memory,), offset)
+        offset %= self.ring
+        left = self.ring - offset  # until it begins anew
+        if len(memory) <= left:
+            return os.preadv(file, (memory,), offset)
+        count = os.preadv(file, (memory[:left],), offset)
+        return count + os.preadv(file, (memory[count:],), 0)
+
+    def _with_file(self, access: Callable[[int], _Result]) -> _Result:
+        if self._file >= 0:
+            return access(self._file)
+        file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            return access(file)
+        finally:
+            os.close(file)

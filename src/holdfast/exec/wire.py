@@ -67,6 +67,7 @@ class Capabilities(Wire, frozen=True):
     first_retained_seq: bool = False
     operator: bool = False
     places: bool = False
+    forget: bool = False
 
 
 class EnvironmentInfo(Wire, frozen=True):

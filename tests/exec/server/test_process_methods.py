@@ -275,7 +275,9 @@ async def test_processes_are_listed(tmp_path: Path) -> None:
         ("done", ["sh", "-c", "exit 4"], False, True, 4, True),
         ("runs", ["sleep", "60"], True, False, None, False),
     ]
-    assert all(p["pid"] > 0 and p["startedAtMs"] > 0 for p in listed)
+    assert all(p["startedAtMs"] > 0 for p in listed)
+    # The number of a process that was reaped may be that of another by now.
+    assert [p["pid"] > 0 for p in listed] == [False, True]
 
 
 def spoil_first_record(state: Path) -> None:

@@ -51,6 +51,7 @@ def _described(
             first_retained_seq=True,
             operator=True,
             places=True,
+            forget=True,
         ),
     )
 

@@ -209,7 +209,7 @@ class Plane:
         end = self._workshop.records.end_of(record)
         with self._workshop.records.naming(record.key):
             retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True, end=end)
-            stdin = None if kept is None else Input.open(directory, kept)
+            stdin = Input.open(directory, kept)
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
         process.hold.keep_from(retention.first_retained)  # its client may be on its way back
         process.hold.let_go(after=COME_BACK_LONGEST)

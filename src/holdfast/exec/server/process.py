@@ -56,6 +56,8 @@ class Process:
         self.lacks: tuple[str, ...] = ()  # what its sandbox does not do that it should
         self._kept, self._stdin = kept, stdin
         self._killed_at: float | None = None
+        retention.listen(self._finish_if_closed)
+        self._finish_if_closed()
 
     def ends_with(self, keeping: Keeping) -> Self:
         """If it ends because its keeper is gone, say so to whoever reads it."""
@@ -222,6 +224,19 @@ class Process:
             closed=kept.is_closed,
             stalled=kept.waits_for,
         )
+
+    def _finish_if_closed(self) -> None:
+        """Keep only the record once exit and end of output are in the index.
+
+        The keeper reaps the process. Should this server be killed first, the keeper still holds
+        it, and the next server gets here again.
+        """
+        if self.retention.is_closed:
+            kept, self._kept = self._kept, None
+            if kept is not None:
+                kept.reap()
+            if self._stdin is not None:
+                self._stdin.release()
 
     async def _wait_due(self, after: int) -> None:
         while not is_due(self.progress, after_seq=after):

@@ -28,7 +28,7 @@ class ProcessMethods:
         self._desk = desk
 
     def handlers(self) -> Handlers:
-        """Who serves which method; the last four are ours alone."""
+        """Who serves which method; the last five are ours alone."""
         return {
             "process/start": Handler(StartAsked, self._start),
             "process/read": Handler(ReadParams, self._read),
@@ -39,6 +39,7 @@ class ProcessMethods:
             "process/resize": Handler(ResizeParams, self._resize),
             "process/list": plain(self._list),
             "process/kill": Handler(SignalParams, self._signal),
+            "process/forget": Handler(ProcessParams, self._forget),
         }
 
     async def _processes(self) -> Processes:
@@ -85,6 +86,13 @@ class ProcessMethods:
         if not (0 < asked.rows <= SIZE_MAX and 0 < asked.cols <= SIZE_MAX):
             raise RequestInvalid(reason=f"a size is between 1 and {SIZE_MAX}")
         (await self._processes()).get(asked.process_id).resize(asked.rows, asked.cols)
+        return {}
+
+    async def _forget(self, asked: ProcessParams) -> dict[str, object]:
+        """Remove the record and the output of a process that has ended; its id is free again."""
+        process = await (await self._processes()).forget(asked.process_id)
+        if process is not None:
+            self._desk.pump.forget(process)
         return {}
 
     async def _list(self) -> ListResult:

@@ -188,6 +188,21 @@ class Processes:
             case _:
                 return False
 
+    async def forget(self, name: str) -> Process | None:
+        """Forget a process that has ended, and return it; None if there is none of this name.
+
+        Raises `RequestUnfit` for one that runs: it must be ended first.
+        """
+        if name not in self._entries:
+            return None
+        process = self.get(name)
+        if process.is_running:
+            raise RequestUnfit(reason=f"process {name} is running: terminate it first")
+        del self._entries[name]
+        with anyio.CancelScope(shield=True):  # else nobody would remove its files
+            await self._workshop.forget(process)
+        return process
+
     def listed(self) -> ListResult:
         """All processes that have started and are not forgotten."""
         return ListResult(tuple(process.listed() for process in self))

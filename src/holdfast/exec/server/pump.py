@@ -129,6 +129,14 @@ class Pump:
         watch.keep()
         self._stir(watch)
 
+    def forget(self, process: Process) -> None:
+        """Tell nothing more about a process that the client has forgotten."""
+        watch = self._watches.get(process.record.process)
+        if watch is not None and watch.process is process:
+            process.retention.silence(watch.stir)
+            self._due.drop(watch)
+            del self._watches[process.record.process]
+
     def catch_up_late(self, now: float) -> None:
         """Begin with the news where the client has not asked for what it missed in time.
 
