@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,17 +31,43 @@ def draft(bench: Bench) -> Path:
     return bench.draft
 
 
-def test_through_a_pipe_it_is_fit_for_patch(bench: Bench, draft: Path, tmp_path: Path) -> None:
+@pytest.mark.promise("W13")
+@pytest.mark.parametrize("program", [("patch", "-p1", "-s"), ("git", "apply")])
+def test_through_a_pipe_it_is_fit_for_programs(
+    bench: Bench, draft: Path, tmp_path: Path, program: tuple[str, ...]
+) -> None:
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"there is no {program[0]} here")
     (draft / "a").write_bytes(b"one\n\xff\x1b[31m\n")
+    (draft / "a").chmod(0o755)
     (draft / "new").write_text("new\n")
+    if program[0] == "git":
+        (draft / "binary").write_bytes(bytes(range(256)))
+        (draft / "link").symlink_to("/etc")
     done = bench.ran("draft", "diff")
-    subprocess.run(["cp", "-a", bench.project, tmp_path / "p"], check=True)
-    subprocess.run(
-        ["patch", "-p1", "-s", "-d", tmp_path / "p"], input=done.stdout, check=True, timeout=60
-    )
+    shutil.copytree(bench.project, tmp_path / "p")
+    subprocess.run(program, cwd=tmp_path / "p", input=done.stdout, check=True, timeout=60)
 
     assert (tmp_path / "p/a").read_bytes() == b"one\n\xff\x1b[31m\n"
     assert (tmp_path / "p/new").read_text() == "new\n"
+    if program[0] == "git":
+        assert (tmp_path / "p/binary").read_bytes() == bytes(range(256))
+        assert (tmp_path / "p/link").readlink() == Path("/etc")
+        assert (tmp_path / "p/a").stat().st_mode & 0o111
+
+
+@pytest.mark.promise("W13")
+def test_a_repository_is_shown_with_its_content_where_asked_for(bench: Bench, draft: Path) -> None:
+    (draft / ".git").mkdir()
+    (draft / ".git" / "config").write_text("[core]\n")
+    plain, whole = bench.ran("draft", "diff"), bench.ran("draft", "diff", "--git")
+    record = json.loads(bench.asked("draft", "diff", "--git", "--json").answer)
+
+    assert plain.stdout == b""
+    assert b"Not published unless asked for (--git): .git, 2 paths" in plain.stderr
+    assert b"# +[core]\n" in whole.stdout
+    marks = {each["path"]: each["runsByItself"] for each in record["files"]}
+    assert marks == {".git": None, ".git/config": "git obeys it as configuration"}
 
 
 def test_on_a_terminal_nothing_in_it_is_obeyed(bench: Bench, draft: Path) -> None:

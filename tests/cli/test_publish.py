@@ -144,3 +144,102 @@ def test_a_hunk_is_a_number_and_a_file(
     (draft / "n").write_text("all new\n")
     with pytest.raises(failure):
         bench.asked("publish", "--yes", "--hunk", word)
+
+
+HOOK = "#!/bin/sh\ntouch owned\n"
+
+
+@pytest.fixture
+def repository(bench: Bench) -> Path:
+    """A `.git` of the project in which the draft has a hook and a configuration."""
+    (bench.project / ".git" / "hooks").mkdir(parents=True)
+    (bench.project / ".git" / "config").write_text("[core]\n")
+    own = bench.draft / ".git"
+    (own / "hooks").mkdir(parents=True, exist_ok=True)
+    (own / "hooks" / "post-checkout").write_text(HOOK)
+    (own / "config").write_text("[core]\n\tfsmonitor = touch owned\n")
+    return own
+
+
+@pytest.mark.promise("W13")
+@pytest.mark.parametrize("words", [(), ("--json",), ("--only", ".git")])
+def test_a_repository_is_never_published_unasked(
+    bench: Bench, repository: Path, words: tuple[str, ...]
+) -> None:
+    assert repository.is_dir()
+    done = bench.ran("publish", "--git", *words)
+
+    assert done.returncode == 3
+    assert bench.files()[".git/config"] == "[core]\n"
+    assert ".git/hooks/post-checkout" not in bench.files()
+    if "--json" in words:
+        assert json.loads(done.stdout)["code"] == PublishUnconfirmed.code
+        return
+    page = done.stderr.decode()
+    assert "! Changes in the project's own .git." in page
+    assert "! .git/hooks/post-checkout: runs by itself: git runs its hooks" in page
+    assert "+touch owned\n" in page and "+\tfsmonitor = touch owned\n" in page
+    assert " A .git/hooks/post-checkout  +2 -0" in page
+
+
+@pytest.mark.promise("W13")
+def test_a_repository_is_shown_and_asked_about(bench: Bench, repository: Path) -> None:
+    (repository / "hooks" / "evil").write_text("\x1b]0;owned\x07\n")
+    with on_terminal("publish", "--git", "-C", str(bench.project), home=bench.home) as screen:
+        screen.expect("Publish this? [y/N] ")
+        screen.type("n\n")
+        status, shown = screen.end()
+
+    assert (status, "fsmonitor = touch owned" in shown, "\x07" in shown) == (3, True, False)
+    assert ".git/hooks/post-checkout" not in bench.files()
+
+
+@pytest.mark.promise("W13")
+def test_the_command_that_is_printed_takes_all_of_it_back(bench: Bench, repository: Path) -> None:
+    assert repository.is_dir()
+    (bench.draft / "a").write_text("two\n")
+    before = bench.files()
+    done = json.loads(bench.asked("publish", "--git", "--yes", "--json").answer)
+    assert bench.files()[".git/hooks/post-checkout"] == HOOK
+    assert done["undo"] == f"holdfast restore {done['checkpointBefore']} --git"
+    published = bench.files()
+    back = json.loads(bench.asked(*done["undo"].split()[1:], "--json").answer)
+    assert bench.files() == before
+
+    bench.asked(*back["undo"].split()[1:])
+    assert bench.files() == published
+
+
+@pytest.mark.promise("W13")
+def test_what_is_asked_about_is_what_is_published(
+    bench: Bench, draft: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (draft / "new").mkdir()
+    (draft / "new" / "f").write_text("1\n")
+    (draft / "n").write_text(LINES.replace("2\n", "two\n", 1).replace("19\n", "nineteen\n"))
+    bench.asked("publish", "--only", "new/f", "--hunk", "2:n")
+
+    assert capsys.readouterr().err == (
+        " M n  +1 -1  +-\n A new  directory\n A new/f  +1 -0  +\n3 paths, +2 -1\n"
+    )
+    done = json.loads(
+        bench.asked("publish", "--only", "new/f", "--hunk", "2:n", "--yes", "--json").answer
+    )
+    assert done["paths"] == ["n", "new", "new/f"]
+
+
+@pytest.mark.promise("W13")
+def test_it_says_what_no_line_shows(
+    bench: Bench, draft: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (draft / "a").write_text("one\ntwo\n")
+    (draft / "a").chmod(0o4755)
+    (draft / "n").unlink()
+    (draft / "n").symlink_to("/etc")
+    (draft / ".envrc").write_text("touch owned\n")
+    bench.asked("publish")
+    page = capsys.readouterr().err
+
+    assert " M a  +1 -0  +\n      ! mode 644 to 4755 SETUID\n" in page
+    assert " T n  " in page and "      ! link to /etc (outside of the project)\n" in page
+    assert "      ! runs by itself: shells and tool managers" in page

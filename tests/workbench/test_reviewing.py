@@ -34,11 +34,15 @@ def test_files_are_shown_line_by_line_and_all_else_by_what_became_of_it(layered:
     found = {str(each.path): each for each in review(layered.workbench).files}
 
     assert sorted(found) == ["a", "d", "d/b", "e", "l", "z"]
-    assert found["a"].text.startswith(b"--- a/a\n+++ b/a\n@@ -2,7 +2,7 @@ change 1\n")
+    assert found["a"].text.startswith(
+        b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -2,7 +2,7 @@ change 1\n"
+    )
     assert (found["a"].added, found["a"].removed, found["a"].hunks) == (1, 1, 1)
     assert (found["d/b"].added, found["d/b"].removed) == (0, 1)
     assert found["z"].is_binary
-    assert not found["l"].text and not found["e"].text and not found["d"].text
+    assert found["l"].text.endswith(b"+a\n\\ No newline at end of file\n")
+    assert not found["e"].text and not found["d"].text
+    assert [note.text for note in found["d"].notes] == ["mode 755 to 700"]
 
 
 def test_only_what_was_asked_for_is_shown(layered: Bench) -> None:

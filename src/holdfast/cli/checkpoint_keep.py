@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from tempfile import TemporaryFile
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
@@ -16,7 +17,7 @@ from holdfast.cli.core.checkpoint_page import (
     uncovered_record,
 )
 from holdfast.cli.core.draft_page import SCHEMA
-from holdfast.cli.draft_diff import shown, told
+from holdfast.cli.draft_diff import is_patch_wanted, shown, told
 from holdfast.cli.model import Outcome
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import at_work, refuse
@@ -67,7 +68,9 @@ def comparing(request: Request, settings: Settings) -> Outcome:
     if len(request.words) < _PAIR:
         refuse("say which two checkpoints; the second may be: now", request)
     before, after, *words = request.words
-    with at_work(request, settings) as project:
-        files = shown(compare(project.workbench, before, after, project.paths(words)))
     record = {"schema": SCHEMA, "type": "comparison", "before": before, "after": after}
-    return told(request, settings, files, record)
+    with at_work(request, settings) as project, TemporaryFile() as patch:
+        wanted = patch if is_patch_wanted(request) else None
+        paths = project.paths(words)
+        found = compare(project.workbench, before, after, paths, patch=wanted)
+        return told(request, settings, shown(found), record, patch)

@@ -112,14 +112,24 @@ for all, each change with the number that holdfast publish --hunk takes. Files
 that also changed in the project are listed below it: those that can be merged,
 and those in conflict.
 
+What lines do not show is said above them: where links lead, modes, and which
+files programs run by themselves.
+
 On a terminal nothing in a file or a name can steer it; through a pipe the bytes
-come as they are, fit for patch -p1.""",
+come as they are, whole, fit for git apply.""",
         examples=(
             ("holdfast draft diff", "all of it"),
             ("holdfast draft diff --stat", "which files, and how much of each"),
             ("holdfast draft diff src | less", "one directory"),
+            ("holdfast draft diff | git -C ../other apply", "the same changes elsewhere"),
         ),
-        options=(STAT, WHICH, JSON, PROJECT),
+        options=(
+            STAT,
+            Option(("--git",), "also the project's own .git"),
+            WHICH,
+            JSON,
+            PROJECT,
+        ),
         argument=("[PATH...]", "only these, and what is below them"),
         is_many=True,
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from tempfile import TemporaryFile
+from typing import BinaryIO
 
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
@@ -12,7 +14,6 @@ from holdfast.cli.core.changed_page import (
     ChangedFile,
     changed_record,
     diff_page,
-    raw_diff,
     stat_page,
 )
 from holdfast.cli.core.checkpoint_page import uncovered_record
@@ -26,13 +27,27 @@ from holdfast.cli.workbench_project import at_work
 from holdfast.nouns import printable
 from holdfast.workbench import FileDiff, Review, review
 
+_CHUNK_BYTES = 1 << 20
+
 
 def diff(request: Request, settings: Settings) -> Outcome:
     """Show what publishing a draft would change."""
-    with at_work(request, settings) as project:
-        paths = project.paths(request.words)
-        found = review(project.workbench, request.value("--draft"), paths)
-    record: dict[str, object] = {
+    with at_work(request, settings) as project, TemporaryFile() as patch:
+        found = review(
+            project.workbench,
+            request.value("--draft"),
+            project.paths(request.words),
+            with_git=request.has("--git"),
+            patch=patch if is_patch_wanted(request) else None,
+        )
+        outcome = told(request, settings, shown(found.files), _record(found), patch)
+    if request.is_json:
+        return outcome
+    return Outcome(answer=outcome.answer, hint=withheld_page(request, settings, found))
+
+
+def _record(found: Review) -> dict[str, object]:
+    return {
         "schema": SCHEMA,
         "type": "diff",
         "draft": found.draft.id,
@@ -44,12 +59,11 @@ def diff(request: Request, settings: Settings) -> Outcome:
         "merges": list(map(str, found.merges)),
         "uncovered": uncovered_record(found.uncovered),
     }
-    outcome = told(request, settings, shown(found.files), record)
-    return (
-        outcome
-        if request.is_json
-        else Outcome(answer=outcome.answer, hint=_hint(request, settings, found))
-    )
+
+
+def is_patch_wanted(request: Request) -> bool:
+    """Whether standard output gets a patch: a program reads it, and nothing else was asked for."""
+    return not (request.has("--stat") or request.is_json or is_terminal(sys.stdout))
 
 
 def shown(diffs: Iterable[FileDiff]) -> tuple[ChangedFile, ...]:
@@ -64,7 +78,9 @@ def shown(diffs: Iterable[FileDiff]) -> tuple[ChangedFile, ...]:
             hunks=each.hunks,
             text=each.text,
             lines_left_out=each.lines_left_out,
-            is_binary=each.is_binary and any(one and one.size for one in (each.before, each.after)),
+            is_binary=each.is_binary,
+            notes=each.notes,
+            runs=each.runs,
         )
         for each in diffs
     )
@@ -75,8 +91,9 @@ def told(
     settings: Settings,
     files: Sequence[ChangedFile],
     record: Mapping[str, object],
+    patch: BinaryIO,
 ) -> Outcome:
-    """Changes for whoever reads them: a person, a program, or `patch`."""
+    """Changes for whoever reads them: a person, a program, or `git apply`."""
     has_text = not request.has("--stat")
     if request.is_json:
         lines = [changed_record(each, has_text=has_text) for each in files]
@@ -84,9 +101,11 @@ def told(
     look = look_for(sys.stdout, request, settings)
     if not has_text:
         return Outcome(answer=stat_page(files, look))
-    if is_terminal(sys.stdout):
+    if not is_patch_wanted(request):
         return Outcome(answer=diff_page(files, look))
-    emit_bytes(raw_diff(files))
+    patch.seek(0)
+    while chunk := patch.read(_CHUNK_BYTES):
+        emit_bytes(chunk)
     return Outcome()
 
 
@@ -99,12 +118,14 @@ def emit_bytes(data: bytes) -> None:
         raise OutputLost(reason=error.strerror or str(error)) from error
 
 
-def _hint(request: Request, settings: Settings, found: Review) -> str:
+def withheld_page(request: Request, settings: Settings, found: Review) -> str:
+    """What a person has to know about what is not in the diff."""
     look = look_for(sys.stderr, request, settings)
     pairs = [(each.path, each.reason.value.replace("_", " ")) for each in found.conflicts]
     page = conflicts_page(pairs, found.merges, look)
     if found.withheld:
-        page += "Not published unless asked for (--git): .git\n"
+        count = f"{len(found.withheld):,} path{'' if len(found.withheld) == 1 else 's'}"
+        page += f"Not published unless asked for (--git): .git, {count}\n"
     if not found.files and not page:
         page = f"{printable(found.draft.id)} changes nothing."
     return page.rstrip("\n")

@@ -42,4 +42,5 @@ def _done(restored: Restored) -> Done:
         restored=restored.checkpoint,
         rescued=restored.rescued,
         left=restored.left,
+        with_git=restored.with_git,
     )

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from holdfast.workbench.records import Attempt, Event, Records
     from holdfast.workbench.recovering import Recovered
     from holdfast.workbench.restoring import Restored, RestoreOrder, restore
-    from holdfast.workbench.reviewing import Conflict, Review, review
+    from holdfast.workbench.reviewing import Conflict, Review, preview, review
     from holdfast.workbench.showing import FileDiff
     from holdfast.workbench.store import Means, Store, Subject
     from holdfast.workbench.upkeep import Pruned, Usage
@@ -134,6 +134,7 @@ __all__ = [
     "in_force",
     "list_drafts",
     "open_draft",
+    "preview",
     "publish",
     "recover",
     "require_consent",
@@ -210,6 +211,7 @@ __getattr__ = face(
         "fork_draft": "forking",
         "in_force": "core.consent",
         "open_draft": "drafting",
+        "preview": "reviewing",
         "publish": "publishing",
         "recover": "checkpointing",
         "require_consent": "core.consent",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
@@ -16,7 +17,7 @@ from holdfast.workbench.holding import PUBLISHED, Held, writable
 from holdfast.workbench.knowing import find_checkpoint
 from holdfast.workbench.model import Checkpoint, Occasion, Uncovered
 from holdfast.workbench.recovering import Recovered
-from holdfast.workbench.showing import FileDiff, file_diffs
+from holdfast.workbench.showing import FileDiff, file_diffs, write_patch
 from holdfast.workbench.store import Subject
 from holdfast.workbench.upkeep import Pruned, Usage, load, prune, usage
 from holdfast.workbench.workbench import Workbench
@@ -65,16 +66,27 @@ def show(workbench: Workbench, id: str) -> ShownCheckpoint:
 
 
 def compare(
-    workbench: Workbench, before: str, after: str = NOW, paths: Sequence[RelativePath] = ()
+    workbench: Workbench,
+    before: str,
+    after: str = NOW,
+    paths: Sequence[RelativePath] = (),
+    *,
+    patch: BinaryIO | None = None,
 ) -> tuple[FileDiff, ...]:
-    """What differs between two checkpoints, or between one and the project as it is now."""
+    """What differs between two checkpoints, or between one and the project as it is now.
+
+    `patch` is a file that gets all of it in the form that `git apply` takes.
+    """
     only = frozenset(paths) or None
     with workbench.held() as (held, _):
         one, other = (
             held.look() if id == NOW else find_checkpoint(held.store, id) for id in (before, after)
         )
-        changes = held.store.changes(one, other)
-        return file_diffs(held.store, [each for each in changes if is_chosen(each.path, only)])
+        every = held.store.changes(one, other)
+        changes = [each for each in every if is_chosen(each.path, only)]
+        if patch is not None:
+            write_patch(held.store, changes, patch)
+        return file_diffs(held.store, changes)
 
 
 def recover(workbench: Workbench) -> tuple[Recovered, ...]:

@@ -92,6 +92,16 @@ def deed_of(before: Entry | None, after: Entry | None) -> str:
     return "mode" if is_same and before.sort is after.sort else "changed"
 
 
+class Note(Struct, frozen=True):
+    """One thing to know about a change; `is_loud` if it may let somebody else do something.
+
+    It is one line, and may hold names that anybody chose.
+    """
+
+    text: str
+    is_loud: bool = False
+
+
 class Lack(StrEnum):
     """Why a path is not covered by a checkpoint; nothing of ours ever touches such a path."""
 

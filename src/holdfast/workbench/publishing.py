@@ -23,12 +23,13 @@ from holdfast.workbench.core.three_way import (
     changes_of,
     chosen_of,
     forced,
+    is_own_repository,
     require_agreement,
 )
 from holdfast.workbench.failures import DraftMerged, DraftMovedOn, HunkMissing, PublishedChanged
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import text_of, woven
-from holdfast.workbench.merging import merge_into_draft, merges_of
+from holdfast.workbench.merging import Merges, merge_into_draft, merges_of
 from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.reporting import report_done, report_failed
@@ -80,7 +81,8 @@ class Published:
 
     `checkpoint` is the project as it was before; without one there was nothing to publish.
     `remaining` changes of the draft were not published. What somebody else wrote at the same time
-    and was overwritten is `rescued` in the store.
+    and was overwritten is `rescued` in the store. `with_git`: some of it is in the project's own
+    repository, which a restore leaves alone unless it is asked for.
     """
 
     key: str
@@ -90,6 +92,7 @@ class Published:
     count: int
     remaining: int
     rescued: tuple[RelativePath, ...] = ()
+    with_git: bool = False
 
 
 def publish(workbench: Workbench, order: PublishOrder) -> Published:
@@ -115,7 +118,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     if order.sealed is not None and order.sealed != standing.seal:
         raise DraftMovedOn(draft=standing.draft.id, sealed=order.sealed, seal=standing.seal)
     decided = _decided(held, view, standing, order)
-    changes = _with_hunks(held, changes_of(decided, *standing.trees[1:]), order.hunks)
+    changes = planned_changes(held, standing, decided, order)
     if not changes:
         return Published(
             key=order.key or "",
@@ -137,6 +140,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             "checkpoint": before.id,
             "remaining": len(after.changes),
             "forced": list(map(str, order.force)),
+            "git": any(is_own_repository(each.path) for each in changes),
         },
     )
     facts = _transacted(held, changes, intent)
@@ -151,8 +155,15 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     return published
 
 
-def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) -> Decisions:
-    """What is to be done, if nobody must decide about anything first."""
+class Plan(NamedTuple):
+    """What an order comes to: the verdict on each path, and what is merged into the draft first."""
+
+    decided: Decisions
+    merges: Merges
+
+
+def plan(held: Held, standing: Standing, order: PublishOrder) -> Plan:
+    """Decide what an order comes to; nothing is done, and nothing is refused yet."""
     _, theirs, ours = standing.trees
     decided = forced(
         standing.decided(with_git=order.with_git),
@@ -162,7 +173,19 @@ def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) ->
         uncovered=standing.uncovered,
     )
     decided = chosen_of(decided, ours, order.chosen)
-    merged, _ = merges_of(held.store, standing, decided)
+    return Plan(decided, merges_of(held.store, standing, decided))
+
+
+def planned_changes(
+    held: Held, standing: Standing, decided: Decisions, order: PublishOrder
+) -> tuple[Change, ...]:
+    """What an order changes in the project, down to the hunks."""
+    return _with_hunks(held, changes_of(decided, *standing.trees[1:]), order.hunks)
+
+
+def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) -> Decisions:
+    """What is to be done, if nobody must decide about anything first."""
+    decided, (merged, _) = plan(held, standing, order)
     require_agreement({path: found for path, found in decided.items() if path not in merged})
     if merged:
         merge_into_draft(held, view, standing, merged)
@@ -250,4 +273,5 @@ def _published(facts: Facts) -> Published:
         count=number_in(facts, "count"),
         remaining=number_in(facts, "remaining"),
         rescued=paths_in(facts, "rescued"),
+        with_git=bool(facts.get("git")),
     )

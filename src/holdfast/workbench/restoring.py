@@ -20,6 +20,7 @@ from holdfast.workbench.core.three_way import (
     changes_of,
     chosen_of,
     decide_all,
+    is_own_repository,
     require_agreement,
 )
 from holdfast.workbench.failures import CheckpointMissing, RestoreConflict
@@ -51,7 +52,8 @@ class Restored:
     """What was restored: how many paths, and the first of them.
 
     `before` is the project as it was, so that restoring it takes all of this back; without one
-    there was nothing to restore. `left` is what is not covered and was not touched.
+    there was nothing to restore. `left` is what is not covered and was not touched. `with_git`:
+    some of it is in the project's own repository, and restoring `before` must ask for that.
     """
 
     key: str
@@ -61,6 +63,7 @@ class Restored:
     count: int
     left: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
+    with_git: bool = False
 
 
 def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
@@ -96,6 +99,7 @@ def _restore(held: Held, order: RestoreOrder) -> Restored:
             "checkpoint": target.id,
             "before": before.id,
             "left": [str(path) for path in left],
+            "git": any(is_own_repository(each.path) for each in changes),
         },
     )
     with held.project_site() as site:
@@ -152,4 +156,5 @@ def _restored(facts: Facts) -> Restored:
         count=number_in(facts, "count"),
         left=paths_in(facts, "left"),
         rescued=paths_in(facts, "rescued"),
+        with_git=bool(facts.get("git")),
     )

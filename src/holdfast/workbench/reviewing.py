@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.three_way import Clashing, Verdict, is_chosen
-from holdfast.workbench.merging import merges_of
-from holdfast.workbench.model import Draft, Lack, Uncovered
+from holdfast.workbench.core.three_way import Clashing, Decisions, Verdict, is_chosen
+from holdfast.workbench.holding import Held
+from holdfast.workbench.merging import Merges, merges_of
+from holdfast.workbench.model import Change, Draft, Lack, Uncovered
+from holdfast.workbench.publishing import PublishOrder, plan, planned_changes
 from holdfast.workbench.recovering import opened
-from holdfast.workbench.showing import FileDiff, file_diffs
+from holdfast.workbench.showing import FileDiff, file_diffs, write_patch
 from holdfast.workbench.standing import Standing, stand
-from holdfast.workbench.store import Store
 from holdfast.workbench.workbench import Workbench
 
 
@@ -29,7 +31,8 @@ class Review:
     """All that a draft changes, and what would become of it.
 
     `withheld` is what is not published unless it is asked for; `merges` will be merged into the
-    draft first; `uncovered` is what of the draft cannot be published at all.
+    draft first; `overwrites` goes over something that changed in the project, because that was
+    asked for; `uncovered` is what of the draft cannot be published at all.
     """
 
     draft: Draft
@@ -38,51 +41,101 @@ class Review:
     withheld: tuple[RelativePath, ...]
     conflicts: tuple[Conflict, ...]
     merges: tuple[RelativePath, ...]
+    overwrites: tuple[RelativePath, ...]
     uncovered: tuple[Uncovered, ...]
 
 
 def review(
-    workbench: Workbench, draft: str | None = None, paths: Sequence[RelativePath] = ()
+    workbench: Workbench,
+    draft: str | None = None,
+    paths: Sequence[RelativePath] = (),
+    *,
+    with_git: bool = False,
+    patch: BinaryIO | None = None,
 ) -> Review:
-    """What a draft changes, all of it or at these paths; the seal is always that of all."""
+    """What a draft changes, all of it or at these paths; the seal is always that of all.
+
+    `patch` is a file that gets all of it in the form that `git apply` takes.
+    """
     with workbench.held() as (held, _):
         found = held.drafts.find(draft)
         with opened(held, found) as view:
             standing = stand(held, view, found)
-        return _review(held.store, standing, frozenset(paths) or None)
+        only = frozenset(paths) or None
+        decided = standing.decided(with_git=with_git)
+        withheld = {path for path, one in decided.items() if one.verdict is Verdict.WITHHELD}
+        changes = tuple(
+            each
+            for each in standing.changes
+            if is_chosen(each.path, only) and each.path not in withheld
+        )
+        if patch is not None:
+            write_patch(held.store, changes, patch)
+        merges = merges_of(held.store, standing, decided)
+        return _review(held, standing, _Seen(decided, merges, changes), only)
 
 
-def _review(store: Store, standing: Standing, only: frozenset[RelativePath] | None) -> Review:
-    decided = standing.decided()
-    merged, clashes = merges_of(store, standing, decided)
+def preview(workbench: Workbench, order: PublishOrder) -> Review:
+    """What `publish` does with this order, to the path and the hunk.
+
+    Its `files` are what is published; where something is in conflict or to be merged first, also
+    that. Publishing with the seal of it publishes exactly this.
+    """
+    with workbench.held() as (held, _):
+        found = held.drafts.find(order.draft)
+        with opened(held, found) as view:
+            standing = stand(held, view, found)
+        decided, merges = plan(held, standing, order)
+        changes = {each.path: each for each in planned_changes(held, standing, decided, order)}
+        stopping = {Verdict.MERGE, Verdict.CONFLICT}
+        changes |= {
+            each.path: each
+            for each in standing.changes
+            if each.path in decided and decided[each.path].verdict in stopping
+        }
+        every = tuple(changes[path] for path in sorted(changes))
+        return _review(held, standing, _Seen(decided, merges, every), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is looked at: the verdicts, the merges, and the changes that are shown."""
+
+    decided: Decisions
+    merges: Merges
+    changes: tuple[Change, ...]
+
+
+def _review(
+    held: Held, standing: Standing, seen: _Seen, only: frozenset[RelativePath] | None
+) -> Review:
     conflicts = {
         path: found.reason
-        for path, found in decided.items()
+        for path, found in seen.decided.items()
         if found.verdict is Verdict.CONFLICT and found.reason is not None
     }
-    conflicts |= dict.fromkeys(clashes, Clashing.BOTH_CHANGED)
-    withheld = [path for path, found in decided.items() if found.verdict is Verdict.WITHHELD]
+    conflicts |= dict.fromkeys(seen.merges.clashes, Clashing.BOTH_CHANGED)
+    withheld = [path for path, one in seen.decided.items() if one.verdict is Verdict.WITHHELD]
     return Review(
         draft=standing.draft,
         seal=standing.seal,
-        files=file_diffs(
-            store,
-            (
-                change
-                for change in standing.changes
-                if is_chosen(change.path, only) and change.path not in {*withheld}
-            ),
-        ),
+        files=file_diffs(held.store, seen.changes),
         withheld=tuple(path for path in withheld if is_chosen(path, only)),
         conflicts=tuple(
             Conflict(path=path, reason=reason)
             for path, reason in sorted(conflicts.items())
             if is_chosen(path, only)
         ),
-        merges=tuple(path for path in sorted(merged) if is_chosen(path, only)),
+        merges=tuple(path for path in sorted(seen.merges.merged) if is_chosen(path, only)),
+        overwrites=tuple(
+            path
+            for path, found in sorted(seen.decided.items())
+            if found.verdict is Verdict.APPLY
+            and standing.trees.base.get(path) != standing.trees.theirs.get(path)
+        ),
         uncovered=tuple(
             each
-            for each in store.uncovered(standing.ours)
+            for each in held.store.uncovered(standing.ours)
             if is_chosen(each.path, only) and each.lack is not Lack.POLICY
         ),
     )

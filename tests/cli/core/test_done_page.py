@@ -71,6 +71,7 @@ def test_a_publication_for_a_program() -> None:
         "remaining": 3,
         "rescued": [],
         "notTouched": [],
+        "undo": "holdfast restore cp_1",
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -24,21 +23,20 @@ TEN = b"".join(b"%d\n" % number for number in range(10))
     [
         (b"a\n", b"a\n", Shown(b"")),
         (
-            None,
+            b"",
             b"a\n",
-            Shown(b"--- /dev/null\n+++ b/x\n@@ -0,0 +1,1 @@ change 1\n+a\n", 1, 0, 0, 1),
+            Shown(b"@@ -0,0 +1,1 @@ change 1\n+a\n", 1, 0, 0, 1),
         ),
         (
             b"a\n",
-            None,
-            Shown(b"--- a/x\n+++ /dev/null\n@@ -1,1 +0,0 @@ change 1\n-a\n", 0, 1, 0, 1),
+            b"",
+            Shown(b"@@ -1,1 +0,0 @@ change 1\n-a\n", 0, 1, 0, 1),
         ),
         (
             b"a\nb",
             b"a\nb\n",
             Shown(
-                b"--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@ change 1\n"
-                b" a\n-b\n\\ No newline at end of file\n+b\n",
+                b"@@ -1,2 +1,2 @@ change 1\n a\n-b\n\\ No newline at end of file\n+b\n",
                 1,
                 1,
                 0,
@@ -49,42 +47,49 @@ TEN = b"".join(b"%d\n" % number for number in range(10))
             TEN,
             TEN.replace(b"5", b"x"),
             Shown(
-                b"--- a/x\n+++ b/x\n@@ -3,7 +3,7 @@ change 1\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n",
+                b"@@ -3,7 +3,7 @@ change 1\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n",
                 1,
                 1,
                 0,
                 1,
             ),
         ),
-        (b"\0", b"a", Shown(b"--- a/x\n+++ b/x\nBinary files differ\n")),
+        (b"\0", b"a", Shown(b"")),
     ],
 )
-def test_unified(before: bytes | None, after: bytes | None, expected: Shown) -> None:
-    assert unified(before, after, b"x") == expected
+def test_unified(before: bytes, after: bytes, expected: Shown) -> None:
+    assert unified(before, after) == expected
 
 
 def test_places_after_an_earlier_change_are_those_of_the_new_file() -> None:
     before = [b"%d\n" % number for number in range(30)]
     after = [b"new\n", *before[:20], b"newer\n", *before[21:]]
 
-    shown = unified(b"".join(before), b"".join(after), b"x").text
+    shown = unified(b"".join(before), b"".join(after)).text
 
     heads = [line for line in shown.split(b"\n") if line.startswith(b"@@")]
     assert heads == [b"@@ -1,3 +1,4 @@ change 1", b"@@ -18,7 +19,7 @@ change 2"]
 
 
 def test_what_is_shown_together_is_numbered_together() -> None:
-    shown = unified(TEN, TEN.replace(b"2", b"x").replace(b"5", b"y"), b"x").text
+    shown = unified(TEN, TEN.replace(b"2", b"x").replace(b"5", b"y")).text
 
     assert [line for line in shown.split(b"\n") if line.startswith(b"@@")] == [
         b"@@ -1,9 +1,9 @@ changes 1-2"
     ]
 
 
-def test_what_is_too_long_is_counted() -> None:
-    shown = unified(b"", TEN, b"x", lines_max=3)
+def test_nothing_is_left_out_where_all_is_wanted() -> None:
+    long = b"".join(b"%d\n" % number for number in range(20_000))
 
-    assert shown == Shown(b"--- a/x\n+++ b/x\n@@ -0,0 +1,10 @@ change 1\n+0\n+1\n", 10, 0, 8, 1)
+    assert unified(b"", long).lines_left_out == 10_001
+    assert unified(b"", long, lines_max=None).text.count(b"\n") == 20_001
+
+
+def test_what_is_too_long_is_counted() -> None:
+    shown = unified(b"", TEN, lines_max=3)
+
+    assert shown == Shown(b"@@ -0,0 +1,10 @@ change 1\n+0\n+1\n", 10, 0, 8, 1)
 
 
 @given(contents, contents)
@@ -116,29 +121,9 @@ def test_patch_understands_it(distance: int, tmp_path: Path) -> None:
     subprocess.run(
         ["patch", "-p1", "--fuzz=0"],
         cwd=tmp_path,
-        input=unified(before, after, b"x").text,
+        input=b"--- a/x\n+++ b/x\n" + unified(before, after).text,
         check=True,
         timeout=60,
     )
 
     assert (tmp_path / "x").read_bytes() == after
-
-
-@pytest.mark.parametrize(
-    ("name", "shown"),
-    [
-        (b"a b", b"b/a b\t"),
-        ("zwölf".encode(), "b/zwölf".encode()),
-        (b"x\n--- a/y", b'"b/x\\012--- a/y"'),
-        (b"x\x1b[2J", b'"b/x\\033[2J"'),
-        (b'x"\\', b'"b/x\\042\\134"'),
-    ],
-)
-def test_no_name_is_taken_for_more_than_a_name(name: bytes, shown: bytes, tmp_path: Path) -> None:
-    diff = unified(None, b"one\n", name).text
-
-    assert diff.splitlines()[:2] == [b"--- /dev/null", b"+++ " + shown]
-    if shutil.which("patch") is None:
-        pytest.skip("there is no `patch` here")
-    subprocess.run(["patch", "-p1", "-s"], input=diff, cwd=tmp_path, check=True, timeout=60)
-    assert (tmp_path / os.fsdecode(name)).read_bytes() == b"one\n"

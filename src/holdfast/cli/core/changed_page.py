@@ -7,18 +7,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.nouns import RelativePath, cut, printable
-from holdfast.workbench.model import Entry, Sort, deed_of
+from holdfast.nouns import RelativePath, cut, escaped, printable
+from holdfast.workbench.model import Entry, Note, Sort, deed_of
 
 _PATH_LEAST = 20
 _SIGNS = {"added": "A", "deleted": "D", "changed": "M", "mode": "P"}
-_TONES = {"A": Tone.GOOD, "D": Tone.BAD, "M": Tone.CAREFUL, "P": Tone.CAREFUL}
+_TONES = {"A": Tone.GOOD, "D": Tone.BAD}
+_NOTE_INDENT = 6
 _BARS_MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
-    """One path, what stood there and what stands there now; lines where it is text."""
+    """One path, what stood there and what stands there now; lines where it is text.
+
+    `notes` say what no line shows; `runs` is why it runs by itself, if it does.
+    """
 
     path: RelativePath
     before: Entry | None
@@ -29,6 +33,8 @@ class ChangedFile:
     text: bytes = b""
     lines_left_out: int = 0
     is_binary: bool = False
+    notes: tuple[Note, ...] = ()
+    runs: str = ""
 
     @property
     def deed(self) -> str:
@@ -44,8 +50,18 @@ def diff_page(files: Sequence[ChangedFile], look: Look) -> str:
 def stat_page(files: Sequence[ChangedFile], look: Look) -> str:
     """A line for each file, and one for all."""
     most = max((each.added + each.removed for each in files), default=0)
-    lines = [_stat(each, most, look) for each in files]
+    lines = [line for each in files for line in (_stat(each, most, look), *_notes(each, look))]
     return "".join(f"{line}\n" for line in lines) + (f"{totals(files)}\n" if files else "")
+
+
+def repository_page(files: Sequence[ChangedFile], look: Look) -> str:
+    """The content of all that changes in the project's own repository, what runs first."""
+    if not files:
+        return ""
+    sign = look.paint(look.signs.careful, Tone.BAD)
+    words = "Changes in the project's own .git. Git obeys these files and runs hooks by itself:"
+    first = sorted(files, key=lambda each: not each.runs)
+    return f"{sign} {look.paint(words, Tone.BAD)}\n{diff_page(first, look)}"
 
 
 def totals(files: Sequence[ChangedFile]) -> str:
@@ -55,11 +71,6 @@ def totals(files: Sequence[ChangedFile]) -> str:
         added, removed = added + each.added, removed + each.removed
     paths = f"{count:,} path{'' if count == 1 else 's'}"
     return f"{paths}, +{added:,} -{removed:,}" if added + removed else paths
-
-
-def raw_diff(files: Sequence[ChangedFile]) -> bytes:
-    """The changes as bytes, for a program that applies them."""
-    return b"".join(_patch(each) for each in files)
 
 
 def changed_record(each: ChangedFile, *, has_text: bool) -> dict[str, object]:
@@ -74,6 +85,8 @@ def changed_record(each: ChangedFile, *, has_text: bool) -> dict[str, object]:
         "hunks": each.hunks,
         "binary": each.is_binary,
         "linesLeftOut": each.lines_left_out,
+        "notes": [{"text": note.text, "loud": note.is_loud} for note in each.notes],
+        "runsByItself": each.runs or None,
     }
     if has_text:
         record["diffBase64"] = b64encode(each.text).decode()
@@ -91,51 +104,61 @@ def path_lines(
 
 
 def _shown(each: ChangedFile, look: Look) -> Iterator[str]:
-    for line in _patch(each).split(b"\n")[:-1]:
+    for note in each.notes:
+        sign, tone = _manner(note, look)
+        said = f"{sign} {printable(str(each.path))}: {printable(note.text)}"
+        yield f"{look.paint(said, tone)}\n"
+    if not each.text and not each.notes:
+        yield f"{each.deed} {printable(str(each.path))} ({_kind(each) or each.deed})\n"
+    for line in each.text.split(b"\n")[:-1]:
         text = printable(line.decode("utf-8", "backslashreplace"), keep="\t")
-        tone = _line_tone(line)
-        yield f"{look.paint(text, tone) if tone else text}\n"
+        meant = _line_tone(line)
+        yield f"{look.paint(text, meant) if meant else text}\n"
     if each.lines_left_out:
         yield f"{look.signs.more} and {each.lines_left_out:,} more lines, which are not shown\n"
 
 
+def _notes(each: ChangedFile, look: Look) -> Iterator[str]:
+    """The notes below the line of a file, whole: nothing of them is cut off."""
+    for note in each.notes:
+        sign, tone = _manner(note, look)
+        for line in look.wrap(f"{sign} {printable(note.text)}", indent=_NOTE_INDENT):
+            yield look.paint(line, tone)
+
+
+def _manner(note: Note, look: Look) -> tuple[str, Tone]:
+    return (look.signs.careful, Tone.BAD) if note.is_loud else (look.signs.none, Tone.CAREFUL)
+
+
 def _line_tone(line: bytes) -> Tone | None:
-    if line.startswith((b"--- ", b"+++ ")):
+    if line.startswith((b"diff --git ", b"--- ", b"+++ ")):
         return Tone.STRONG
     if line.startswith(b"@@"):
         return Tone.QUIET
     return Tone.GOOD if line[:1] == b"+" else Tone.BAD if line[:1] == b"-" else None
 
 
-def _patch(each: ChangedFile) -> bytes:
-    """Its diff; what has no lines is told in words that `patch` passes over."""
-    if each.text:
-        return each.text if each.text.endswith(b"\n") else each.text + b"\n"
-    return f"{each.deed} {each.path}{_more(each)}\n".encode()
-
-
-def _more(each: ChangedFile) -> str:
+def _kind(each: ChangedFile) -> str:
+    """What it is, where no lines were added or removed."""
     old, new = each.before, each.after
-    if old is not None and new is not None and old.mode != new.mode:
-        return f" ({old.mode:o} to {new.mode:o})"
     one = new or old
-    if one is None or one.sort is Sort.FILE:
-        return "" if one is None or one.size else " (empty)"
-    return f" ({one.sort.value})"
+    if one is None or one.sort is not Sort.FILE:
+        return "" if one is None else one.sort.value
+    return each.deed if old and new else "" if one.size else "empty"
 
 
 def _stat(each: ChangedFile, most: int, look: Look) -> str:
-    sign = _SIGNS[each.deed]
+    is_other = each.before and each.after and each.before.sort is not each.after.sort
+    sign = "T" if is_other else _SIGNS[each.deed]
     count = "binary" if each.is_binary else f"+{each.added} -{each.removed}"
     if not each.is_binary and not each.added and not each.removed:
-        count = _more(each).strip(" ()")
+        count = _kind(each)
     room = max(look.width - len(count) - 6, _PATH_LEAST)
     name = cut(printable(str(each.path)), room, more=look.signs.more)
     left = room - len(name)
     bars = _bars(each, most, min(left - 2, _BARS_MOST), look)
-    return (
-        f" {look.paint(sign, _TONES[sign])} {name}  {look.paint(count, Tone.QUIET)}{bars}".rstrip()
-    )
+    letter = look.paint(sign, _TONES.get(sign, Tone.CAREFUL))
+    return f" {letter} {name}  {look.paint(count, Tone.QUIET)}{bars}".rstrip()
 
 
 def _bars(each: ChangedFile, most: int, room: int, look: Look) -> str:
@@ -155,4 +178,6 @@ def _entry(entry: Entry | None) -> dict[str, object] | None:
         "mode": f"{entry.mode:o}",
         "size": entry.size,
         "content": entry.content.hex() or None,
+        "target": escaped(entry.target) if entry.sort is Sort.LINK else None,
+        "xattrs": [escaped(name) for name, _ in entry.xattrs],
     }

@@ -20,7 +20,7 @@ class Done:
 
     `undo` is the checkpoint that was made before: restoring it takes this back. `rescued` is
     what somebody else wrote meanwhile and is kept in the store, `left` what was not touched because
-    nobody knows what was there.
+    nobody knows what was there. `with_git`: some of it is in the project's own repository.
     """
 
     deed: str
@@ -33,6 +33,14 @@ class Done:
     remaining: int | None = None
     rescued: tuple[RelativePath, ...] = ()
     left: tuple[RelativePath, ...] = ()
+    with_git: bool = False
+
+    @property
+    def undo_command(self) -> str | None:
+        """The command that takes all of it back."""
+        if not self.paths or not self.undo:
+            return None
+        return f"holdfast restore {self.undo}{' --git' if self.with_git else ''}"
 
 
 def done_page(done: Done, look: Look) -> str:
@@ -55,6 +63,7 @@ def done_record(done: Done) -> dict[str, object]:
         "remaining": done.remaining,
         "rescued": list(map(str, done.rescued)),
         "notTouched": list(map(str, done.left)),
+        "undo": done.undo_command,
     }
 
 
@@ -79,9 +88,9 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
         if paths:
             yield _wrapped(words, look)
             yield path_lines(paths, look)
-    if done.paths and done.undo:
+    if done.undo_command is not None:
         yield _wrapped(f"{look.signs.leads_to} To take it back:", look)
-        yield f"    holdfast restore {printable(done.undo)}\n"
+        yield f"    {printable(done.undo_command)}\n"
 
 
 def conflicts_page(

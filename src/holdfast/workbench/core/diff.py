@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -12,7 +11,6 @@ from holdfast.workbench.core.merge import is_text
 
 CONTEXT = 3
 LINES_MAX = 10_000
-_ODD = re.compile(rb'[\x00-\x1f\x7f"\\]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,42 +59,23 @@ def with_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
     return b"".join([*made, *lines[here:]])
 
 
-def _quoted(name: bytes) -> bytes:
-    """A name as `patch` reads it: what would end the line, or command a screen, is escaped.
+def unified(before: bytes, after: bytes, *, lines_max: int | None = LINES_MAX) -> Shown:
+    """The hunks of a change as `diff -u` writes them, numbered, without a header.
 
-    A name with spaces ends with a tab, as git has it: else it would end at the first of them.
+    There are none where one side is not text, see `is_text`. A `lines_max` of None leaves nothing
+    out.
     """
-    if not _ODD.search(name):
-        return name + b"\t" if b" " in name else name
-    return b'"%s"' % _ODD.sub(lambda odd: b"\\%03o" % ord(odd[0]), name)
-
-
-def unified(
-    before: bytes | None, after: bytes | None, name: bytes, *, lines_max: int = LINES_MAX
-) -> Shown:
-    """The change of one file as `diff -u` writes it, numbered; None where there is no file."""
-    if before == after:
+    if before == after or not (is_text(before) and is_text(after)):
         return Shown(b"")
-    head = b"--- %s\n+++ %s\n" % (
-        b"/dev/null" if before is None else _quoted(b"a/" + name),
-        b"/dev/null" if after is None else _quoted(b"b/" + name),
-    )
-    old, new = before or b"", after or b""
-    if not (is_text(old) and is_text(new)):
-        return Shown(head + b"Binary files differ\n")
-    found = hunks(old, new)
+    found = hunks(before, after)
     numbers = {hunk: number for number, hunk in enumerate(found, start=1)}
-    lines = [
-        line
-        for group in _grouped(found)
-        for line in _shown(group, split_lines(old), numbers[group[0]])
-    ]
-    left_out = max(0, len(lines) - lines_max)
+    old = split_lines(before)
+    lines = [line for group in _grouped(found) for line in _shown(group, old, numbers[group[0]])]
     return Shown(
-        head + b"".join(lines[:lines_max]),
+        b"".join(lines[:lines_max]),
         added=sum(len(hunk.added) for hunk in found),
         removed=sum(len(hunk.removed) for hunk in found),
-        lines_left_out=left_out,
+        lines_left_out=0 if lines_max is None else max(0, len(lines) - lines_max),
         hunks=len(found),
     )
 

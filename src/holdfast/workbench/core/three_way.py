@@ -84,7 +84,7 @@ def decide_all(
         decisions |= {
             path: Decision(Verdict.WITHHELD)
             for path, decision in decisions.items()
-            if path.within(_REPOSITORY) and decision.verdict in _CHANGING
+            if is_own_repository(path) and decision.verdict in _CHANGING
         }
     return _placed(decisions, theirs, ours, uncovered)
 
@@ -155,6 +155,11 @@ def changes_of(decisions: Decisions, theirs: Tree, ours: Tree) -> tuple[Change, 
 def is_chosen(path: RelativePath, only: AbstractSet[RelativePath] | None) -> bool:
     """Whether a path is one of those that were chosen, or below one; without any, all are."""
     return only is None or path in only or any(above in only for above in above_of(path))
+
+
+def is_own_repository(path: RelativePath) -> bool:
+    """Whether a path is in the project's own `.git`, which is left alone unless asked for."""
+    return path.within(_REPOSITORY)
 
 
 def above_of(path: RelativePath) -> Iterator[RelativePath]:
