@@ -14,10 +14,13 @@ from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
 from holdfast.nouns.text import cut, printable, prose
 
 if TYPE_CHECKING:
+    from holdfast.nouns.autorun import GUARDED, KEPT, why_it_runs
     from holdfast.nouns.pages import html_failure, html_page, html_table
 
 __all__ = [
     "ENTROPY_BYTES",
+    "GUARDED",
+    "KEPT",
     "PATH_BYTES_MAX",
     "Cursor",
     "CursorInvalid",
@@ -37,6 +40,17 @@ __all__ = [
     "printable",
     "prose",
     "shown",
+    "why_it_runs",
 ]
 
-__getattr__ = face(__name__, {"html_failure": "pages", "html_page": "pages", "html_table": "pages"})
+__getattr__ = face(
+    __name__,
+    {
+        "GUARDED": "autorun",
+        "KEPT": "autorun",
+        "html_failure": "pages",
+        "html_page": "pages",
+        "html_table": "pages",
+        "why_it_runs": "autorun",
+    },
+)

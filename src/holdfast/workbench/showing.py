@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from holdfast.nouns import RelativePath, printable
-from holdfast.nouns.autorun import why_it_runs
+from holdfast.nouns import RelativePath, printable, why_it_runs
 from holdfast.workbench.core.diff import LINES_MAX, Shown, unified
 from holdfast.workbench.core.git_patch import (
     Side,
