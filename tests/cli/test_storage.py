@@ -31,7 +31,7 @@ def test_how_much_room_is_used(bench: Bench) -> None:
 
 @pytest.mark.promise("W11")
 def test_what_is_too_much_goes_and_a_trial_takes_nothing(bench: Bench) -> None:
-    words = ("storage", "--prune", "--quota", "1k", "--json")
+    words = ("storage", "--prune", "--manual", "--quota", "1k", "--json")
     trial = json.loads(bench.asked(*words, "--dry-run").answer)
     assert len(bench.asked("checkpoint", "list", "--json").answer.splitlines()) == 3
     done = json.loads(bench.asked(*words).answer)
@@ -42,8 +42,21 @@ def test_what_is_too_much_goes_and_a_trial_takes_nothing(bench: Bench) -> None:
     assert len(left) == 3 - len(done["checkpoints"]) >= 1
 
 
+@pytest.mark.promise("W11")
+def test_manual_checkpoints_stay_and_a_missed_quota_is_said(bench: Bench) -> None:
+    words = ("storage", "--prune", "--quota", "1k")
+    done = json.loads(bench.asked(*words, "--json").answer)
+    page = bench.asked(*words).answer
+
+    assert (done["checkpoints"], done["manualKept"], done["quotaBytes"]) == ([], 3, 1024)
+    assert len(bench.asked("checkpoint", "list", "--json").answer.splitlines()) == 3
+    assert "Still above 1.0 KiB" in page
+    assert "3 manual checkpoints stayed; add --manual" in page
+
+
 @pytest.mark.parametrize(
-    "words", [("--quota", "1k"), ("--dry-run",), ("--prune", "--quota", "much")]
+    "words",
+    [("--quota", "1k"), ("--dry-run",), ("--manual",), ("--prune", "--quota", "much")],
 )
 def test_what_has_no_meaning_is_refused(bench: Bench, words: tuple[str, ...]) -> None:
     with pytest.raises(UsageWrong):

@@ -108,7 +108,7 @@ def test_what_is_above_the_quota_goes_by_itself(layered: Bench) -> None:
     made = []
     for number in range(6):
         (layered.project / "large").write_bytes(random.Random(number).randbytes(200_000))
-        made.append(checkpoint(layered.workbench))
+        made.append(checkpoint(layered.workbench, occasion=Occasion.AUTO))
     with layered.workbench.held() as (held, _):
         let_surplus_go(held, quota_bytes=10_000_000)
         assert len(held.store.checkpoints()) >= 6
@@ -122,7 +122,7 @@ def test_what_is_above_the_quota_goes_by_itself(layered: Bench) -> None:
 
 def grow(bench: Bench, workbench: Workbench, number: int) -> None:
     (bench.project / "large").write_bytes(random.Random(number).randbytes(200_000))
-    checkpoint(workbench)
+    checkpoint(workbench, occasion=Occasion.AUTO)
 
 
 def test_a_full_store_is_not_tidied_by_each_checkpoint(layered: Bench) -> None:

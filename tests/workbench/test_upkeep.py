@@ -107,7 +107,7 @@ def test_small_files_give_their_room_back_one_by_one(home: Path, project: Path) 
     for number in range(30):
         (project / f"f{number}").write_bytes(noise(number)[:3000])
     with Store.open(home) as store:
-        store.checkpoint(Subject(project))
+        store.checkpoint(Subject(project), Occasion.AUTO)
         for number in range(30):
             if number % 3:
                 (project / f"f{number}").write_bytes(b"%d" % number)
@@ -124,7 +124,7 @@ def test_without_a_reason_nothing_goes(home: Path, project: Path) -> None:
     with Store.open(home) as store:
         fill(store, project, 5)
         size = usage(store).kept_bytes
-        assert prune(store, quota_bytes=10**9) == ((), size, size)
+        assert prune(store, quota_bytes=10**9) == ((), size, size, 0)
         assert len(messages(store)) == 5
 
 

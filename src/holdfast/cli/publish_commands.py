@@ -76,14 +76,14 @@ itself.""",
         name="storage",
         summary="how much room is used, and how to get some back",
         description="""\
-Show how much room the checkpoints of the project take. With --prune, remove those
-that nobody is likely to miss: automatic ones before yours, old ones before new.
+Show how much space the checkpoints of the project take. With --prune, remove old
+automatic ones; those that you made with `checkpoint create` only with --manual.
 The last publication and the last restore can always be undone, and no draft ever
 loses anything. At least 1,000 are kept where there is room.""",
         examples=(
             ("holdfast storage", "how much"),
             ("holdfast storage --prune --dry-run --quota 2G", "what would go, to stay below that"),
-            ("holdfast storage --prune --quota 2G", "let it go"),
+            ("holdfast storage --prune --quota 2G", "remove them"),
         ),
         options=(
             Option(("--prune",), "remove what is too much"),
@@ -93,6 +93,7 @@ loses anything. At least 1,000 are kept where there is room.""",
                 "with --prune: how much may stay, such as 500M or 2G",
                 form="SIZE",
             ),
+            Option(("--manual",), "with --prune: also old ones that you made by hand"),
             JSON,
             PROJECT,
         ),

@@ -40,12 +40,19 @@ def storage(request: Request, settings: Settings) -> Outcome:
                 return Outcome(answer=json_line(storage_record(room)))
             return Outcome(answer=storage_page(room, look))
         is_trial = request.has("--dry-run")
-        pruned = tidy(project.workbench, quota_bytes=quota, is_trial=is_trial)
+        pruned = tidy(
+            project.workbench,
+            quota_bytes=quota,
+            with_manual=request.has("--manual"),
+            is_trial=is_trial,
+        )
     spared = Spared(
         checkpoints=tuple(pruned.checkpoints),
         bytes_before=pruned.bytes_before,
         bytes_after=pruned.bytes_after,
         is_trial=is_trial,
+        quota_bytes=quota,
+        manual_kept=pruned.manual_kept,
     )
     if request.is_json:
         return Outcome(answer=json_line(spared_record(spared)))
@@ -54,11 +61,12 @@ def storage(request: Request, settings: Settings) -> Outcome:
 
 def _quota(request: Request) -> int | None:
     word = request.value("--quota")
-    if not request.has("--prune") and (word is not None or request.has("--dry-run")):
-        refuse("--quota and --dry-run go with --prune", request)
+    with_prune = word is not None or request.has("--dry-run") or request.has("--manual")
+    if with_prune and not request.has("--prune"):
+        refuse("--quota, --manual and --dry-run need --prune", request)
     if word is None:
         return None
     size = size_of(word)
     if size is None:
-        refuse(f"--quota: {word} is no size, such as 500M or 2G", request)
+        refuse(f"--quota: {word} is not a size, such as 500M or 2G", request)
     return size

@@ -103,13 +103,23 @@ def storage_use(workbench: Workbench) -> Usage:
         return usage(held.store)
 
 
-def tidy(workbench: Workbench, *, quota_bytes: int | None = None, is_trial: bool = False) -> Pruned:
-    """Let old checkpoints go, but none that a draft builds on; a trial only says which."""
+def tidy(
+    workbench: Workbench,
+    *,
+    quota_bytes: int | None = None,
+    with_manual: bool = False,
+    is_trial: bool = False,
+) -> Pruned:
+    """Remove old checkpoints, but none that a draft builds on; a trial only says which.
+
+    Those that a person made by hand go only `with_manual`.
+    """
     with workbench.held() as (held, _):
         pruned = prune(
             held.store,
             quota_bytes=quota_bytes,
             in_use=held.in_use(),
+            with_manual=with_manual,
             is_trial=is_trial,
             news=held.bench.news,
         )

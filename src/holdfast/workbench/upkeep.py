@@ -16,7 +16,7 @@ from holdfast.workbench.core.record import SEGMENT_HEAD_BYTES, ObjectSort
 from holdfast.workbench.core.retention import KEPT_LEAST, prune_order, surplus
 from holdfast.workbench.kept import named_checkpoints
 from holdfast.workbench.marking import Marking
-from holdfast.workbench.model import Checkpoint, News, Progress, quiet
+from holdfast.workbench.model import Checkpoint, News, Occasion, Progress, quiet
 from holdfast.workbench.objects import Objects
 from holdfast.workbench.store import Store
 from holdfast.workbench.vault import Vault
@@ -55,16 +55,19 @@ class Pruned(NamedTuple):
     checkpoints: tuple[Id, ...]
     bytes_before: int
     bytes_after: int
+    manual_kept: int = 0  # manual checkpoints that stay because nobody named them
 
 
 class _Limits(NamedTuple):
     quota_bytes: int | None
     kept_least: int
     in_use: Collection[Id]
+    with_manual: bool
 
 
 class _Plan(NamedTuple):
     going: dict[bytes, Id]
+    manual_kept: int
     needed: frozenset[bytes]
     bytes_in: dict[int, int]
 
@@ -104,27 +107,29 @@ def _there(vault: Vault) -> os.statvfs_result:
         raise disk_failure(error, path=str(vault.directory)) from error
 
 
-def prune(
+def prune(  # noqa: PLR0913  # limits, all by keyword
     store: Store,
     *,
     quota_bytes: int | None = None,
     kept_least: int = KEPT_LEAST,
     in_use: Collection[Id] = (),
+    with_manual: bool = False,
     is_trial: bool = False,
     news: News = quiet,
 ) -> Pruned:
-    """Let old checkpoints go, and give back the room of what only they needed.
+    """Remove old checkpoints, and give back the room of what only they needed.
 
     What is more than `kept_least` goes by its age; below that, only what is above the quota. What
-    is in use stays in any case. A trial says what would go, and how much the rest would take.
+    is in use stays in any case, and so do manual checkpoints unless `with_manual`. A trial says
+    what would go, and how much the rest would take.
     """
     vault = store.vault
     before = _bytes(vault)
-    limits = _Limits(quota_bytes, kept_least, in_use)
+    limits = _Limits(quota_bytes, kept_least, in_use, with_manual)
     plan = vault.read(lambda objects: _plan(objects, limits))
     going = tuple(sorted(plan.going.values()))
     if is_trial:
-        return Pruned(going, before, min(before, sum(plan.bytes_in.values())))
+        return Pruned(going, before, min(before, sum(plan.bytes_in.values())), plan.manual_kept)
     tombstone = _at_last(vault, lambda objects: _let_go(objects, plan))
     needed = plan.needed if tombstone is None else plan.needed | {tombstone}
     most = before if quota_bytes is None else quota_bytes
@@ -135,15 +140,15 @@ def prune(
             break
         _copy(vault, number, needed)
         news(Progress("segments tidied", count, len(worth)))
-    return Pruned(going, before, _bytes(vault))
+    return Pruned(going, before, _bytes(vault), plan.manual_kept)
 
 
 def _plan(objects: Objects, limits: _Limits) -> _Plan:
     """What goes: first the surplus, then from the other end as much as is above the quota."""
     named = {made.id: (name, made) for name, made in named_checkpoints(objects)}
     all_made = [made for _, made in named.values()]
-    order = prune_order(all_made, in_use=limits.in_use)
-    going = set(surplus(all_made, in_use=limits.in_use, kept_least=limits.kept_least))
+    order = prune_order(all_made, in_use=limits.in_use, with_manual=limits.with_manual)
+    going = set(surplus(order, count=len(all_made), kept_least=limits.kept_least))
     marking = Marking(objects)
     is_over = False
     for made in _the_dearest_first(all_made, order):
@@ -156,8 +161,14 @@ def _plan(objects: Objects, limits: _Limits) -> _Plan:
             marking.take_back(added)
             going.add(made.id)
             is_over = True
+    manual_kept = sum(
+        made.occasion is Occasion.MANUAL and made.id not in going for made in all_made
+    )
     return _Plan(
-        {named[id][0]: id for id in going}, frozenset(marking.names), dict(marking.bytes_in)
+        {named[id][0]: id for id in going},
+        manual_kept,
+        frozenset(marking.names),
+        dict(marking.bytes_in),
     )
 
 

@@ -74,7 +74,7 @@ def test_what_goes() -> None:
         "  1.0 MiB > 512.0 KiB",
     ]
     nothing = replace(SPARED, checkpoints=(), bytes_after=2**20)
-    assert spared_page(nothing, PAGE) == "Nothing is too much.\n"
+    assert spared_page(nothing, PAGE) == "Nothing to remove.\n"
     many = replace(SPARED, checkpoints=("cp",) * 13, is_trial=False)
     assert spared_page(many, PAGE).splitlines()[0] == "+ 13 checkpoints went"
     assert "    ... and 3 more" in spared_page(many, PAGE).splitlines()
@@ -97,4 +97,6 @@ def test_the_same_for_a_program() -> None:
         "bytesBefore": 2**20,
         "bytesAfter": 2**19,
         "dryRun": True,
+        "quotaBytes": None,
+        "manualKept": 0,
     }

@@ -35,6 +35,8 @@ class Spared:
     bytes_before: int
     bytes_after: int
     is_trial: bool
+    quota_bytes: int | None = None
+    manual_kept: int = 0
 
 
 def size_text(count: int) -> str:
@@ -73,8 +75,9 @@ def storage_page(room: Room, look: Look) -> str:
 
 def spared_page(spared: Spared, look: Look) -> str:
     """What went or would go, and what that brings."""
+    missed = _missed(spared, look)
     if not spared.checkpoints and spared.bytes_before <= spared.bytes_after:
-        return "Nothing is too much.\n"
+        return missed or "Nothing to remove.\n"
     verb = "would go" if spared.is_trial else "went"
     count = len(spared.checkpoints)
     head = f"{count:,} checkpoint{'' if count == 1 else 's'} {verb}"
@@ -82,7 +85,26 @@ def spared_page(spared: Spared, look: Look) -> str:
     sizes = (
         f"{size_text(spared.bytes_before)} {look.signs.leads_to} {size_text(spared.bytes_after)}"
     )
-    return f"{sign} {look.paint(head, Tone.STRONG)}\n{_listed(spared.checkpoints, look)}  {sizes}\n"
+    listed = _listed(spared.checkpoints, look)
+    return f"{sign} {look.paint(head, Tone.STRONG)}\n{listed}  {sizes}\n{missed}"
+
+
+def _missed(spared: Spared, look: Look) -> str:
+    """Why the rest is still above the quota, and what would help; nothing if it is below."""
+    if spared.quota_bytes is None or spared.bytes_after <= spared.quota_bytes:
+        return ""
+    sign = look.paint(look.signs.careful, Tone.CAREFUL)
+    lines = look.wrap(
+        f"{sign} Still above {size_text(spared.quota_bytes)}: drafts and the newest checkpoints "
+        "need the rest.",
+        indent=0,
+    )
+    if spared.manual_kept:
+        count = f"{spared.manual_kept:,} manual checkpoint{'s'[: spared.manual_kept != 1]}"
+        lines += look.wrap(
+            f"{look.signs.leads_to} {count} stayed; add --manual to remove old ones, too", indent=2
+        )
+    return "".join(f"{line}\n" for line in lines)
 
 
 def storage_record(room: Room) -> dict[str, object]:
@@ -107,6 +129,8 @@ def spared_record(spared: Spared) -> dict[str, object]:
         "bytesBefore": spared.bytes_before,
         "bytesAfter": spared.bytes_after,
         "dryRun": spared.is_trial,
+        "quotaBytes": spared.quota_bytes,
+        "manualKept": spared.manual_kept,
     }
 
 

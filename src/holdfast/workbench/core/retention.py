@@ -20,28 +20,30 @@ assert _TURN.keys() == set(Occasion), "every occasion has its turn"
 
 
 def prune_order(
-    checkpoints: Sequence[Checkpoint], *, in_use: Collection[Id] = ()
+    checkpoints: Sequence[Checkpoint], *, in_use: Collection[Id] = (), with_manual: bool = False
 ) -> tuple[Id, ...]:
     """What may go, the first to go first: automatic before manual, old before new.
 
-    Not among them are what something builds on, the newest of all, and the last of each occasion
-    that a person would go back to after a publication or a restore.
+    Not among them are checkpoints that something builds on, the newest of all, and the last of each
+    occasion that a person would go back to after a publication or a restore. Manual ones, which a
+    person made on purpose, only `with_manual`.
     """
-    kept = {*in_use, *_latest(checkpoints), *_latest(_of(checkpoints, Occasion.PUBLISH))}
+    manual = [] if with_manual else _of(checkpoints, Occasion.MANUAL)
+    kept = {
+        *in_use,
+        *(one.id for one in manual),
+        *_latest(checkpoints),
+        *_latest(_of(checkpoints, Occasion.PUBLISH)),
+    }
     kept.update(_latest(_of(checkpoints, Occasion.PRE_RESTORE)))
     prunable = [checkpoint for checkpoint in checkpoints if checkpoint.id not in kept]
     prunable.sort(key=lambda one: (_TURN[one.occasion], one.at_ms, one.id))
     return tuple(checkpoint.id for checkpoint in prunable)
 
 
-def surplus(
-    checkpoints: Sequence[Checkpoint],
-    *,
-    in_use: Collection[Id] = (),
-    kept_least: int = KEPT_LEAST,
-) -> tuple[Id, ...]:
-    """What goes even while there is room: as many as there are more than enough."""
-    return prune_order(checkpoints, in_use=in_use)[: max(0, len(checkpoints) - kept_least)]
+def surplus(order: Sequence[Id], *, count: int, kept_least: int = KEPT_LEAST) -> tuple[Id, ...]:
+    """What goes of `count` checkpoints even while there is room: those above `kept_least`."""
+    return tuple(order[: max(0, count - kept_least)])
 
 
 def _of(checkpoints: Iterable[Checkpoint], occasion: Occasion) -> list[Checkpoint]:
