@@ -223,3 +223,30 @@ def test_what_stands_in_for_a_protected_name_is_not_copied(tmp_path: Path) -> No
     assert copy_project(project, tmp_path / "copy", shares=False, news=quiet) == ()
 
     assert set(fingerprint(tmp_path / "copy")) == {".", ".idea", ".idea/mine"}
+
+
+@pytest.mark.promise("W9")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_files_of_owners_that_are_not_mapped_here_are_copied(tmp_path: Path) -> None:
+    """In a user namespace that does not map their owner, chown fails with EINVAL."""
+    project = tmp_path / "project"
+    (project / "d").mkdir(parents=True)
+    (project / "d" / "f").write_text("theirs")
+    (project / "link").symlink_to("d")
+    for path in (project / "d" / "f", project / "link", project / "d"):
+        os.chown(path, 4321, 4321, follow_symlinks=False)
+    script = """
+import sys
+from pathlib import Path
+from holdfast.workbench.copying import copy_project
+from holdfast.workbench.model import quiet
+print(copy_project(Path(sys.argv[1]), Path(sys.argv[2]), shares=False, news=quiet))
+"""
+    command = ["unshare", "--user", "--map-root-user", sys.executable, "-c", script]
+    done = subprocess.run(
+        [*command, project, tmp_path / "copy"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("()\n", "")
+    assert (tmp_path / "copy/d/f").read_text() == "theirs"
+    assert os.readlink(tmp_path / "copy/link") == "d"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import shutil
 import stat
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -302,3 +304,22 @@ def _disturb(project: Path, chance: Random) -> str:
     act = chance.randrange(len(acts))
     acts[act]()
     return str((target if act < 4 else name).relative_to(project))
+
+
+@pytest.mark.promise("W9")
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no tmpfs at /dev/shm")
+def test_on_tmpfs_a_write_through_a_mapping_is_found(segments: Segments, index: Index) -> None:
+    """There such a write changes neither mtime nor ctime."""
+    with TemporaryDirectory(dir="/dev/shm") as made, index.writing() as rows:
+        (Path(made) / "mapped").write_bytes(b"a" * 8192)
+        (Path(made) / "other").write_bytes(b"b")
+        root = os.open(made, os.O_RDONLY)
+        watch = Watch(Counting(segments, rows), root)
+        first = watch.look()
+        with (Path(made) / "mapped").open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapping:
+            mapping[0:1] = b"z"
+        second = watch.look()
+        os.close(root)
+
+    assert second.is_changed
+    assert second.tree != first.tree

@@ -53,6 +53,20 @@ def test_what_is_made_is_there_as_it_will_be(stage: StageDirectory, project: Pat
     assert os.stat(project / "stage" / "2").st_mtime_ns == things[b"2"].mtime_ns
 
 
+@pytest.mark.promise("W9")
+@pytest.mark.parametrize("tail", [b"", b"end"])
+def test_runs_of_zeros_become_holes(stage: StageDirectory, project: Path, tail: bytes) -> None:
+    empty = bytes(1 << 20)
+    stage.make()
+    pieces = [b"head", empty, empty + b"middle", empty, tail]
+    stage.write_file(stage.slot(0), Entry(Sort.FILE, 0o644), pieces, WHOEVER)
+    stage.sync()
+
+    made = project / "stage" / "0"
+    assert made.read_bytes() == b"".join(pieces)
+    assert made.stat().st_blocks * 512 < 1 << 20
+
+
 def test_more_files_wait_for_their_sync_than_are_open(stage: StageDirectory, project: Path) -> None:
     stage.make()
     before = len(os.listdir("/proc/self/fd"))

@@ -129,7 +129,7 @@ class _Copying:
         if name == b".git":
             self._refuse_pointer(spelled)
         os.symlink(spelled, name, dir_fd=target)
-        with suppress(PermissionError):
+        with _ours_otherwise():
             os.chown(name, status.st_uid, status.st_gid, dir_fd=target, follow_symlinks=False)
         times = (status.st_atime_ns, status.st_mtime_ns)
         os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
@@ -192,9 +192,19 @@ def _reading(path: bytes) -> Generator[None]:
         raise _Gone from error
 
 
+@contextmanager
+def _ours_otherwise() -> Generator[None]:
+    """Keep a file ours whose owner cannot be set: not permitted, or not mapped in our namespace."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.EINVAL}:
+            raise
+
+
 def _dress(source: int, target: int, status: os.stat_result) -> None:
     """Give a file or directory all that the other has beside its content."""
-    with suppress(PermissionError):  # of another owner: it is ours then
+    with _ours_otherwise():
         os.fchown(target, status.st_uid, status.st_gid)
     for name, value in read_xattrs(source):
         with suppress(PermissionError, NotImplementedError):

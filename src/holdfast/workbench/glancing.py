@@ -37,6 +37,8 @@ _SOUND = frozenset(
     }
 )
 
+_MEMORY = frozenset({0x01021994, 0x858458F6})  # tmpfs, ramfs
+
 Statx = Callable[[int, bytes, int, int, object], int]
 
 
@@ -116,9 +118,23 @@ def _fstatfs() -> Callable[[int, object], int]:
     return found
 
 
+def hides_mapped_writes(directory: int) -> bool:
+    """Whether a write through `mmap` leaves a file's times as they were on this file system.
+
+    Disk file systems update them in `page_mkwrite`; tmpfs and ramfs have no such step, so that
+    only the content of a file tells whether it changed.
+    """
+    return sys.platform.startswith("linux") and _magic(directory) in _MEMORY
+
+
 def _is_sound(root: int) -> bool:
+    return _magic(root) in _SOUND
+
+
+def _magic(directory: int) -> int | None:
+    """The type of a file system, as in statfs(2)."""
     answer = ctypes.create_string_buffer(_STATFS_BYTES)
-    if _fstatfs()(root, answer) != 0:
-        return False
+    if _fstatfs()(directory, answer) != 0:
+        return None
     sort = int.from_bytes(answer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
-    return sort & 0xFFFFFFFF in _SOUND
+    return sort & 0xFFFFFFFF

@@ -36,7 +36,7 @@ from holdfast.workbench.core.tree import (
     uncovered,
 )
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
-from holdfast.workbench.glancing import glance
+from holdfast.workbench.glancing import glance, hides_mapped_writes
 from holdfast.workbench.listing import Seen, seen_in
 from holdfast.workbench.model import Lack, News, Progress, quiet
 from holdfast.workbench.objects import Objects
@@ -103,6 +103,7 @@ class Scan:
         self._ways: frozenset[bytes] | None = None
         self._device = os.fstat(aim.root).st_dev
         self._known: dict[bytes, Known] | None = None
+        self._hides_mapped_writes = hides_mapped_writes(aim.root)
 
     def run(self, dirty: Iterable[RelativePath] | None = None) -> Looked:
         """Look at all of it; with `dirty`, only on the way to those."""
@@ -134,6 +135,8 @@ class Scan:
     def is_sure(self, node: Node, status: os.stat_result) -> bool:
         """Whether the next look may conclude from the same line that nothing has changed."""
         if node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED:
+            return False
+        if self._hides_mapped_writes and node.sort is NodeSort.FILE:
             return False
         changed_ns = status.st_ctime_ns
         return changed_ns < self._resting_ns or not is_racy(changed_ns, looked_ns=self._looked_ns)

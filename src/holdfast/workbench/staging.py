@@ -30,6 +30,8 @@ _OPEN_MAX: Final = 128  # files that wait for their sync; far below what a proce
 _NOT_OURS_TO_GIVE: Final = {errno.EPERM, errno.EINVAL}  # the latter: unknown in our namespace
 _PROBES: Final = (b"one", b"other")
 _READABLE: Final = 0o400
+_HOLE_BYTES: Final = 1 << 16
+_ZEROS: Final = bytes(_HOLE_BYTES)
 
 EXCHANGING: Final[set[int]] = set()
 """The devices on which this process saw names change places, so that it need not try again."""
@@ -115,8 +117,7 @@ class StageDirectory:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         descriptor = os.open(at.name, _CREATE, 0o600, dir_fd=at.directory)
         self._waiting.append(descriptor)
-        for piece in pieces:
-            _write(descriptor, piece)
+        _write_all(descriptor, pieces)
         self._dress(descriptor, entry, owner)
         start_writing(descriptor)
         if len(self._waiting) >= _OPEN_MAX:
@@ -201,7 +202,29 @@ def adjust(directory: int, have: Entry, want: Entry) -> None:
         os.chmod(handle, want.mode)
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write_all(descriptor: int, pieces: Iterable[bytes]) -> None:
+    """Write a file, with holes for long runs of zeros.
+
+    The store does not know which zeros were holes; as with `cp --sparse=always` all of them are.
+    """
+    has_holes = False
+    for piece in pieces:
+        if len(piece) < _HOLE_BYTES:
+            _write(descriptor, piece)
+            continue
+        view = memoryview(piece)
+        for start in range(0, len(piece), _HOLE_BYTES):
+            block = view[start : start + _HOLE_BYTES]
+            if block == _ZEROS:
+                os.lseek(descriptor, _HOLE_BYTES, os.SEEK_CUR)
+                has_holes = True
+            else:
+                _write(descriptor, block)
+    if has_holes:  # a hole at the end has no write that extends the file
+        os.ftruncate(descriptor, os.lseek(descriptor, 0, os.SEEK_CUR))
+
+
+def _write(descriptor: int, data: bytes | memoryview) -> None:
     while data:
         taken = os.write(descriptor, data)
         if taken == 0:
