@@ -14,6 +14,7 @@ from holdfast.workbench.reserve import RESERVE_BYTES, Reserve
 from holdfast.workbench.vault import Means, Vault
 from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskFull
+from tests.faults.mounts import missing_for_mounts, mounted
 
 
 def test_it_takes_up_room_until_it_is_given_back(tmp_path: Path) -> None:
@@ -60,7 +61,7 @@ def test_it_is_released_when_the_disk_is_full_and_renewed_at_the_next_opening(
     tmp_path: Path,
 ) -> None:
     def vault() -> Vault:
-        return Vault.open(tmp_path, Means(SystemDisk()), patience=0)
+        return Vault.open(tmp_path / "store", Means(SystemDisk()), patience=0)
 
     def fail(objects: Objects) -> None:
         objects.put(ObjectSort.BLOB, b"data")
@@ -75,3 +76,21 @@ def test_it_is_released_when_the_disk_is_full_and_renewed_at_the_next_opening(
     again = vault()
     assert again.reserve.held_bytes == RESERVE_BYTES
     again.close()
+
+
+@pytest.mark.promise("W7")
+@pytest.mark.skipif(missing_for_mounts() is not None, reason=f"{missing_for_mounts()}")
+def test_a_store_opens_on_a_full_disk_with_the_reserve_that_all_stores_share(
+    tmp_path: Path,
+) -> None:
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=80m", "tmpfs") as disk:
+        for name in ("one", "other"):
+            Vault.open(disk / name, Means(SystemDisk()), patience=0).close()
+        assert [path.name for path in disk.rglob("reserve.bin")] == ["reserve.bin"]
+        with pytest.raises(OSError, match="No space"), (disk / "filler").open("wb") as filler:
+            while True:
+                filler.write(bytes(1 << 20))
+        opened = Vault.open(disk / "one", Means(SystemDisk()), patience=0)
+
+        assert opened.read(lambda objects: objects.rows.roster.count()) == 0
+        opened.close()

@@ -29,6 +29,7 @@ from holdfast.world.failures import (
     StoreTooNew,
 )
 from holdfast.world.schema import Schema
+from tests.faults.mounts import missing_for_mounts, mounted
 
 
 def first(transaction: Transaction) -> None:
@@ -480,3 +481,16 @@ with Database.open(path, schema(1)) as database:
 
         assert (output, errors) == ("DISK_IO\nSTORE_READ_ONLY\n['a']\n", "")
         assert {DiskIo.code, StoreReadOnly.code} == {"DISK_IO", "STORE_READ_ONLY"}
+
+
+@pytest.mark.promise("W7")
+@pytest.mark.skipif(missing_for_mounts() is not None, reason=f"{missing_for_mounts()}")
+def test_a_log_that_finds_no_space_is_a_full_disk(tmp_path: Path) -> None:
+    """SQLite says "unable to open database file" where a full file system makes no new file."""
+    with mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m,nr_inodes=2", "tmpfs") as small:
+        path = small / "d.db"
+        with pytest.raises(DiskFull) as caught:
+            Database.open(path, schema(1))
+        assert [each.name for each in small.iterdir()] == ["d.db"]
+
+    assert caught.value.path == str(path)

@@ -57,7 +57,7 @@ class Vault:
         self.directory = directory
         self.means = means
         self.segments = segments
-        self.reserve = Reserve(directory / "reserve.bin")
+        self.reserve = _reserve(directory)
         self._lock = lock
         self._remembered = Remembered()
         self._is_searched = False
@@ -73,8 +73,14 @@ class Vault:
             undo.callback(lock.close)
             segments = Segments(means.disk, directory / "seg", means.chance)
             undo.callback(segments.close)
-            vault = cls(directory, means, lock, segments)
+            try:
+                vault = cls(directory, means, lock, segments)
+            except (DiskFull, DiskQuota):  # SQLite needs space even to read
+                _reserve(directory).release()
+                (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
+                vault = cls(directory, means, lock, segments)
             undo.pop_all()
+        (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
         vault.reserve.renew()
         return vault
 
@@ -172,6 +178,11 @@ class Vault:
         if spoiled:
             with suppress(Failure), self._index.writing() as rows:
                 Objects(self.segments, rows, spoiled).forget_spoiled()
+
+
+def _reserve(directory: Path) -> Reserve:
+    """The reserve that all stores below one state directory share: a full disk is full for all."""
+    return Reserve(directory.parent / "reserve.bin")
 
 
 def _index(directory: Path, disk: Disk, segments: Segments) -> Index:

@@ -16,9 +16,18 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
+from holdfast.failures import Failure
 from holdfast.world.core.database_errors import database_failure, unopenable
 from holdfast.world.core.system_errors import disk_failure
-from holdfast.world.failures import DatabaseDamaged, DiskIo, StoreForeign, StoreReadOnly
+from holdfast.world.failures import (
+    DatabaseDamaged,
+    DatabaseUnavailable,
+    DiskFull,
+    DiskIo,
+    DiskQuota,
+    StoreForeign,
+    StoreReadOnly,
+)
 from holdfast.world.schema import Schema
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     Value = str | bytes | int | float | None
 
 WAIT_LONGEST = 5.0
+_SHARED_MEMORY_BYTES = 32 * 1024  # what SQLite needs to open a database with a write-ahead log
 _QUESTIONS = ("SELECT ", "PRAGMA ")
 _creating = Lock()
 
@@ -217,4 +227,24 @@ def _naming(path: str) -> Generator[None]:
         failure = database_failure(code, path=path, reason=str(error))
         if failure is None:
             raise
+        if isinstance(failure, DatabaseUnavailable | DiskIo):
+            # SQLite reports a log or shared memory that cannot be made for lack of space as
+            # "unable to open database file" or as an I/O error.
+            failure = _shortage(Path(path)) or failure
         raise failure from error
+
+
+def _shortage(path: Path) -> Failure | None:
+    """DiskFull or DiskQuota when the directory of a database takes no further file."""
+    probe = path.with_name(f"{path.name}-probe-{os.getpid()}")
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, _SHARED_MEMORY_BYTES)
+        finally:
+            os.close(descriptor)
+            os.unlink(probe)
+    except OSError as error:
+        failure = disk_failure(error, path=str(path))
+        return failure if isinstance(failure, DiskFull | DiskQuota) else None
+    return None
