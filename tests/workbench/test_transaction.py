@@ -302,7 +302,8 @@ def test_killed_before_any_act_it_is_finished_or_undone(
                 break
             outcome = ground.recover()
             ways.append(has_gone(ground, outcome, BEFORE, AFTER))
-            assert ground.told == [outcome] * (outcome is not None)
+            has_marker = outcome is not None and outcome.key != ""
+            assert ground.told == [outcome] * has_marker
     assert ways == sorted(ways, key=[Way.UNDONE, Way.FINISHED].index), "there is one commit point"
     assert set(ways) == {Way.UNDONE, Way.FINISHED}
     assert moment > 100

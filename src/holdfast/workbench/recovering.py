@@ -69,5 +69,6 @@ def _reconciled(held: Held, site: Site, what: str) -> list[Recovered]:
         return []
     found = Recovered(what=what, way=outcome.way, theirs=outcome.theirs, rescued=outcome.rescued)
     facts = {"what": what, "way": found.way, "transaction": outcome.key}
-    held.records.note("recovered", facts, key=f"{outcome.key} recovered")
+    # What was killed while staging left no marker, and so no key to note it under once.
+    held.records.note("recovered", facts, key=f"{outcome.key} recovered" if outcome.key else None)
     return [found]

@@ -73,7 +73,8 @@ def recover(site: Site, store: Store, *, tell: Teller, news: News = quiet) -> Ou
     except _FULL:
         site.relieve()
         outcome = _reconciled(site, store, read_marker(site), tell, news)
-    return None if outcome.way is Way.NOTHING else outcome
+    # A stage without a marker: killed while staging, so that no path of the person's was touched.
+    return Outcome(Way.UNDONE) if outcome.way is Way.NOTHING else outcome
 
 
 def follow(run: Run, hand: Hand) -> Outcome:
