@@ -212,9 +212,8 @@ def _write_all(descriptor: int, pieces: Iterable[bytes]) -> None:
         if len(piece) < _HOLE_BYTES:
             _write(descriptor, piece)
             continue
-        view = memoryview(piece)
         for start in range(0, len(piece), _HOLE_BYTES):
-            block = view[start : start + _HOLE_BYTES]
+            block = piece[start : start + _HOLE_BYTES]
             if block == _ZEROS:
                 os.lseek(descriptor, _HOLE_BYTES, os.SEEK_CUR)
                 has_holes = True
@@ -224,7 +223,7 @@ def _write_all(descriptor: int, pieces: Iterable[bytes]) -> None:
         os.ftruncate(descriptor, os.lseek(descriptor, 0, os.SEEK_CUR))
 
 
-def _write(descriptor: int, data: bytes | memoryview) -> None:
+def _write(descriptor: int, data: bytes) -> None:
     while data:
         taken = os.write(descriptor, data)
         if taken == 0:
