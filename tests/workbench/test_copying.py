@@ -123,9 +123,12 @@ def test_what_may_not_be_read_is_listed() -> None:
 
 
 @pytest.mark.skipif(missing_for_mounts() is not None, reason=str(missing_for_mounts()))
-def test_another_file_system_in_the_project_is_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [("-t", "tmpfs", "none"), ("--bind", "{base}/elsewhere")])
+def test_a_mount_in_the_project_is_listed(tmp_path: Path, words: tuple[str, ...]) -> None:
     (tmp_path / "project").mkdir()
-    with mounted(tmp_path / "project" / "data", "-t", "tmpfs", "none"):
+    (tmp_path / "elsewhere").mkdir()
+    options = [word.format(base=tmp_path) for word in words]
+    with mounted(tmp_path / "project" / "data", *options):
         left_out = copy_project(tmp_path / "project", tmp_path / "copy", shares=False, news=quiet)
 
     assert left_out == (Uncovered(RelativePath.of("data"), Lack.MOUNTED),)

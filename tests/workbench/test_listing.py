@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from holdfast.workbench.core.stat_cache import line_of
-from holdfast.workbench.listing import every_name, seen_in
+from holdfast.workbench.listing import every_name, mount_points, mounted_below, seen_in
 from holdfast.workbench.model import STAGE_PREFIX
+from tests.faults.mounts import missing_for_mounts, mounted
 
 
 def test_every_name_comes_with_its_path_but_for_the_stage(tmp_path: Path) -> None:
@@ -38,3 +41,20 @@ def test_every_name_is_seen_with_what_the_system_says_of_it(tmp_path: Path) -> N
 
     assert found == [(name, line_of(each), each) for name, each in zip(names, said, strict=True)]
     os.close(directory)
+
+
+@pytest.mark.skipif(missing_for_mounts() is not None, reason=str(missing_for_mounts()))
+def test_mounts_below_a_directory_are_found_also_of_the_same_file_system(tmp_path: Path) -> None:
+    for name in ("project/d", "project-2", "elsewhere"):
+        (tmp_path / name).mkdir(parents=True)
+    directory = os.open(tmp_path / "project", os.O_RDONLY)
+    with (
+        mounted(tmp_path / "project" / "d" / "odd name", "--bind", str(tmp_path / "elsewhere")),
+        mounted(tmp_path / "project-2" / "other", "-t", "tmpfs", "holdfast-test"),
+    ):
+        found = mounted_below(directory)
+        temporary = list(mount_points(b"tmpfs holdfast-test"))
+    os.close(directory)
+
+    assert found == {b"d/odd name"}
+    assert temporary == [os.fsencode(tmp_path / "project-2" / "other")]

@@ -20,6 +20,7 @@ from holdfast.workbench import (
     checkpoints,
     entering,
     list_drafts,
+    open_draft,
     publish,
     review,
 )
@@ -30,7 +31,8 @@ from holdfast.workbench.failures import (
     HunkMissing,
     PublishedChanged,
 )
-from holdfast.workbench.model import Occasion
+from holdfast.workbench.model import Mode, Occasion
+from tests.faults.mounts import missing_for_mounts, mounted
 from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, disturbed, sight
 from tests.workbench.drafting_table import run
 
@@ -453,3 +455,23 @@ def test_batches_are_published_as_commands_are(layered: Bench) -> None:
     apply(layered.workbench, draft, steps)
 
     assert [str(path) for path in reviewed(layered).paths] == ["a", "d/b", "new", "new/x"]
+
+
+@pytest.mark.promise("W9")
+@pytest.mark.skipif(missing_for_mounts() is not None, reason=str(missing_for_mounts()))
+def test_a_bind_mount_in_the_project_stays_as_it_is_and_blocks_no_other_path(
+    layered: Bench,
+) -> None:
+    elsewhere = layered.base / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "theirs").write_text("theirs\n")
+    with mounted(layered.project / "mounted", "--bind", str(elsewhere)):
+        open_draft(layered.workbench, Mode.COPY)
+        layered.run("echo new > a; mkdir -p mounted; echo x > mounted/x")
+        seal = review(layered.workbench).seal
+        with pytest.raises(FileReadFailed, match="mounted/x"):
+            publish(layered.workbench, PublishOrder(sealed=seal))
+        publish(layered.workbench, PublishOrder(sealed=seal, only=(at("a"),)))
+
+        assert (layered.project / "a").read_text() == "new\n"
+        assert os.listdir(elsewhere) == ["theirs"]

@@ -22,7 +22,7 @@ from holdfast.workbench.core.overlay import nearest
 from holdfast.workbench.core.stat_cache import line_of
 from holdfast.workbench.failures import ReflinkUnavailable, WorktreeUncovered
 from holdfast.workbench.filling import fill, share, sync_all
-from holdfast.workbench.listing import every_name
+from holdfast.workbench.listing import every_name, mounted_below
 from holdfast.workbench.model import Lack, News, Progress, Uncovered
 from holdfast.world import disk_failure
 
@@ -73,11 +73,13 @@ class _Copying:
         self._shares = shares
         self._news = news
         self._device = 0
+        self._mounted: frozenset[bytes] = frozenset()
         self._done = 0
 
     def run(self, source: int, target: int) -> None:
         status = os.fstat(source)
         self._device = status.st_dev
+        self._mounted = mounted_below(source)
         self._fill_directory(source, target, b"")
         _dress(source, target, status)
 
@@ -99,7 +101,7 @@ class _Copying:
         """Copy one name; return why that is not possible, if it is not."""
         with _reading(way):
             status = os.stat(name, dir_fd=source, follow_symlinks=False)
-        is_elsewhere = status.st_dev != self._device
+        is_elsewhere = status.st_dev != self._device or way in self._mounted
         lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=EVERYTHING)
         if lack is not None:
             return lack

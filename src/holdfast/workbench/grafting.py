@@ -97,7 +97,7 @@ class Graft:
             status = os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
         except OSError as error:
             return _absent(error, name, path), BLANK
-        is_elsewhere = stat.S_ISDIR(status.st_mode) and self._whole.is_elsewhere(status)
+        is_elsewhere = stat.S_ISDIR(status.st_mode) and self._whole.is_elsewhere(path, status)
         lack = lack_of(path, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
         if lack is not None:
             return uncovered(name, lack), BLANK

@@ -1,15 +1,20 @@
-"""List what is in a directory that is open."""
+"""List what is in a directory that is open, and where something is mounted below it."""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
 from operator import itemgetter
+from pathlib import Path
 
 from holdfast.workbench.core.stat_cache import line_of
 from holdfast.workbench.core.touching import is_stage
 
 _BY_NAME = itemgetter(0)
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 Seen = tuple[bytes, bytes, os.stat_result]
 """A name in a directory as it was listed: the name, its line, and what the line is made of."""
@@ -38,3 +43,31 @@ def seen_in(directory: int) -> list[Seen]:
             seen.append((entry.name.encode("utf-8", "surrogateescape"), line_of(status), status))
     seen.sort(key=_BY_NAME)
     return seen
+
+
+def mount_points(kind: bytes = b"") -> Iterator[bytes]:
+    """Where something is mounted for this process; with a kind, only mounts of that kind.
+
+    A kind is the beginning of what proc_pid_mountinfo(5) says after the separator.
+    """
+    if sys.platform != "linux":
+        return
+    for line in _MOUNTS.read_bytes().splitlines():
+        where, _, what = line.partition(b" - ")
+        if what.startswith(kind):
+            yield _ESCAPED.sub(_byte, where.split(b" ")[4])
+
+
+def mounted_below(directory: int) -> frozenset[bytes]:
+    """The paths below an open directory where something is mounted, relative to it.
+
+    A bind mount of the same file system has the same `st_dev`, and yet no rename leads across it.
+    """
+    if sys.platform != "linux":
+        return frozenset()
+    top = os.readlink(f"/proc/self/fd/{directory}".encode()).rstrip(b"/") + b"/"
+    return frozenset(point.removeprefix(top) for point in mount_points() if point.startswith(top))
+
+
+def _byte(escape: re.Match[bytes]) -> bytes:
+    return bytes([int(escape[1], 8)])

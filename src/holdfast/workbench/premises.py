@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
-import sys
 from contextlib import suppress
 from pathlib import Path
 
 from holdfast.confine import is_within
 from holdfast.workbench.failures import ProjectRefused
+from holdfast.workbench.listing import mount_points
 
-_MOUNTS = Path("/proc/self/mountinfo")
 _OURS = b"overlay holdfast"  # the kind and the source of every layer of ours
-_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 def refuse_unfit_project(project: Path, *, kept_in: Path) -> None:
@@ -51,12 +48,4 @@ def _is_draft(directory: Path) -> bool:
 
 def _covered() -> tuple[str, ...]:
     """Where a layer of ours is mounted for this very process."""
-    if sys.platform != "linux":
-        return ()
-    parts = (line.partition(b" - ") for line in _MOUNTS.read_bytes().splitlines())
-    points = [where.split(b" ")[4] for where, _, what in parts if what.startswith(_OURS)]
-    return tuple(os.fsdecode(_ESCAPED.sub(_byte, point)) for point in points)
-
-
-def _byte(escape: re.Match[bytes]) -> bytes:
-    return bytes([int(escape[1], 8)])
+    return tuple(map(os.fsdecode, mount_points(_OURS)))

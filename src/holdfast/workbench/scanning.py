@@ -37,7 +37,7 @@ from holdfast.workbench.core.tree import (
 )
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.glancing import glance, hides_mapped_writes
-from holdfast.workbench.listing import Seen, seen_in
+from holdfast.workbench.listing import Seen, mounted_below, seen_in
 from holdfast.workbench.model import Lack, News, Progress, quiet
 from holdfast.workbench.objects import Objects
 from holdfast.workbench.sights import Known
@@ -102,6 +102,7 @@ class Scan:
         self._fresh: list[tuple[bytes, Known]] = []
         self._ways: frozenset[bytes] | None = None
         self._device = os.fstat(aim.root).st_dev
+        self._mounted = mounted_below(aim.root)
         self._known: dict[bytes, Known] | None = None
         self._hides_mapped_writes = hides_mapped_writes(aim.root)
 
@@ -128,9 +129,9 @@ class Scan:
         """Take note of what was seen, so that next time only what has changed is read."""
         self._sights.note(self._origin, self._fresh)
 
-    def is_elsewhere(self, status: os.stat_result) -> bool:
-        """Whether this lies on another file system than the root."""
-        return status.st_dev != self._device
+    def is_elsewhere(self, path: bytes, status: os.stat_result) -> bool:
+        """Whether another file system, or a bind mount, begins at this directory."""
+        return status.st_dev != self._device or path in self._mounted
 
     def is_sure(self, node: Node, status: os.stat_result) -> bool:
         """Whether the next look may conclude from the same line that nothing has changed."""
@@ -193,7 +194,7 @@ class Scan:
             is_same_itself = is_same or here.old(name, line) is not None
             if self._ways is not None and is_same_itself and way not in self._ways:
                 continue
-            is_elsewhere = self.is_elsewhere(status)
+            is_elsewhere = self.is_elsewhere(way, status)
             lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
             yield name, lack or self._entered(here, name, way, is_same=is_same_itself)
 
