@@ -106,7 +106,7 @@ def test_logs_are_told_to_a_program_in_one_order(home: Path) -> None:
             (2, "stderr"),
         ]
         assert [b64decode(each["dataBase64"]) for each in (out, err)] == [b"out\n", b"err\n"]
-        assert end == {"schema": 1, "type": "end", "exitCode": 3, "closed": True}
+        assert end == {"schema": 1, "type": "end", "exitCode": 3, "closed": True, "lost": False}
 
 
 def test_a_process_that_waits_for_its_reader_is_shown(home: Path) -> None:

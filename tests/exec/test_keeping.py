@@ -85,6 +85,11 @@ def _keep_briefly(state: str) -> None:
     serving.Keeper(*serving.listen(state), alone_longest=1.0).serve()
 
 
+def _keep_ends_briefly(state: str) -> None:
+    """Be a keeper that no server comes to for longer than any session waits."""
+    serving.Keeper(*serving.listen(state), alone_longest=0.1, ends_longest=1.0).serve()
+
+
 def _hang_up(state: str) -> None:
     """Be a keeper that dies in the middle of the first hello."""
     listener, _ = serving.listen(state)
@@ -239,7 +244,19 @@ def test_a_keeper_whose_directory_is_gone_stays_for_what_runs_alone(tmp_path: Pa
         assert process.exitcode == 0
 
 
-def test_a_keeper_that_holds_a_process_waits_for_ever(tmp_path: Path) -> None:
+@pytest.mark.promise("X14")
+def test_a_keeper_that_holds_only_ends_goes_when_no_server_comes(tmp_path: Path) -> None:
+    with other_keeper(tmp_path, being=_keep_ends_briefly) as process:
+        start_for_nobody(tmp_path, "sleep", "3")
+        process.join(timeout=2.0)
+        assert process.exitcode is None  # that one lives
+
+        process.join(timeout=60)
+        assert process.exitcode == 0
+        assert not has_keeper(tmp_path)
+
+
+def test_a_keeper_that_holds_an_end_waits_for_a_server(tmp_path: Path) -> None:
     with other_keeper(tmp_path, being=_keep_briefly) as process:
         start_for_nobody(tmp_path, "sleep", "0.1")
         process.join(timeout=1.5)

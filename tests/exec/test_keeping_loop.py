@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 from holdfast.exec import keeping_loop
+from holdfast.exec.core.index import LOST_STATUS
 from holdfast.exec.failures import KeeperLost, KeeperUnavailable, StartFailed, StateTaken
-from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.keeping_loop import Keeping, NotAsked
 from holdfast.exec.orders import Order, Terminal
 from holdfast.world import system_process
 from holdfast.world.failures import DiskUnusable
@@ -165,9 +166,11 @@ async def test_when_the_keeper_dies_its_processes_end_and_everyone_is_told(tmp_p
         assert await keeping.wait_lost() == KeeperLost(reason="it ended or was killed")
         for pid in pids:
             await gone(int(pid))
-        assert (await closed(retention)).exit_status == 137
-        with pytest.raises(KeeperLost):
+        assert (await closed(retention)).exit_status == LOST_STATUS
+        with pytest.raises(NotAsked):
             await keeping.start(shell("next", "exit"))
+        with pytest.raises(KeeperLost):
+            await keeping.ask({"ask": "hello"})
 
 
 async def test_a_start_is_not_waited_for_for_ever(
@@ -236,7 +239,7 @@ async def test_the_end_of_a_keeper_is_told_even_if_nobody_can_look_for_what_it_h
         with no_more_open_files():
             os.kill(keeping.pid, signal.SIGKILL)
             await keeping.wait_lost()
-            assert await ended(kept) == 137
+            assert await ended(kept) == LOST_STATUS
     async with keeping_in(tmp_path) as following:
         assert [each.process.pid for each in following.orphans] == [kept.pid]
 

@@ -156,6 +156,7 @@ def _seen(each: OperatorProcess) -> Seen:
         started_at_ms=each.process.started_at_ms,
         status=each.process.exit_code,
         stalled=each.process.stalled,
+        is_lost=each.process.lost,
     )
 
 

@@ -143,6 +143,23 @@ class KeeperLost(
     reason: str
 
 
+class ProcessLost(
+    Failure,
+    code="EXEC_PROCESS_LOST",
+    kind=Kind.LOST,
+    title="The process was lost",
+    user_message="{process} does not run any more, and how it ended is not known: the keeper that "
+    "held it was killed. Its output up to then is kept. Look at what it has done before you run it "
+    "again.",
+    recovery=Recovery.ESCALATE,
+    retryable=False,
+    actions=(Action.VIEW_REPORT,),
+):
+    """A process ended with its keeper, so its exit status is not known."""
+
+    process: str
+
+
 class NotIntroduced(
     Failure,
     code="EXEC_NOT_INTRODUCED",

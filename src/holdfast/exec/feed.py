@@ -11,9 +11,9 @@ import anyio
 from holdfast.exec.core.answers import read_page, refused
 from holdfast.exec.core.credit import Receipts
 from holdfast.exec.core.sequence import Sequence
-from holdfast.exec.failures import ProcessUnknown, ReplayGap
+from holdfast.exec.failures import ProcessLost, ProcessUnknown, ReplayGap
 from holdfast.exec.line import Line
-from holdfast.exec.model import Event
+from holdfast.exec.model import Event, Exited
 from holdfast.exec.session import Session
 from holdfast.exec.wire import (
     ProcessParams,
@@ -77,9 +77,14 @@ class Feed:
             self._stir()
 
     async def receive(self) -> list[Event]:
-        """Wait for what happened since the last call; nothing after the close."""
+        """Wait for what happened since the last call; nothing after the close.
+
+        A process that was lost has no exit: `ProcessLost` is raised after its last output.
+        """
         self._is_unread = self._is_awaited = False
-        while not (ready := self._sequence.take()) and not self._sequence.is_finished:
+        while not (ready := self._taken()) and not (
+            self._sequence.is_finished and self._failure is None
+        ):
             if self._failure is not None:
                 raise copy(self._failure)
             await self._stirred.wait()
@@ -93,8 +98,8 @@ class Feed:
     async def wait_status(self) -> int:
         """Wait for the exit status, whether or not anyone receives."""
         while self._sequence.status is None:
-            if self._failure is not None:
-                raise copy(self._failure)
+            if self._failure is not None or self._sequence.is_lost:
+                raise copy(self._failure or ProcessLost(process=self.process))
             await self._stirred.wait()
         if self._is_unread and not self._is_awaited:
             self._is_awaited = True
@@ -132,6 +137,14 @@ class Feed:
                 "process/terminate", ProcessParams(self.process), TerminateResult, repeats=True
             )
         self._is_put_down = True
+
+    def _taken(self) -> list[Event]:
+        ready = self._sequence.take()
+        for place, event in enumerate(ready):
+            if isinstance(event, Exited) and event.is_lost:
+                self._failure = ProcessLost(process=self.process)
+                return ready[:place]
+        return ready
 
     async def _read_page(self, ask: Ask) -> None:
         pages = self._session.capabilities.first_retained_seq

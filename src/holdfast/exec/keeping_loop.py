@@ -16,6 +16,7 @@ from typing import Self
 
 import anyio.lowlevel
 
+from holdfast.exec.core.index import LOST_STATUS
 from holdfast.exec.failures import KeeperLost, KeeperOutdated, KeeperUnavailable, StartFailed
 from holdfast.exec.keeper.protocol import (
     ENTERS_SINCE,
@@ -37,10 +38,12 @@ from holdfast.exec.orders import Order
 from holdfast.exec.orphans import kill_held
 from holdfast.world import disk_failure, in_thread
 
-KILLED_STATUS = 137  # what a process ends with when SIGKILL ends it
-
 _ASKS_MAX = 256
 _ANSWER_LONGEST = 30.0  # seconds; a keeper may be held up by the disk that a program is on
+
+
+class NotAsked(Exception):
+    """The keeper was gone before it could be asked: nothing was started."""
 
 
 class Keeping:
@@ -56,7 +59,7 @@ class Keeping:
         self._name = summoned.name
         self._kept: dict[str, Kept] = {}
         self._asked: deque[_Question] = deque()
-        self._outgoing: deque[Packet] = deque()
+        self._outgoing: deque[tuple[_Question, Packet]] = deque()
         self._is_blocked = False
         self._room = asyncio.Semaphore(_ASKS_MAX)
         self._number = 0
@@ -97,8 +100,9 @@ class Keeping:
     async def start(self, order: Order) -> Kept:
         """A new process; raises `StartFailed` with the reason if there is none.
 
-        If the caller is cancelled, or the keeper is late (`KeeperUnavailable`), what is started
-        all the same is killed and forgotten.
+        Raises `NotAsked` if the keeper was gone before, and `KeeperLost` if it is lost meanwhile:
+        then the process may have run, and does not any more. If the caller is cancelled, or the
+        keeper is late (`KeeperUnavailable`), what is started all the same is killed and forgotten.
         """
         if order.way is not None and self.version < ENTERS_SINCE:
             raise KeeperOutdated(command=order.argv[0])
@@ -108,6 +112,8 @@ class Keeping:
         except OSError as error:
             reason = str(error.strerror).lower()
             raise StartFailed(command=order.argv[0], reason=reason) from error
+        except KeeperLost as lost:
+            raise NotAsked from lost
         try:
             async with asyncio.timeout(_ANSWER_LONGEST):
                 await asyncio.shield(question.answered)
@@ -118,6 +124,10 @@ class Keeping:
             question.answered.add_done_callback(lambda _: self._disown(question))
             reason = "it does not answer"
             raise KeeperUnavailable(state=str(self._state), reason=reason) from error
+        except KeeperLost as lost:
+            if not question.is_sent:
+                raise NotAsked from lost
+            raise
         answer, kept = question.answers[0]
         if kept is None:
             reason = os.strerror(number(answer, "errno")).lower()
@@ -178,21 +188,24 @@ class Keeping:
 
     def _post(self, message: Message, beside: Sequence[int] = ()) -> _Question:
         # Copies: the keeper may be slow to take them, and whose they are may not wait for that.
-        self._outgoing.append(packet(message | {"id": self._number + 1}, beside))
+        posted = packet(message | {"id": self._number + 1}, beside)
         if message["ask"] == "forget":  # there will be no more news of it
             self._kept.pop(text(message, "key"), None)
         self._number += 1
         question = _Question(self._number, self._loop.create_future(), [])
         self._asked.append(question)
+        self._outgoing.append((question, posted))
         self._flush()
         return question
 
     def _flush(self) -> None:
         try:
             while self._outgoing:
-                body, beside = self._outgoing[0]
+                question, (body, beside) = self._outgoing[0]
                 socket.send_fds(self._connection, [body], beside)
-                close_all(self._outgoing.popleft()[1])
+                question.is_sent = True
+                self._outgoing.popleft()
+                close_all(beside)
         except BlockingIOError:
             self._is_blocked = True
             self._loop.add_writer(self._connection.fileno(), self._flush)
@@ -268,7 +281,7 @@ class Keeping:
             with suppress(OSError):  # whoever summons the next keeper will end what is left
                 self.orphans = kill_held(self._name)
             for kept in list(self._kept.values()):
-                kept.exited(KILLED_STATUS)
+                kept.exited(LOST_STATUS)
 
     def _hang_up(self, lost: KeeperLost) -> None:
         if self._lost.done():
@@ -278,7 +291,7 @@ class Keeping:
         self._loop.remove_writer(self._connection.fileno())
         self._connection.close()
         while self._outgoing:
-            close_all(self._outgoing.popleft()[1])
+            close_all(self._outgoing.popleft()[1][1])
         while self._asked:
             question = self._asked.popleft()
             question.answered.set_exception(lost)
@@ -290,3 +303,4 @@ class _Question:
     number: int
     answered: asyncio.Future[None]
     answers: list[tuple[Message, Kept | None]]
+    is_sent: bool = False

@@ -18,11 +18,15 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The process has ended; output of its descendants may still follow."""
+    """The process has ended; output of its descendants may still follow.
+
+    Of one that `is_lost` the status is not known; it was killed or has ended with its keeper.
+    """
 
     seq: int
     status: int
     sandbox_denied: bool = False
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Page:
     sandbox_denied: bool = False
     first_retained: int = 0
     is_whole: bool = True
+    is_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,10 +84,10 @@ class Process:
     async def wait(self) -> int:
         """Wait until it has ended; return its status.
 
-        Nobody need read its output meanwhile, as long as the server has room for that (64 MiB);
-        then the process waits for its reader. Output that nobody has begun to read by the end
-        counts as taken: it can still be read for as long as the server keeps closed processes
-        (30 s by default), and not for longer.
+        Raises `ProcessLost` where that is not known, because its keeper was killed. Its output need
+        not be read meanwhile, as long as the server has room for that (64 MiB); then the process
+        waits for its reader. Output that no reader has begun to read by the end counts as taken: it
+        can be read for as long as the server keeps closed processes (30 s by default).
         """
         return await self._feed.wait_status()
 

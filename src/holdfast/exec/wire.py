@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 SIZE_MAX = 2**16 - 1
 """So many rows or columns a terminal has at most."""
@@ -172,6 +172,7 @@ class ReadResult(Wire, frozen=True, omit_defaults=False):
     sandbox_denied: bool = False
     first_retained_seq: int | None = None  # ours
     has_more: bool | None = None  # ours: whether more is kept; if not, what follows is news
+    lost: bool | UnsetType = UNSET  # ours: `exit_code` stands for an end that is not known
 
 
 class WriteParams(Wire, frozen=True):
@@ -229,6 +230,7 @@ class ListedProcess(Wire, frozen=True, omit_defaults=False):
     exit_code: int | None
     closed: bool
     stalled: str | None = None  # what it waits for: the code of a failure, or its reader
+    lost: bool = False  # its keeper was lost: `exit_code` stands for an end that is not known
 
 
 class ListResult(Wire, frozen=True):
@@ -301,6 +303,7 @@ class Exited(Wire, frozen=True, omit_defaults=False):
     seq: int
     exit_code: int
     sandbox_denied: bool = False
+    lost: bool | UnsetType = UNSET  # ours: `exit_code` stands for an end that is not known
 
 
 class Closed(Wire, frozen=True, omit_defaults=False):

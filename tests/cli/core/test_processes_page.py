@@ -26,6 +26,7 @@ def _of(
     status: int | None = None,
     is_attached: bool = False,
     stalled: str | None = None,
+    is_lost: bool = False,
 ) -> Seen:
     return Seen(
         id=name,
@@ -37,6 +38,7 @@ def _of(
         started_at_ms=90_000,
         status=status,
         stalled=stalled,
+        is_lost=is_lost,
     )
 
 
@@ -47,6 +49,7 @@ def test_a_line_for_each() -> None:
         _of("yes-4", "yes", is_attached=True, stalled=AWAITS_READER),
         _of("dd-5", "dd", stalled="DISK_FULL"),
         _of("sh-3", "sh", "-c", "\x1b[2J" + "x" * 80, status=137),
+        _of("sh-4", "sh", status=137, is_lost=True),
         _of("p-6", "/usr/bin/python3", "-P", "-m", "holdfast.cli.main", "host", "s1"),
         _of("p-7", "/usr/bin/python3", "-P", "-m", "holdfast.runners.x", "a.toml"),
         _of("p-8", "/usr/bin/python3", "-P", "-m", "pytest"),
@@ -58,6 +61,7 @@ def test_a_line_for_each() -> None:
         "yes-4   waits (reader)  10 s ago  yes",
         "dd-5    waits (disk)    10 s ago  dd",
         "sh-3    ended (137)     10 s ago  sh -c '\\x1b[2Jxxxxxxxxx...",
+        "sh-4    lost            10 s ago  sh",
         "p-6     running         10 s ago  holdfast host s1",
         "p-7     running         10 s ago  holdfast.runners.x a.toml",
         "p-8     running         10 s ago  /usr/bin/python3 -P -m...",
@@ -77,6 +81,7 @@ def test_a_record_for_a_program() -> None:
         "startedAtMs": 90_000,
         "exitCode": 0,
         "stalled": "DISK_FULL",
+        "lost": False,
     }
 
 
@@ -118,4 +123,5 @@ def test_output_is_told_to_a_program_piece_by_piece() -> None:
         "type": "end",
         "exitCode": 1,
         "closed": True,
+        "lost": False,
     }

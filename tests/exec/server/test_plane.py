@@ -242,12 +242,27 @@ async def test_a_lost_keeper_is_told_to_every_process(tmp_path: Path) -> None:
         await talk.start("p", "sleep", "60")
         (listed,) = (await talk.call("process/list"))["processes"]
         os.kill(server.workshop.keeping.pid, 9)
-        server.house.plane.lose(await server.workshop.keeping.wait_lost())
+        await server.workshop.keeping.wait_lost()
+        server.house.plane.lose()
         await talk.closed("p")
         found = await talk.call("process/read", processId="p")
         await until(lambda: not is_alive(listed["pid"]))
-        with pytest.raises(Refused) as refused:
-            await talk.start("q", "true")
+        (after,) = (await talk.call("process/list"))["processes"]
 
+    (exited,) = (each for each in talk.of("p") if "exitCode" in each)
     assert "keeper" in found["failure"]
-    assert refused.value.failure == "EXEC_KEEPER_LOST"
+    assert [each["lost"] for each in (exited, found, after)] == [True] * 3
+    assert [each["exitCode"] for each in (exited, found, after)] == [137] * 3
+
+
+@pytest.mark.promise("X13")
+async def test_a_process_that_was_killed_is_not_called_lost(tmp_path: Path) -> None:
+    async with housed(tmp_path) as server, server.talk() as talk:
+        await talk.start("p", "sleep", "60")
+        await talk.call("process/terminate", processId="p")
+        await talk.closed("p")
+        (listed,) = (await talk.call("process/list"))["processes"]
+
+    (exited,) = (each for each in talk.of("p") if "exitCode" in each)
+    assert exited == {"processId": "p", "seq": 1, "exitCode": 137, "sandboxDenied": False}
+    assert (listed["exitCode"], listed["lost"]) == (137, False)

@@ -17,16 +17,17 @@ import pytest
 from anyio import to_thread
 
 from holdfast.exec.core.sessions import Policy
-from holdfast.exec.failures import OrphansEnded, StateTaken
+from holdfast.exec.failures import OrphansEnded, ProcessLost, StateTaken
 from holdfast.exec.keeper.protocol import LOCK_NAME, KeeperName
 from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.model import Command, Output
 from holdfast.exec.server.serving import Settings, serve
 from holdfast.rpc.failures import TokenRefused
 from holdfast.rpc.websocket import connect_websocket
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.testing import MemorySink
 from holdfast.world import SystemClock
-from tests.exec.planes import open_files_max
+from tests.exec.planes import open_files_max, status_of
 from tests.exec.server.talking import (
     PATH,
     PATIENCE,
@@ -41,6 +42,7 @@ from tests.exec.server.talking import (
     talking,
     until,
 )
+from tests.faults.test_exec_chaos import client_of
 
 pytestmark = pytest.mark.anyio
 if sys.platform != "linux":
@@ -223,24 +225,64 @@ async def test_one_state_has_one_server(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
-async def test_a_keeper_that_dies_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.promise("X13")
+async def test_starts_wait_for_the_keeper_that_replaces_a_dead_one(tmp_path: Path) -> None:
+    """None of them is refused, whether the server has noticed the death by then or not."""
     async with served(tmp_path / "s") as server, introduced(server.url) as talk:
-        await talk.start("p", "sleep", "60")
-        (listed,) = (await talk.call("process/list"))["processes"]
-        os.kill(parent(listed["pid"]), signal.SIGKILL)
-        await talk.closed("p")
-        found = await talk.call("process/read", processId="p")
-        with anyio.fail_after(PATIENCE):
-            while True:
-                try:
-                    ran = await talk.run("q", "echo", "again")
-                    break
-                except Refused as refused:
-                    assert refused.failure == "EXEC_KEEPER_LOST"
-                    await anyio.sleep(0.05)
+        for turn in range(3):
+            await talk.start(f"p{turn}", "sleep", "60")
+            (listed,) = (
+                each
+                for each in (await talk.call("process/list"))["processes"]
+                if not each["exited"]
+            )
+            keeper = parent(listed["pid"])
+            os.kill(keeper, signal.SIGKILL)
+            await until(lambda keeper=keeper: not is_alive(keeper) or is_zombie(keeper))
+            asked = [await talk.ask("process/start", echo(f"q{turn}.{n}")) for n in range(20)]
+            for number, name in enumerate(asked):
+                await talk.answer(name)
+                await talk.closed(f"q{turn}.{number}")
+                assert talk.output(f"q{turn}.{number}") == b"again\n"
+            await talk.closed(f"p{turn}")
+            found = await talk.call("process/read", processId=f"p{turn}")
+            assert "keeper" in found["failure"]
+            assert found["lost"] is True
 
-    assert "keeper" in found["failure"]
-    assert ran == (0, b"again\n")
+
+def is_zombie(pid: int) -> bool:
+    return status_of(pid)["State"].startswith("Z")
+
+
+def echo(name: str) -> dict[str, object]:
+    return {"processId": name, "argv": ["echo", "again"], "cwd": "file:///", "env": PATH} | {
+        "tty": False
+    }
+
+
+@pytest.mark.promise("X13")
+async def test_a_lost_process_is_told_apart_from_one_that_was_killed(tmp_path: Path) -> None:
+    state = tmp_path / "s"
+    script = Command(("sh", "-c", "echo word; exec sleep 60"), cwd="/", env=PATH)
+    async with served(state, leave=True) as first, client_of(first.url) as client:
+        process = await client.start(script)
+        assert await process.receive() == [Output(1, "stdout", b"word\n")]
+        (listed,) = await client.processes()
+        os.kill(parent(listed.pid), signal.SIGKILL)
+
+        for reads in (process.wait, process.receive, process.receive):
+            with pytest.raises(ProcessLost):
+                await reads()
+        assert process.status is None
+        # The next server knows it, too, and so does one who follows it from the start.
+        await first.kill()
+        async with served(state, listen=first.url):
+            (listed,) = await client.processes()
+            assert (listed.exit_code, listed.lost) == (137, True)
+            follower = await client.follow(listed)
+            assert await follower.receive() == [Output(1, "stdout", b"word\n")]
+            with pytest.raises(ProcessLost):
+                await follower.receive()
 
 
 @pytest.mark.promise("X11")

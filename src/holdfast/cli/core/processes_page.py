@@ -29,6 +29,7 @@ class Seen:
     started_at_ms: int
     status: int | None
     stalled: str | None = None
+    is_lost: bool = False
 
 
 def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
@@ -83,6 +84,7 @@ def orphan_line(each: Orphan) -> dict[str, object]:
         "startedAtMs": None,
         "exitCode": None,
         "stalled": None,
+        "lost": False,
     }
 
 
@@ -93,6 +95,8 @@ def ended_note(name: str, status: int) -> str:
 
 def state_of(each: Seen) -> str:
     """What a process is doing, in a word or two."""
+    if each.is_lost:
+        return "lost"
     if each.status is not None:
         return f"ended ({each.status})"
     if each.stalled is not None:
@@ -114,6 +118,7 @@ def process_line(each: Seen) -> dict[str, object]:
         "startedAtMs": each.started_at_ms,
         "exitCode": each.status,
         "stalled": each.stalled,
+        "lost": each.is_lost,
     }
 
 
@@ -147,4 +152,10 @@ def gap_line(first_kept: int) -> dict[str, object]:
 
 def end_line(page: Page) -> dict[str, object]:
     """The last record of all output: how the process has ended, if it has, and said all."""
-    return {"schema": SCHEMA, "type": "end", "exitCode": page.status, "closed": page.closed}
+    return {
+        "schema": SCHEMA,
+        "type": "end",
+        "exitCode": page.status,
+        "closed": page.closed,
+        "lost": page.is_lost,
+    }

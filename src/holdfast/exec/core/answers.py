@@ -45,7 +45,8 @@ def read_event(method: str, params: bytes | msgspec.Raw) -> tuple[str, Event] | 
                 return told.process_id, Output(told.seq, told.stream, data)
             case "process/exited":
                 end = _read_exited(params)
-                return end.process_id, Exited(end.seq, end.exit_code, end.sandbox_denied)
+                exited = Exited(end.seq, end.exit_code, end.sandbox_denied, end.lost is True)
+                return end.process_id, exited
             case "process/closed":
                 last = _read_closed(params)
                 return last.process_id, Closed(last.seq)
@@ -72,7 +73,8 @@ def read_piece(method: str, params: bytes | msgspec.Raw) -> tuple[str, Piece] | 
 
 def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:
     """What a read answered; raise what the server says went wrong with the process."""
-    if answer.failure is not None:
+    is_lost = answer.lost is True
+    if answer.failure is not None and not is_lost:
         raise ProcessBroken(process=asked.process_id, reason=answer.failure)
     try:
         chunks = tuple(
@@ -91,6 +93,7 @@ def read_page(asked: wire.ReadParams, answer: wire.ReadResult) -> Page:
         answer.sandbox_denied,
         answer.first_retained_seq or 0,
         is_whole=asked.max_bytes is None or not chunks or _is_newest(answer),
+        is_lost=is_lost,
     )
 
 

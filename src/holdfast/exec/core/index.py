@@ -19,6 +19,9 @@ CHUNK_BYTES_MAX = 64 * 2**10
 RING_UNIT = 2**20
 """Rings have whole multiples of this, which are counted in 16 bits."""
 
+LOST_STATUS = -1
+"""In place of an exit status: the keeper was lost, and with it how the process ended."""
+
 # The second form says how long the rings are; without rings it is the first, which every server
 # reads.
 _FORMAT, _FORMAT_WITH_RINGS = b"HFX1", b"HFX2"

@@ -60,6 +60,7 @@ class Sequence:
         self._may_have_more = False  # the last page was not the last that there is
         self.taken = self.known = self.told = after
         self.status: int | None = None
+        self.is_lost = False  # it has ended, and there is no status
         self._has_forgotten = False  # something found no room
 
     @property
@@ -101,7 +102,9 @@ class Sequence:
         """Take what the server keeps after `known`; raise where it keeps no longer all."""
         self.told = max(self.told, page.next_seq - 1)
         self._may_have_more = not page.is_whole
-        if page.status is not None:
+        if page.is_lost:
+            self.is_lost = True
+        elif page.status is not None:
             self.status = page.status
         chunks: dict[int, Event] = {chunk.seq: chunk for chunk in page.chunks}
         ends = self._ends(page, self._holes(page, chunks))
@@ -121,7 +124,8 @@ class Sequence:
             return
         self._early.put(event)
         if isinstance(event, Exited):
-            self._exit, self.status = event, event.status
+            self._exit, self.is_lost = event, event.is_lost
+            self.status = None if event.is_lost else event.status
         elif isinstance(event, Closed):
             self._closed_seq = event.seq
 
@@ -147,7 +151,8 @@ class Sequence:
         if holes and page.status is not None and self._exit is None:
             is_certain = len(holes) == 1 and holes[0] >= page.first_retained
             if is_certain:
-                ends.append(Exited(holes.pop(), page.status, page.sandbox_denied))
+                end = Exited(holes.pop(), page.status, page.sandbox_denied, page.is_lost)
+                ends.append(end)
         if holes:
             raise self._gap(holes[0], {chunk.seq: chunk for chunk in page.chunks})
         return ends

@@ -30,6 +30,9 @@ from holdfast.exec.keeper.protocol import (
 )
 
 ALONE_LONGEST = 30.0  # seconds that a keeper with nothing to keep waits for a server
+# Seconds that one waits which holds only ends: the status and the last output of processes that
+# ended while no server was there. No session waits longer for its client than this.
+ENDS_LONGEST = 86_400.0
 
 _EXITED = "exited"
 
@@ -42,11 +45,16 @@ class Keeper:
     """The processes of one state directory, and the server that was last to come for them."""
 
     def __init__(
-        self, listener: socket.socket, lock: int, *, alone_longest: float = ALONE_LONGEST
+        self,
+        listener: socket.socket,
+        lock: int,
+        *,
+        alone_longest: float = ALONE_LONGEST,
+        ends_longest: float = ENDS_LONGEST,
     ) -> None:
         self._listener, self._lock = listener, lock
-        self._alone_longest = alone_longest
-        self._alone_since = time.monotonic()
+        self._alone_longest, self._ends_longest = alone_longest, ends_longest
+        self._alone_since = self._looked_at = time.monotonic()
         self._server: socket.socket | None = None
         self._outgoing: deque[tuple[Message, list[int]]] = deque()
         self._children: dict[str, Child] = {}
@@ -61,9 +69,9 @@ class Keeper:
         while not (self._is_ending and not self._outgoing):
             found = self._poll.poll(self._patience())
             if not found and self._patience() == 0.0:
-                if not self._by_pidfd or self._is_homeless():
+                if not self._by_pidfd or self._is_homeless() or self._is_left():
                     return
-                self._alone_since = time.monotonic()
+                self._looked_at = time.monotonic()
             for descriptor, _ in found:
                 if child := self._by_pidfd.get(descriptor):
                     self._look(child)
@@ -78,7 +86,12 @@ class Keeper:
             child.status is None for child in self._by_pidfd.values()
         ):
             return None
-        return max(0.0, self._alone_since + self._alone_longest - time.monotonic())
+        since = max(self._alone_since, self._looked_at)
+        return max(0.0, since + self._alone_longest - time.monotonic())
+
+    def _is_left(self) -> bool:
+        """Whether no server has come for too long for what has ended."""
+        return time.monotonic() - self._alone_since >= self._ends_longest
 
     def _is_homeless(self) -> bool:
         """Whether our directory was deleted: then no server can come for what has ended."""
@@ -202,6 +215,7 @@ class Keeper:
         if not child.look():
             return
         self._poll.unregister(child.pidfd)
+        self._alone_since = time.monotonic()
         if self._children.get(child.key) is child:
             self._say({"news": _EXITED, "key": child.key, "status": child.status})
         else:

@@ -27,6 +27,7 @@ class ReadAnswer(Wire, frozen=True, omit_defaults=False, kw_only=True):
     exited: bool
     closed: bool
     sandbox_denied: bool
+    lost: bool | UnsetType
     first_retained_seq: int
     has_more: bool
     chunks: Raw

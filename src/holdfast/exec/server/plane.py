@@ -20,7 +20,6 @@ from holdfast.exec.server.places import PLAIN, Site, Sites
 from holdfast.exec.server.process import Process
 from holdfast.exec.server.processes import Processes, Workshop
 from holdfast.exec.server.records import ProcessRecord, SessionRecord
-from holdfast.failures import Failure
 
 _SWEEP_EVERY = 0.2
 
@@ -180,11 +179,11 @@ class Plane:
             if owner.place == place:
                 owner.put_out()
 
-    def lose(self, failure: Failure) -> None:
+    def lose(self) -> None:
         """Tell every session that its processes have ended with their keeper."""
         for session in self._sessions.values():
             for process in session.processes:
-                process.lose(failure.user_message)
+                process.lose()
 
     async def end(self) -> None:
         """Kill all processes and forget all sessions."""
@@ -214,8 +213,8 @@ class Plane:
         process.hold.keep_from(retention.first_retained)  # its client may be on its way back
         process.hold.let_go(after=COME_BACK_LONGEST)
         if kept is None:
-            process.lose("the process ended while no server was there to see how")
-        return process.ends_with(self._workshop.keeping)
+            process.lose()
+        return process
 
     async def _forget(self, session: Session) -> None:
         self._sessions.pop(session.id, None)

@@ -6,19 +6,19 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Self
 
 import anyio
 import msgspec
 import pybase64
+from msgspec import UNSET
 
 from holdfast.confine import Strength, command_of
+from holdfast.exec.core.index import LOST_STATUS
 from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
 from holdfast.exec.core.runs import Damaged
 from holdfast.exec.core.sandbox_denial import is_denied
-from holdfast.exec.failures import KeeperLost, RequestInvalid, RequestUnfit
+from holdfast.exec.failures import KeeperLost, ProcessLost, RequestInvalid, RequestUnfit
 from holdfast.exec.keeping_input_loop import Input
-from holdfast.exec.keeping_loop import Keeping
 from holdfast.exec.kept import Kept
 from holdfast.exec.model import Output
 from holdfast.exec.retention_loop import Retention
@@ -30,7 +30,7 @@ from holdfast.exec.wire import ListedProcess, ReadParams, WriteParams
 
 CONFINED, NOT_CONFINED = "linuxSeccomp", "none"
 _LAST_WORDS = 0.5  # seconds in which a killed process's output may still come to its end
-_LOST_STATUS = 128 + signal.SIGKILL
+_KILLED_STATUS = 128 + signal.SIGKILL
 _LAST_EVENTS, _LAST_BYTES = 8, 2**18  # what is looked at for why it failed
 
 
@@ -48,7 +48,7 @@ class Process:
         self.record, self.retention = record, retention
         self.hold = Hold(retention)
         self.closed_since: float | None = None
-        self.failure: str | None = None
+        self._failure: str | None = None
         self.was_stalled = False
         self.seen_since: float | None = None
         self.has_files = False  # made before it says its first word
@@ -59,21 +59,26 @@ class Process:
         retention.listen(self._finish_if_closed)
         self._finish_if_closed()
 
-    def ends_with(self, keeping: Keeping) -> Self:
-        """If it ends because its keeper is gone, say so to whoever reads it."""
-
-        def told(_status: int) -> None:
-            if keeping.lost is not None:
-                self.failure = keeping.lost.user_message
-
-        if self._kept is not None:
-            self._kept.on_exit(told)
-        return self
-
     @property
     def is_running(self) -> bool:
         """Whether it has not ended yet."""
         return self.retention.exit_status is None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended with its keeper, and so nothing knows how."""
+        return self.retention.exit_status == LOST_STATUS
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, as a client is told: one that was lost as one that was killed."""
+        return _KILLED_STATUS if self.is_lost else self.retention.exit_status
+
+    @property
+    def failure(self) -> str | None:
+        """What a client that reads it is told is wrong with it."""
+        lost = ProcessLost(process=self.record.process) if self.is_lost else None
+        return self._failure if lost is None else lost.user_message
 
     @property
     def needs_nothing(self) -> bool:
@@ -97,7 +102,7 @@ class Process:
     def is_denied(self) -> bool:
         """Whether it has probably failed because it is shut in."""
         kept = self.retention
-        if not self.record.sandbox or not kept.exit_status:
+        if not self.record.sandbox or not kept.exit_status or self.is_lost:
             return False
         try:
             last = kept.events(max(0, kept.next_seq - 1 - _LAST_EVENTS), _LAST_BYTES)
@@ -124,12 +129,13 @@ class Process:
         try:
             chunks, last = written_chunks(kept, after_seq=after, bytes_max=room)
         except Damaged as damage:
-            self.failure = str(damage)
+            self._failure = str(damage)
             chunks, last = msgspec.Raw(b"[]"), None
         reach = reach_of(self.progress, last_seq=last, bytes_max=asked.max_bytes)
         result = ReadAnswer(
             failure=self.failure,
-            exit_code=kept.exit_status if reach.exited else None,
+            exit_code=self.exit_code if reach.exited else None,
+            lost=UNSET if not (reach.exited and self.is_lost) else True,
             next_seq=reach.next_seq,
             exited=reach.exited,
             closed=reach.closed,
@@ -187,13 +193,12 @@ class Process:
         if self.retention.is_closed:
             self.closed_since = now if self.closed_since is None else self.closed_since
         elif self._killed_at is not None and now - self._killed_at >= _LAST_WORDS:
-            self.retention.lose(_LOST_STATUS)
+            self.retention.lose(_KILLED_STATUS)
 
-    def lose(self, reason: str) -> None:
-        """Take note that it is gone, and with it whoever could have told how it ended."""
+    def lose(self) -> None:
+        """Take note that its keeper is gone: nothing follows, and how it ended is not known."""
         if not self.retention.is_closed:
-            self.failure = reason
-            self.retention.lose(_LOST_STATUS)
+            self.retention.lose(LOST_STATUS)
 
     async def forget(self) -> None:
         """End it if it runs, and let go of it for ever."""
@@ -220,9 +225,10 @@ class Process:
             started_at_ms=record.started_at_ms,
             next_seq=kept.next_seq,
             exited=kept.exit_status is not None,
-            exit_code=kept.exit_status,
+            exit_code=self.exit_code,
             closed=kept.is_closed,
             stalled=kept.waits_for,
+            lost=self.is_lost,
         )
 
     def _finish_if_closed(self) -> None:

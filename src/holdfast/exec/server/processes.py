@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 
@@ -13,6 +13,7 @@ from holdfast.confine.failures import PlaceLost, SandboxUnavailable
 from holdfast.exec.core.env_policy import environment
 from holdfast.exec.core.file_uri import path_of
 from holdfast.exec.failures import (
+    KeeperUnavailable,
     ProcessExists,
     ProcessUnknown,
     RequestInvalid,
@@ -21,7 +22,9 @@ from holdfast.exec.failures import (
     StartFailed,
 )
 from holdfast.exec.keeping_input_loop import Input
-from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.keeping_loop import Keeping, NotAsked
+from holdfast.exec.kept import Kept
+from holdfast.exec.orders import Order
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.launching import Launch, Server, plain_order, prepared
@@ -38,6 +41,7 @@ from holdfast.world import Clock
 _SWEPT_AT_ONCE, _SWEEP_PAUSE = 32, 0.001  # seconds, in which others get the processor
 _A_WHILE = 1.0  # seconds; most commands are over by then
 _WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
+_KEEPER_LONGEST = 30.0  # seconds that a start waits for the keeper after one that was lost
 
 
 @dataclass(slots=True)
@@ -52,6 +56,31 @@ class Workshop:
     own_environment: Mapping[str, str]
     retention_bytes_max: int
     telemetry: Telemetry | None = None
+    _replaced: anyio.Event = field(default_factory=anyio.Event, repr=False)
+
+    def replace_keeper(self, keeping: Keeping) -> None:
+        """Go on with another keeper after one that was lost; starts that waited for it go on."""
+        self.keeping = keeping
+        self._replaced.set()
+        self._replaced = anyio.Event()
+
+    async def start(self, order: Order) -> Kept:
+        """Start a process; while a lost keeper is being replaced, wait for the new one.
+
+        Raises `KeeperLost` if the keeper is lost while the start is under way: the process may
+        have run, so it is not started again.
+        """
+        while True:
+            keeping, replaced = self.keeping, self._replaced
+            try:
+                return await keeping.start(order)
+            except NotAsked as error:
+                with anyio.move_on_after(_KEEPER_LONGEST) as patience:
+                    await replaced.wait()
+                if patience.cancelled_caught:
+                    state = str(self.records.state)
+                    reason = "the last one was lost and has not been replaced"
+                    raise KeeperUnavailable(state=state, reason=reason) from error
 
     def tell_stall(self, process: Process) -> None:
         """Say that the disk keeps a process waiting, once, and that it no longer does."""
@@ -273,7 +302,7 @@ class Processes:
         try:
             with shop.records.naming(record.key):
                 directory = shop.records.keep_process(record)
-            kept = await shop.keeping.start(launch.order)
+            kept = await shop.start(launch.order)
         except Failure:
             remove_files(shop.records.forget_process(record.key))
             raise
@@ -291,7 +320,7 @@ class Processes:
             raise
         process = Process(record, kept=kept, retention=retention, stdin=stdin)
         process.undo, process.lacks = launch.close if launch.strength else None, launch.lacks
-        return process.ends_with(shop.keeping)
+        return process
 
 
 def signal_number(name: str) -> int:

@@ -15,6 +15,7 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pybase64
+from msgspec import UNSET
 
 from holdfast.exec.core.credit import EVENTS_MAX, Credit
 from holdfast.exec.core.due import Due
@@ -310,8 +311,9 @@ def _end_message(watch: _Watch, kind: Kind, seq: int) -> bytes:
     """Write that a process has exited or closed."""
     name = watch.process.record.process
     if kind is Kind.EXITED:
-        status, is_denied = watch.process.retention.exit_status, watch.process.is_denied
+        status, is_denied = watch.process.exit_code, watch.process.is_denied
         assert status is not None, "what has exited has a status"
-        news: object = ExitedNews(name, seq, status, sandbox_denied=is_denied)
+        lost = True if watch.process.is_lost else UNSET
+        news: object = ExitedNews(name, seq, status, sandbox_denied=is_denied, lost=lost)
         return msgspec.json.encode({"method": "process/exited", "params": news})
     return msgspec.json.encode({"method": "process/closed", "params": ClosedNews(name, seq)})

@@ -264,9 +264,9 @@ async def _replace_lost(
         lost = await workshop.keeping.wait_lost()
         if house.telemetry is not None:
             house.telemetry.record(lost)
-        house.plane.lose(lost)
+        house.plane.lose()
         await workshop.keeping.close()
-        workshop.keeping = await Keeping.open(state, open_files=open_files)
+        workshop.replace_keeper(await Keeping.open(state, open_files=open_files))
         _report_orphans(house, workshop.keeping)
 
 
