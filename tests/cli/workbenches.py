@@ -50,11 +50,13 @@ class Bench:
         """Where the newest draft is seen."""
         return Path(json.loads(self.asked("draft", "path", "--json").answer)["path"])
 
-    def ran(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    def ran(
+        self, *words: str, stdin: bytes = b"", **more: str
+    ) -> subprocess.CompletedProcess[bytes]:
         """What comes of words as a command of its own, with the project as its directory."""
         return subprocess.run(
             [*COMMAND, *words],
-            env=environment(self.home),
+            env=environment(self.home, **more),
             cwd=self.project,
             input=stdin,
             capture_output=True,

@@ -155,6 +155,22 @@ class PublishUnconfirmed(
     project: str
 
 
+class BranchUnconfirmed(
+    Failure,
+    code="CLI_BRANCH_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="No branch was made",
+    user_message="The branch {branch} would get {count} commit(s) of the draft, and nobody said "
+    "that it may. Say yes when asked, or add --yes. The draft is kept.",
+    phase="publish",
+    actions=(Action.GIVE_CONSENT, Action.REVIEW_DRAFT, Action.CANCEL),
+):
+    """Commits of a draft were to become a branch, and no person agreed."""
+
+    count: int
+    branch: str
+
+
 class DiscardUnconfirmed(
     Failure,
     code="CLI_DISCARD_UNCONFIRMED",

@@ -12,6 +12,7 @@ from holdfast.cli.confirming import confirmed
 from holdfast.cli.core.changed_page import repository_page, stat_page
 from holdfast.cli.core.done_page import (
     ASK,
+    ASK_COMMIT,
     Done,
     conflicts_page,
     done_page,
@@ -21,6 +22,7 @@ from holdfast.cli.core.done_page import (
 from holdfast.cli.draft_diff import shown, withheld_page
 from holdfast.cli.failures import PublishUnconfirmed
 from holdfast.cli.model import Outcome
+from holdfast.cli.publish_git import commit_order, publish_branch, require_commit
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.workbench_project import Project, at_work, refuse
 from holdfast.failures import Failure
@@ -41,6 +43,9 @@ _Hunks = dict[RelativePath, frozenset[int]]
 
 def publish(request: Request, settings: Settings) -> Outcome:
     """Let the project have what a draft changed, or a part of it."""
+    if request.value("--branch") is not None:
+        return publish_branch(request, settings)
+    commit = commit_order(request)
     with at_work(request, settings) as project:
         order = PublishOrder(
             draft=request.value("--draft"),
@@ -48,6 +53,7 @@ def publish(request: Request, settings: Settings) -> Outcome:
             hunks=_hunks(request, project),
             force=project.paths(request.values("--force")),
             with_git=request.has("--git"),
+            commit=commit,
         )
         found = preview(project.workbench, order)
         if found.files and not request.has("--yes"):
@@ -57,9 +63,11 @@ def publish(request: Request, settings: Settings) -> Outcome:
                 return _failed(request, failure)
         sealed = replace(order, draft=found.draft.id, sealed=found.seal)
         try:
-            done = _done(published(project.workbench, sealed))
+            made = published(project.workbench, sealed)
         except (PublishedChanged, DraftMerged, DraftMovedOn) as raised:
             return _failed(request, raised)
+    require_commit(made)
+    done = _done(made)
     if request.is_json:
         return Outcome(answer=json_line(done_record(done)))
     hint = "" if done.count else withheld_page(request, settings, found)
@@ -99,7 +107,8 @@ def _unconfirmed(
     page = repository_page(own, look) + stat_page(files, look)
     page += conflicts_page((), found.merges, look)
     page += overwritten_page(found.overwrites, look)
-    if not request.is_json and confirmed(page, ASK):
+    prompt = ASK_COMMIT if request.has("--commit") else ASK
+    if not request.is_json and confirmed(page, prompt):
         return None
     return PublishUnconfirmed(count=len(files), project=str(project.workbench.project))
 
@@ -121,4 +130,5 @@ def _done(published: Published) -> Done:
         remaining=published.remaining,
         rescued=published.rescued,
         with_git=published.with_git,
+        commit=published.commit,
     )

@@ -17,12 +17,19 @@ draft stays, with what was not published.
 
 A file that changed in the project, too, is never overwritten in passing. Where
 both changes fit together they are merged in the draft, and you look at it again.
-Else nothing is published; say for each such file that the draft's is to be taken
-(--force), or leave it out (--only).""",
+Else nothing is published; merge it in the draft (holdfast draft merge), say for
+each such file that the draft's is to be taken (--force), or leave it out (--only).
+
+With --commit what is published becomes one git commit on the branch that you are
+on. With --branch no file of the project changes: the commits that were made in
+the draft become a branch of its repository. Both run no hook, no filter and no
+other program of the repository, and sign nothing.""",
         examples=(
             ("holdfast publish", "everything, after a question"),
             ("holdfast publish --only src docs/a.md --yes", "some of it, without one"),
             ("holdfast publish --hunk 2:src/main.c", "one change of one file"),
+            ("holdfast publish --commit -m 'Fix the parser'", "and make one commit of it"),
+            ("holdfast publish --branch fix", "the agent's commits, as the branch fix"),
             (
                 "holdfast publish --force notes.txt",
                 "the draft's notes.txt, whatever the project has",
@@ -41,6 +48,13 @@ Else nothing is published; say for each such file that the draft's is to be take
                 "take the draft's, though the project's has changed",
                 form="PATH",
                 is_many=True,
+            ),
+            Option(("--commit",), "make one git commit of what is published"),
+            Option(("-m", "--message"), "with --commit: its message", form="TEXT"),
+            Option(
+                ("--branch",),
+                "only take the draft's own commits, as a new branch of this name",
+                form="NAME",
             ),
             Option(("--git",), "also the project's own .git"),
             Option(("-y", "--yes"), "do not ask"),

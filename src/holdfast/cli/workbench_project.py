@@ -88,6 +88,7 @@ def righted(found: Iterable[Recovered]) -> tuple[Righted, ...]:
             is_finished=each.way == "finished",
             theirs=each.theirs,
             rescued=each.rescued,
+            commit=each.commit,
         )
         for each in found
     )

@@ -52,10 +52,13 @@ if TYPE_CHECKING:
         revise,
     )
     from holdfast.workbench.forking import fork_draft
+    from holdfast.workbench.git_branch import BranchReview, review_branch, take_branch
+    from holdfast.workbench.git_commit import CommitOrder
     from holdfast.workbench.going_back import undo
     from holdfast.workbench.holding import Held
     from holdfast.workbench.model import (
         Checkpoint,
+        Committed,
         Draft,
         Mode,
         Occasion,
@@ -79,9 +82,12 @@ __all__ = [
     "NOW",
     "Applied",
     "Attempt",
+    "BranchReview",
     "Checkpoint",
     "Chmod",
     "Clashing",
+    "CommitOrder",
+    "Committed",
     "Conflict",
     "Consent",
     "Coverage",
@@ -141,10 +147,12 @@ __all__ = [
     "require_no_more",
     "restore",
     "review",
+    "review_branch",
     "revise",
     "show",
     "status",
     "storage_use",
+    "take_branch",
     "tidy",
     "undo",
 ]
@@ -154,9 +162,12 @@ __getattr__ = face(
     {
         "Applied": "batching",
         "Attempt": "records",
+        "BranchReview": "git_branch",
         "Checkpoint": "model",
         "Chmod": "core.batch",
         "Clashing": "core.three_way",
+        "CommitOrder": "git_commit",
+        "Committed": "model",
         "Conflict": "reviewing",
         "Consent": "core.consent",
         "Coverage": "core.coverage",
@@ -218,10 +229,12 @@ __getattr__ = face(
         "require_no_more": "core.consent",
         "restore": "restoring",
         "review": "reviewing",
+        "review_branch": "git_branch",
         "revise": "drafting",
         "show": "checkpointing",
         "status": "overview",
         "storage_use": "checkpointing",
+        "take_branch": "git_branch",
         "tidy": "checkpointing",
         "undo": "going_back",
     },

@@ -365,3 +365,147 @@ class RevisionUnwritten(
 
     draft: str
     reason: str
+
+
+class GitUnavailable(
+    Failure,
+    code="GIT_UNAVAILABLE",
+    kind=Kind.UNAVAILABLE,
+    title="Git is not there",
+    user_message="Nothing was changed, because git cannot be run: {reason}. Install git, or "
+    "publish without --commit and --branch.",
+    recovery=Recovery.FIX_INPUT,
+):
+    """Git is needed, and there is no such program."""
+
+    reason: str
+
+
+class GitFailed(
+    Failure,
+    code="GIT_FAILED",
+    kind=Kind.BROKEN,
+    title="Git could not do it",
+    user_message="`git {command}` failed: {reason}. No branch was changed.",
+):
+    """A git command ended with an error that Holdfast has no name for."""
+
+    command: str
+    reason: str
+
+
+class GitRepositoryMissing(
+    Failure,
+    code="GIT_REPOSITORY_MISSING",
+    kind=Kind.MISSING,
+    title="Not a git repository",
+    user_message="Nothing was changed: {project} is not in a git repository. Run `git init` first, "
+    "or publish without --commit and --branch.",
+):
+    """Something was to be committed where there is no repository."""
+
+    project: str
+
+
+class GitRepositoryRefused(
+    Failure,
+    code="GIT_REPOSITORY_REFUSED",
+    kind=Kind.CONFLICT,
+    title="The repository is not ready for a commit",
+    user_message="Nothing was changed: nothing can be committed in the repository of {project} now "
+    "({reason}). Publish without --commit, and commit with git.",
+):
+    """A repository is in a state, or of a kind, in which Holdfast makes no commit."""
+
+    project: str
+    reason: str
+
+
+class GitIdentityMissing(
+    Failure,
+    code="GIT_IDENTITY_MISSING",
+    kind=Kind.MISCONFIGURED,
+    title="Git does not know who you are",
+    user_message="Nothing was changed: a commit needs a name and an address, and git has none for "
+    "you ({reason}). Set them: git config --global user.name NAME and "
+    "git config --global user.email ADDRESS",
+    recovery=Recovery.FIX_INPUT,
+):
+    """A commit was asked for, and git has no name or no address of the person."""
+
+    reason: str
+
+
+class GitCommitNotMade(
+    Failure,
+    code="GIT_COMMIT_NOT_MADE",
+    kind=Kind.CONFLICT,
+    title="Published, but not committed",
+    user_message="The files are published, all of them, but no commit was made: {reason}. Commit "
+    "them with git add and git commit, or take them back with: holdfast restore {checkpoint}",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.RESTORE_CHECKPOINT,),
+):
+    """A branch moved while files were published, so the commit that was ready is not on it."""
+
+    reason: str
+    checkpoint: str
+    branch: str
+    commit: str
+
+
+class GitBranchInvalid(
+    Failure,
+    code="GIT_BRANCH_INVALID",
+    kind=Kind.INVALID,
+    title="Not a name for a branch",
+    user_message="Nothing was changed: git takes no branch of the name {branch}. Use letters, "
+    "digits, and - or / between them.",
+):
+    """A branch was to be made with a name that git does not allow."""
+
+    branch: str
+
+
+class GitBranchExists(
+    Failure,
+    code="GIT_BRANCH_EXISTS",
+    kind=Kind.CONFLICT,
+    title="There is such a branch already",
+    user_message="Nothing was changed: the repository has a branch {existing}, so {branch} cannot "
+    "be made. Choose another name.",
+    recovery=Recovery.USE_ALTERNATIVE,
+):
+    """A branch was to be made whose name is taken, or is in the way of another one."""
+
+    branch: str
+    existing: str
+
+
+class GitCommitsMissing(
+    Failure,
+    code="GIT_COMMITS_MISSING",
+    kind=Kind.MISSING,
+    title="No commits to take",
+    user_message="Nothing was changed: draft {draft} has no commits that the repository lacks, on "
+    "the branch that it is on{others}. `holdfast publish --commit` makes one of its changes.",
+):
+    """The commits of a draft were asked for, and there are none."""
+
+    draft: str
+    others: str
+
+
+class GitObjectsRefused(
+    Failure,
+    code="GIT_OBJECTS_REFUSED",
+    kind=Kind.BROKEN,
+    title="The commits are not sound",
+    user_message="Nothing was changed: what draft {draft} has in its repository was not taken "
+    "({reason}). Its files can be published without its commits: holdfast publish --commit",
+    recovery=Recovery.USE_ALTERNATIVE,
+):
+    """Objects or refs of a draft's repository are damaged, missing, or not allowed."""
+
+    draft: str
+    reason: str

@@ -199,3 +199,21 @@ class Draft:
     also: tuple[str, ...] = ()
     reason: str = ""
     left_out: tuple[Uncovered, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What became of a commit that was asked for.
+
+    Without an `id` there was nothing to commit; with a `problem` the commit exists and its branch
+    does not have it. `parent` is the commit before it, if there is one. `branch` is None on a
+    detached HEAD. `left_out` cannot be in a commit of this
+    repository; of the files in `whole` changes that were not committed before are in it, too.
+    """
+
+    id: str | None
+    parent: str | None = None
+    branch: str | None = None
+    problem: str = ""
+    left_out: tuple[RelativePath, ...] = ()
+    whole: tuple[RelativePath, ...] = ()

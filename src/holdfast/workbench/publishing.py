@@ -27,10 +27,15 @@ from holdfast.workbench.core.three_way import (
     require_agreement,
 )
 from holdfast.workbench.failures import DraftMerged, DraftMovedOn, HunkMissing, PublishedChanged
+from holdfast.workbench.git_commit import (
+    CommitOrder,
+    committed_in,
+    prepare_commit,
+)
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import text_of, woven
 from holdfast.workbench.merging import Merges, merge_into_draft, merges_of
-from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
+from holdfast.workbench.model import Change, Checkpoint, Committed, Entry, Occasion, Sort
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.reporting import report_done, report_failed
 from holdfast.workbench.revising import is_revision_due, revised
@@ -54,7 +59,8 @@ class PublishOrder:
 
     `only` are the paths that were chosen, with all below them; without any it is all. Of a file in
     `hunks` only the hunks of these numbers are. `force` are files that go over what the person
-    changed meanwhile. `sealed` is the seal of the review. With the same `key`, it is done once.
+    changed meanwhile. `sealed` is the seal of the review. With `commit` what is published is
+    committed to the project's repository. With the same `key`, it is done once.
     """
 
     draft: str | None = None
@@ -65,6 +71,7 @@ class PublishOrder:
     force: tuple[RelativePath, ...] = ()
     with_git: bool = False
     sealed: str | None = None
+    commit: CommitOrder | None = None
     key: str | None = None
 
     @property
@@ -93,6 +100,7 @@ class Published:
     remaining: int
     rescued: tuple[RelativePath, ...] = ()
     with_git: bool = False
+    commit: Committed | None = None
 
 
 def publish(workbench: Workbench, order: PublishOrder) -> Published:
@@ -128,6 +136,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             count=0,
             remaining=len(standing.changes),
         )
+    commit = None if order.commit is None else prepare_commit(held, changes, order.commit)
     before, after, is_due = held.store.at_once(lambda: _kept(held, standing, changes))
     intent = Intent(
         deed=Deed.PUBLISH,
@@ -141,6 +150,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             "remaining": len(after.changes),
             "forced": list(map(str, order.force)),
             "git": any(is_own_repository(each.path) for each in changes),
+            **({} if commit is None else {"commit": commit}),
         },
     )
     facts = _transacted(held, changes, intent)
@@ -274,4 +284,5 @@ def _published(facts: Facts) -> Published:
         remaining=number_in(facts, "remaining"),
         rescued=paths_in(facts, "rescued"),
         with_git=bool(facts.get("git")),
+        commit=committed_in(facts),
     )

@@ -11,8 +11,9 @@ from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.publication import Way
 from holdfast.workbench.first_batch import forget_first_batch
+from holdfast.workbench.git_commit import committed_in
 from holdfast.workbench.holding import Held
-from holdfast.workbench.model import Draft
+from holdfast.workbench.model import Committed, Draft
 from holdfast.workbench.settling import settle
 from holdfast.workbench.site import Site
 from holdfast.workbench.transaction import recover
@@ -26,13 +27,14 @@ class Recovered:
     """One transaction that somebody else began: on what, and which way it went now.
 
     `theirs` was changed by somebody else meanwhile and left so; what of it was overwritten is
-    `rescued` in the store.
+    `rescued` in the store. `commit` is the commit that it was to make.
     """
 
     what: str
     way: Way
     theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
+    commit: Committed | None = None
 
 
 def recover_all(held: Held) -> tuple[Recovered, ...]:
@@ -59,15 +61,22 @@ def opened(held: Held, draft: Draft) -> Generator[View]:
 
 
 def _reconciled(held: Held, site: Site, what: str) -> list[Recovered]:
+    noted: dict[str, object] = {}
     outcome = recover(
         site,
         held.store,
-        tell=lambda outcome: settle(held, outcome),
+        tell=lambda outcome: noted.update(settle(held, outcome)),
         news=held.bench.news,
     )
     if outcome is None:
         return []
-    found = Recovered(what=what, way=outcome.way, theirs=outcome.theirs, rescued=outcome.rescued)
+    found = Recovered(
+        what=what,
+        way=outcome.way,
+        theirs=outcome.theirs,
+        rescued=outcome.rescued,
+        commit=committed_in(noted) if outcome.way is Way.FINISHED else None,
+    )
     facts = {"what": what, "way": found.way, "transaction": outcome.key}
     # What was killed while staging left no marker, and so no key to note it under once.
     held.records.note("recovered", facts, key=f"{outcome.key} recovered" if outcome.key else None)

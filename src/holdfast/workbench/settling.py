@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
 from holdfast.nouns import Id, RelativePath
 from holdfast.workbench.core.publication import Facts, Outcome, Purpose, Way
 from holdfast.workbench.failures import DraftMissing
+from holdfast.workbench.git_commit import finish_commit
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Change
 from holdfast.workbench.revising import with_revision
@@ -82,33 +83,48 @@ def transact(held: Held, site: Site, changes: tuple[Change, ...], intent: Intent
         "count": len(changes),
     }
     encode_record(facts)  # what cannot be written down in the end is refused before it begins
+    noted: dict[str, object] = {}
+
+    def tell(outcome: Outcome) -> None:
+        is_ours = outcome.key == name
+        settled = settle(held, outcome, is_new=intent.is_new and is_ours)
+        if is_ours:
+            noted.update(settled)
+
     outcome = carry_out(
         site,
         held.store,
         changes,
         purpose=Purpose(name, facts),
-        tell=lambda outcome: settle(held, outcome, is_new=intent.is_new and outcome.key == name),
+        tell=tell,
         news=held.bench.news,
     )
-    return Settled(outcome, {**facts, **_ending(outcome)})
+    return Settled(outcome, {**facts, **noted, **_ending(outcome)})
 
 
-def settle(held: Held, outcome: Outcome, *, is_new: bool = False) -> None:
-    """Write down how a transaction ended; said twice, it is there once.
+def settle(held: Held, outcome: Outcome, *, is_new: bool = False) -> Facts:
+    """Write down how a transaction ended; said twice, it is there once. Returns what is there.
 
     One that `is_new` has a key that nobody can have noted before this hold.
     """
     if not outcome.facts:  # one that nobody needs to know of
-        return
+        return {}
     deed = Deed(str(outcome.facts["deed"]))
     facts = {**outcome.facts, **_ending(outcome)}
     if outcome.way is Way.FINISHED:
         key = _done(deed, str(facts["key"]))
-        if is_new or held.records.outcome(key) is None:
-            _rebase(held, facts)
-            held.records.note(_DONE[deed], facts, key=key, is_new=is_new)
+        known = None if is_new else held.records.outcome(key)
+        if known is not None:
+            return known.facts
+        _rebase(held, facts)
+        commit = facts.get("commit")
+        if isinstance(commit, dict):
+            prepared = cast("Facts", commit)  # as `prepare_commit` made it
+            facts["commit"] = dict(finish_commit(held, prepared))
+        held.records.note(_DONE[deed], facts, key=key, is_new=is_new)
     else:
         held.records.note(f"{deed}_undone", facts, key=f"{outcome.key} undone")
+    return facts
 
 
 def facts_of(held: Held, deed: Deed, key: str | None) -> Facts | None:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.core.look import look
-from holdfast.cli.core.recovered_page import Righted, recovered_page, recovered_record
+from holdfast.cli.core.recovered_page import (
+    Righted,
+    recovered_page,
+    recovered_record,
+    righted_records,
+)
 from holdfast.nouns import RelativePath
+from holdfast.workbench.model import Committed
 
 PAGE = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=80)
 UNDONE = Righted(what="project", is_finished=False)
@@ -40,3 +46,25 @@ def test_the_same_for_a_program() -> None:
             {"what": "dr_1", "way": "finished", "changedMeanwhile": ["a"], "rescued": ["b\\x07"]},
         ],
     }
+
+
+@pytest.mark.promise("W14")
+@pytest.mark.parametrize(
+    ("problem", "said", "record"),
+    [
+        ("", "  Its commit is 0123456789ab.", ("0123456789abcdef", None)),
+        (
+            "main moved meanwhile",
+            "  Its commit was not made: main moved meanwhile. Commit the files with git.",
+            (None, "main moved meanwhile"),
+        ),
+    ],
+)
+def test_a_commit_that_was_to_be_made_is_told(
+    problem: str, said: str, record: tuple[str | None, str | None]
+) -> None:
+    commit = Committed(id="0123456789abcdef", branch="main", problem=problem)
+    one = Righted(what="project", is_finished=True, commit=commit)
+    assert recovered_page([one], PAGE).splitlines()[-1] == said
+    (found,) = righted_records([one])
+    assert (found["commit"], found["commitProblem"]) == record

@@ -9,8 +9,10 @@ from holdfast.cli.core.changed_page import path_lines
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.core.look import Look, Tone
 from holdfast.nouns import RelativePath, printable
+from holdfast.workbench.model import Committed
 
 ASK = "Publish this? [y/N] "
+ASK_COMMIT = "Publish this, and commit it? [y/N] "
 ASK_DISCARD = "Discard all of this? [y/N] "
 
 
@@ -34,6 +36,7 @@ class Done:
     rescued: tuple[RelativePath, ...] = ()
     left: tuple[RelativePath, ...] = ()
     with_git: bool = False
+    commit: Committed | None = None
 
     @property
     def undo_command(self) -> str | None:
@@ -64,7 +67,32 @@ def done_record(done: Done) -> dict[str, object]:
         "rescued": list(map(str, done.rescued)),
         "notTouched": list(map(str, done.left)),
         "undo": done.undo_command,
+        **({} if done.commit is None else _commit_record(done.commit)),
     }
+
+
+def _commit_record(commit: Committed) -> dict[str, object]:
+    return {
+        "commit": commit.id,
+        "branch": commit.branch,
+        "notInCommit": list(map(str, commit.left_out)),
+        "committedWhole": list(map(str, commit.whole)),
+    }
+
+
+def _commit_lines(commit: Committed, look: Look) -> Iterator[str]:
+    if commit.id is None:
+        yield _wrapped("No commit was made: nothing that git records has changed.", look)
+    else:
+        where = "a detached HEAD" if commit.branch is None else printable(commit.branch)
+        yield _wrapped(f"Commit {commit.id[:12]} on {where}", look)
+    for paths, words in (
+        (commit.left_out, "Not in the commit: in .git, in a submodule or in a nested repository"),
+        (commit.whole, "In the commit with changes of yours that were not committed before:"),
+    ):
+        if paths:
+            yield _wrapped(words, look)
+            yield path_lines(paths, look)
 
 
 def _head(done: Done) -> str:
@@ -79,6 +107,8 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
         yield _wrapped("The project is like that already.", look)
     else:
         yield path_lines(done.paths, look, count=done.count)
+    if done.commit is not None:
+        yield from _commit_lines(done.commit, look)
     if done.remaining:
         yield _wrapped(f"{done.remaining:,} more in the draft; holdfast draft diff shows it.", look)
     for paths, words in (
@@ -91,6 +121,8 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
     if done.undo_command is not None:
         yield _wrapped(f"{look.signs.leads_to} To take it back:", look)
         yield f"    {printable(done.undo_command)}\n"
+        if done.commit is not None and done.commit.id and done.commit.parent:
+            yield f"    git reset -q {done.commit.parent[:12]}  (the commit)\n"
 
 
 def conflicts_page(

@@ -9,6 +9,7 @@ from holdfast.cli.core.changed_page import path_lines
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.core.look import Look, Tone
 from holdfast.nouns import RelativePath, printable
+from holdfast.workbench.model import Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Righted:
     is_finished: bool  # else it was undone
     theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
+    commit: Committed | None = None  # the one that it was to make
 
 
 def recovered_page(found: Sequence[Righted], look: Look) -> str:
@@ -39,6 +41,7 @@ def righted_records(found: Sequence[Righted]) -> list[dict[str, object]]:
             "way": "finished" if each.is_finished else "undone",
             "changedMeanwhile": list(map(str, each.theirs)),
             "rescued": list(map(str, each.rescued)),
+            **_commit_record(each.commit),
         }
         for each in found
     ]
@@ -56,4 +59,24 @@ def _one(each: Righted, look: Look) -> str:
     ):
         if paths:
             page += f"  {words}\n{path_lines(paths, look)}"
-    return page
+    return page + _commit_line(each.commit, look)
+
+
+def _commit_record(commit: Committed | None) -> dict[str, object]:
+    if commit is None or commit.id is None:
+        return {}
+    return {
+        "commit": None if commit.problem else commit.id,
+        "commitProblem": commit.problem or None,
+    }
+
+
+def _commit_line(commit: Committed | None, look: Look) -> str:
+    if commit is None or commit.id is None:
+        return ""
+    text = (
+        f"Its commit was not made: {printable(commit.problem)}. Commit the files with git."
+        if commit.problem
+        else f"Its commit is {commit.id[:12]}."
+    )
+    return "".join(f"{line}\n" for line in look.wrap(text, indent=2))
