@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,9 +131,9 @@ def finish_commit(held: Held, facts: Facts) -> Facts:
 def committed_in(facts: Facts) -> Committed | None:
     """What is written down of a commit; None if none was asked for."""
     said = facts.get("commit")
-    if not isinstance(said, Mapping):
+    if said is None:
         return None
-    known: Mapping[str, object] = {str(name): value for name, value in said.items()}
+    known = msgspec.convert(said, dict[str, object])
     ref, id, parent = str(known.get("ref")), known.get("id"), known.get("old")
     branches = BRANCHES.decode()
     return Committed(

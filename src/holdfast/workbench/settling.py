@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -118,8 +118,8 @@ def settle(held: Held, outcome: Outcome, *, is_new: bool = False) -> Facts:
             return known.facts
         _rebase(held, facts)
         commit = facts.get("commit")
-        if isinstance(commit, dict):
-            prepared = cast("Facts", commit)  # as `prepare_commit` made it
+        if commit is not None:
+            prepared = msgspec.convert(commit, dict[str, object])
             facts["commit"] = dict(finish_commit(held, prepared))
         held.records.note(_DONE[deed], facts, key=key, is_new=is_new)
     else:
