@@ -16,6 +16,7 @@ from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.core.coverage import DEPTH_MAX
 from holdfast.workbench.core.overlay import Listed
 from holdfast.workbench.listing import every_name
+from holdfast.world import open_linkless
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPAQUE = "user.overlay.opaque"
@@ -25,6 +26,47 @@ _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 def listed(layer: int) -> Iterator[Listed]:
     """Every name in the layer that is open as a directory, but for what is ours."""
     yield from _below(layer, b"")
+
+
+def make_opaque(layer: int, path: bytes) -> None:
+    """Mark a directory of the layer: nothing of the project is seen in it from then on."""
+    directory = open_linkless(layer, path, _OPEN)
+    try:
+        os.setxattr(directory, _OPAQUE, b"y")
+    finally:
+        os.close(directory)
+
+
+def copy_up(root: int, path: bytes) -> None:
+    """Have the kernel copy all at and below a path into the layer; `root` is that of the overlay.
+
+    To set the times of a file to what they are is a change that changes nothing.
+    """
+    name = os.path.basename(path)
+    parent = open_linkless(root, os.path.dirname(path), _OPEN) if b"/" in path else os.dup(root)
+    try:
+        _copy_up(parent, name)
+    finally:
+        os.close(parent)
+
+
+def _copy_up(parent: int, name: bytes) -> None:
+    try:
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        times = (status.st_atime_ns, status.st_mtime_ns)
+        os.utime(name, ns=times, dir_fd=parent, follow_symlinks=False)
+        if not stat.S_ISDIR(status.st_mode):
+            return
+        directory = os.open(name, _OPEN, dir_fd=parent)
+    except OSError as error:
+        if error.errno in _GONE:
+            return
+        raise
+    try:
+        for each, _ in every_name(directory, name):
+            _copy_up(directory, each)
+    finally:
+        os.close(directory)
 
 
 def _below(directory: int, path: bytes) -> Iterator[Listed]:

@@ -1,11 +1,19 @@
-"""List what is in a directory that is open, and where something is mounted below it."""
+"""List what is in a directory that is open, and where something is mounted below it.
+
+The C library takes a directory that cannot be listed because it was removed for an empty one. In an
+overlay that is also what becomes of a directory whose lower one was removed while something inside
+uses it: it still has names, and nobody may conclude that they are gone.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from operator import itemgetter
 from pathlib import Path
 
@@ -15,6 +23,7 @@ from holdfast.workbench.core.touching import is_stage
 _BY_NAME = itemgetter(0)
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
+_BUFFER_BYTES = 4096
 
 Seen = tuple[bytes, bytes, os.stat_result]
 """A name in a directory as it was listed: the name, its line, and what the line is made of."""
@@ -24,6 +33,8 @@ def every_name(directory: int, path: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Every name as of now in the directory at a path but what is ours, and what path it makes."""
     with os.scandir(directory) as entries:
         names = [os.fsencode(entry.name) for entry in entries]
+    if not names:
+        refuse_dead(directory)
     for name in names:
         way = path + b"/" + name if path else name
         if not is_stage(way):
@@ -41,6 +52,8 @@ def seen_in(directory: int) -> list[Seen]:
                 continue
             # As os.fsencode, which takes as long as the rest of this.
             seen.append((entry.name.encode("utf-8", "surrogateescape"), line_of(status), status))
+    if not seen:
+        refuse_dead(directory)
     seen.sort(key=_BY_NAME)
     return seen
 
@@ -71,3 +84,23 @@ def mounted_below(directory: int) -> frozenset[bytes]:
 
 def _byte(escape: re.Match[bytes]) -> bytes:
     return bytes([int(escape[1], 8)])
+
+
+def refuse_dead(directory: int) -> None:
+    """Raise OSError with ESTALE for a directory that is there, looks empty and cannot be listed."""
+    list_raw = _getdents()
+    if list_raw is None or not os.fstat(directory).st_nlink:
+        return
+    os.lseek(directory, 0, os.SEEK_SET)
+    buffer = ctypes.create_string_buffer(_BUFFER_BYTES)
+    if list_raw(directory, buffer, _BUFFER_BYTES) < 0 and ctypes.get_errno() == errno.ENOENT:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+@cache
+def _getdents() -> Callable[[int, object, int], int] | None:
+    """The system call itself; None where the C library does not offer it."""
+    found: Callable[[int, object, int], int] | None = getattr(
+        ctypes.CDLL(None, use_errno=True), "getdents64", None
+    )
+    return found

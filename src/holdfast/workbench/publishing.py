@@ -36,6 +36,7 @@ from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import text_of, woven
 from holdfast.workbench.merging import Merges, merge_into_draft, merges_of
 from holdfast.workbench.model import Change, Checkpoint, Committed, Entry, Occasion, Sort
+from holdfast.workbench.overlay_sync import made_in
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.reporting import report_done, report_failed
 from holdfast.workbench.revising import is_revision_due, revised
@@ -153,6 +154,9 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             **({} if commit is None else {"commit": commit}),
         },
     )
+    # The kernel keeps a directory of the layer that the project has not for one without a lower
+    # layer, and leaves no whiteouts in it: so it must stay one when the project gets it now.
+    view.detach(made_in(changes))
     facts = _transacted(held, changes, intent)
     published = _published(facts)
     # It is published: what is missing here, the next command makes up for.

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from blake3 import blake3
+
 from holdfast.confine import is_stand_in
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import Xattrs, read_node, read_xattrs, refuse_shortage
@@ -24,6 +26,7 @@ from holdfast.workbench.core.stat_cache import (
     decode_sight,
     encode_sight,
     is_racy,
+    is_same_inode,
     line_of,
 )
 from holdfast.workbench.core.touching import is_stage, on_the_way_to
@@ -45,6 +48,7 @@ from holdfast.workbench.sights import Known
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RETRIED = {Lack.UNREADABLE, Lack.CHANGING}  # no sight shows that they have been mended
 _NEWS_NAMES = 1000
+_TOKEN_BYTES = 16
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
@@ -100,6 +104,7 @@ class Scan:
         self._news = objects.news = aim.news
         self._looked_at = 0
         self._fresh: list[tuple[bytes, Known]] = []
+        self._is_renewed = False  # a directory may be another one than the last time
         self._ways: frozenset[bytes] | None = None
         self._device = os.fstat(aim.root).st_dev
         self._mounted = mounted_below(aim.root)
@@ -128,6 +133,11 @@ class Scan:
     def note(self) -> None:
         """Take note of what was seen, so that next time only what has changed is read."""
         self._sights.note(self._origin, self._fresh)
+        token = self._sights.layout(self._origin)
+        if self._is_renewed or not token:
+            at = self._looked_ns.to_bytes(8, "little", signed=True)
+            token = blake3(token + at).digest(_TOKEN_BYTES)
+            self._sights.note_layout(self._origin, token)
 
     def is_elsewhere(self, path: bytes, status: os.stat_result) -> bool:
         """Whether another file system, or a bind mount, begins at this directory."""
@@ -225,6 +235,8 @@ class Scan:
             if status.st_mode & stat.S_ISVTX and self._stands_in(here.way(name), status, below):
                 continue
             if stat.S_ISDIR(status.st_mode):
+                was = here.was.get(name, line)
+                self._is_renewed = self._is_renewed or not is_same_inode(was, line)
                 node = _directory_node(name, status, old, below.get(name, old))
             elif old is not None:
                 node = old

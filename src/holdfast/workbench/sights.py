@@ -32,6 +32,9 @@ def _known(  # the columns, as they come
     return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
 
 
+_LAYOUT = "layout"
+
+
 class Sights:
     """What is known of directories, within one transaction of the index."""
 
@@ -67,6 +70,15 @@ class Sights:
                 for directory, known in looked
             ),
         )
+
+    def layout(self, origin: str) -> bytes:
+        """A token that changes when a directory became another one; empty if nothing is known."""
+        known = self.known(f"{_LAYOUT} {origin}", b"")
+        return b"" if known is None else known.sight
+
+    def note_layout(self, origin: str, token: bytes) -> None:
+        """Replace the token of an origin."""
+        self.note(f"{_LAYOUT} {origin}", [(b"", Known(b"", Totals(0, 0, 0), token, is_racy=False))])
 
     def forget(self, origin: str, directory: bytes) -> None:
         """Drop what is known of a directory of an origin and of all below it."""

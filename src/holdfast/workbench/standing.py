@@ -19,6 +19,7 @@ from holdfast.workbench.core.three_way import Decisions, changes_of, decide_all
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import combined, latest, obscured
 from holdfast.workbench.model import Change, Checkpoint, Draft, Occasion
+from holdfast.workbench.overlay_sync import follow_project
 from holdfast.workbench.store import Subject
 from holdfast.workbench.transaction import carry_out
 from holdfast.workbench.views import View
@@ -62,12 +63,8 @@ def stand(held: Held, view: View, draft: Draft, theirs: Checkpoint | None = None
     """
     theirs = theirs or held.look()
     draft, base = _based(held, view, draft, theirs)
-    held_on: frozenset[RelativePath] = frozenset()
-    moved = held.store.changes(base, theirs)
-    if moved:
-        view.refresh()
-        held_on = view.stale(change.path for change in moved)
-    ours = _look(held, view, draft, theirs, held_on)
+    follow_project(held, view, draft, held.store.changes(base, theirs), theirs)
+    ours = _look(held, view, draft, theirs)
     ours = _follow(held, view, draft, (base, theirs, ours))
     draft, base = _rebased(held, draft, (base, theirs, ours))
     changes = held.store.changes(base, ours)
@@ -102,17 +99,8 @@ def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
     return frozenset(each.path for each in held.store.uncovered(checkpoint))
 
 
-def _look(
-    held: Held,
-    view: View,
-    draft: Draft,
-    over: Checkpoint,
-    held_on: frozenset[RelativePath] = frozenset(),
-) -> Checkpoint:
-    """Keep the draft as it is now: what was written in a layer, set into what is below it.
-
-    `held_on` is where somebody inside still has what was there before the person replaced it.
-    """
+def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
+    """Keep the draft as it is now: what was written in a layer, set into what is below it."""
     origin = f"draft-{draft.id}"
     touched = view.touched()
     subject = Subject(
@@ -123,7 +111,6 @@ def _look(
     )
     if touched is None:
         return held.store.checkpoint(subject, Occasion.AUTO)
-    touched = touched._replace(paths=touched.paths | held_on)
     return held.store.graft(over, subject, touched, Occasion.AUTO)
 
 

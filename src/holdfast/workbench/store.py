@@ -109,6 +109,14 @@ class Store(Kept):
 
         return self._beneath(subject, Occasion.AUTO, work)
 
+    def layout(self, origin: str, coverage: Coverage = EVERYTHING) -> bytes:
+        """A token of the directories of an origin when it was last looked at as a whole.
+
+        It changes whenever one of them is another one than before, also if nothing in it differs.
+        """
+        name = f"{origin} {coverage.mark}"
+        return self.vault.read(lambda objects: objects.rows.sights.layout(name))
+
     def graft(
         self,
         over: Checkpoint,

@@ -7,9 +7,11 @@ written. Nothing is ever written to the layer itself.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Self
 
 from holdfast.confine import Place, PlaceSpec, Rooted, end, remount
@@ -17,9 +19,9 @@ from holdfast.confine.failures import PlaceLost
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import refuse_shortage
-from holdfast.workbench.core.overlay import Listed, touched
+from holdfast.workbench.core.overlay import Layer, Listed, touched
 from holdfast.workbench.drafts import Drafts
-from holdfast.workbench.layers import listed
+from holdfast.workbench.layers import copy_up, listed, make_opaque
 from holdfast.workbench.model import Draft, Mode, Touched
 from holdfast.workbench.placing import (
     drop_layer,
@@ -32,6 +34,8 @@ from holdfast.world import disk_failure
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _TRIES_MAX = 5
+_LAYOUT = "layout"
+_REMOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE}  # while it was looked at
 _NAMES_LARGE, _BYTES_LARGE = 1000, 64 * 2**20
 
 
@@ -65,6 +69,50 @@ class View:
             return None
         self._seen = self._listed(self._spec)
         return touched(self._seen)
+
+    def layer(self) -> Layer | None:
+        """What the draft decides itself, as of now; None for a copy, which decides all."""
+        return None if self._spec is None else Layer(self._listed(self._spec))
+
+    def detach(self, directories: Iterable[RelativePath]) -> None:
+        """Let these directories show only what the draft itself has there, which is all they show.
+
+        What is seen in them of the project is copied into the layer first. Where the layer has no
+        such directory, or it is detached already, nothing is done.
+        """
+        layer = self.layer()
+        wanted = [] if layer is None else sorted(filter(layer.is_merged, directories))
+        if not wanted or self._spec is None:
+            return
+        try:
+            below = os.open(layer_of(self._spec), _OPEN)
+            try:
+                for path in wanted:
+                    try:
+                        copy_up(self.root, path.raw)
+                        make_opaque(below, path.raw)
+                    except OSError as error:
+                        if error.errno not in _REMOVED:
+                            raise
+            finally:
+                os.close(below)
+        except OSError as error:
+            raise disk_failure(error, path=self._spec.project) from error
+
+    def is_seen(self, layout: bytes) -> bool:
+        """Whether the overlay was refreshed when the project had these directories."""
+        if self._spec is None:
+            return True
+        try:
+            return bool(layout) and Path(self._spec.directory, _LAYOUT).read_bytes() == layout
+        except OSError:
+            return False
+
+    def note_seen(self, layout: bytes) -> None:
+        """Note that the overlay was refreshed; without a note it is merely refreshed once more."""
+        if self._spec is not None:
+            with suppress(OSError):
+                Path(self._spec.directory, _LAYOUT).write_bytes(layout)
 
     def refresh(self) -> None:
         """Let everyone inside see what the person has made, replaced and removed in the project.

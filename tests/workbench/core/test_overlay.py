@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.coverage import DEPTH_MAX
-from holdfast.workbench.core.overlay import Listed, nearest, touched
+from holdfast.workbench.core.overlay import Layer, Listed, nearest, touched
 from holdfast.workbench.model import STAGE_PREFIX, Touched
 
 FILE, DIRECTORY, LINK = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755, stat.S_IFLNK | 0o777
@@ -82,3 +82,32 @@ def test_everything_listed_is_looked_at_exactly_once(listed: list[Listed]) -> No
 def test_what_is_too_long_for_a_path_is_named_by_what_it_is_in() -> None:
     assert nearest(b"a/b") == RelativePath.of(b"a/b")
     assert nearest(LONG + b"/" + b"y" * 250 + b"/" + b"z" * 250) == RelativePath.of(LONG)
+
+
+def test_a_layer_decides_where_it_has_something_or_hides_the_project() -> None:
+    layer = Layer(
+        [
+            Listed(b"d", DIRECTORY),
+            Listed(b"d/f", FILE),
+            Listed(b"d/own", DIRECTORY, is_opaque=True),
+            Listed(b"d/own/e", DIRECTORY),
+            Listed(b"gone", WHITEOUT),
+        ]
+    )
+
+    decided = {
+        raw: (layer.decides(path), layer.hides(path), layer.is_merged(path))
+        for raw in (b"d", b"d/f", b"d/g", b"d/own", b"d/own/e", b"d/own/x", b"gone/x", b"other")
+        for path in [RelativePath.of(raw)]
+    }
+
+    assert decided == {
+        b"d": (True, False, True),
+        b"d/f": (True, True, False),
+        b"d/g": (False, False, False),
+        b"d/own": (True, True, False),
+        b"d/own/e": (True, True, False),
+        b"d/own/x": (True, True, False),
+        b"gone/x": (True, True, False),
+        b"other": (False, False, False),
+    }

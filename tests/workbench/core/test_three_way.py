@@ -105,6 +105,16 @@ DIRECTORY = {at("d"): directory()}
             {**DIRECTORY, at("d/x"): A},
             {at("d"): KEEP, at("d/x"): conflict(Clashing.IN_THE_WAY)},
         ),
+        (  # they delete it, we put a directory in it, and something into that
+            {**DIRECTORY},
+            {},
+            {**DIRECTORY, at("d/e"): directory(), at("d/e/x"): A},
+            {
+                at("d"): KEEP,
+                at("d/e"): conflict(Clashing.IN_THE_WAY),
+                at("d/e/x"): conflict(Clashing.IN_THE_WAY),
+            },
+        ),
         (
             {at(".git"): directory(), at(".git/index"): A},
             {at(".git"): directory(), at(".git/index"): B},

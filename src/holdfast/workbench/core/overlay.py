@@ -8,7 +8,7 @@ where another had been removed is marked: nothing of the old shows through.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from holdfast.nouns import PATH_BYTES_MAX, PathInvalid, RelativePath
@@ -25,6 +25,41 @@ class Listed(NamedTuple):
     is_opaque: bool = False
     is_closed: bool = False
     stamp: tuple[int, int, int] = (0, 0, 0)  # changes whenever it is written to
+
+
+class Layer:
+    """The upper layer of an overlay: where a draft decides itself, and where the project shows."""
+
+    def __init__(self, listed: Iterable[Listed]) -> None:
+        self._at = {each.path: each for each in listed}
+
+    def decides(self, path: RelativePath) -> bool:
+        """Whether the layer alone decides what is seen at a path; else the project shows through.
+
+        A directory that is in both is decided by the layer, but not what is in it.
+        """
+        return path.raw in self._at or any(_hides(self._at.get(above)) for above in _above(path))
+
+    def hides(self, path: RelativePath) -> bool:
+        """Whether nothing of the project is seen below a path."""
+        return any(_hides(self._at.get(each)) for each in (path.raw, *_above(path)))
+
+    def is_merged(self, path: RelativePath) -> bool:
+        """Whether a directory of the layer shows what a directory of the project has there, too."""
+        here = self._at.get(path.raw)
+        return here is not None and stat.S_ISDIR(here.mode) and not self.hides(path)
+
+
+def _above(path: RelativePath) -> Iterator[bytes]:
+    raw = path.raw
+    while b"/" in raw:
+        raw = raw.rpartition(b"/")[0]
+        yield raw
+
+
+def _hides(listed: Listed | None) -> bool:
+    """Whether nothing of the project is seen below it."""
+    return listed is not None and (listed.is_opaque or not stat.S_ISDIR(listed.mode))
 
 
 def touched(listed: Iterable[Listed]) -> Touched:

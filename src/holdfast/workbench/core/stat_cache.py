@@ -70,6 +70,16 @@ def is_same(one: _Status, other: _Status) -> bool:
     )
 
 
+def is_same_inode(one: bytes, other: bytes) -> bool:
+    """Whether two lines are of one inode; what is blank is not."""
+    return BLANK not in (one, other) and _inode(one) == _inode(other)
+
+
+def _inode(line: bytes) -> tuple[int, int, int]:
+    _, _, inode, *_, major, minor = _LINE.unpack(line)
+    return inode, major, minor
+
+
 @cache
 def _device(number: int) -> tuple[int, int]:
     """The two halves that Linux knows a device by; no two devices have the same, anywhere."""

@@ -203,24 +203,40 @@ def _placed(
 ) -> Decisions:
     """The same without what would stand below no directory, or above something that stays."""
     applied = {path for path, found in decisions.items() if found.verdict is Verdict.APPLY}
+    out = _holding_uncovered(applied, ours, uncovered)
+    # A directory that cannot be made takes along what is below it, so this is repeated.
+    while refused := _misplaced(applied - out.keys(), theirs, ours):
+        out |= dict.fromkeys(refused, Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY))
+    return {**decisions, **out}
+
+
+def _holding_uncovered(
+    applied: AbstractSet[RelativePath], ours: Tree, uncovered: Collection[RelativePath]
+) -> dict[RelativePath, Decision]:
+    """What would remove or replace something that is not covered."""
+    lost = frozenset(uncovered)
+    holding = lost | {above for path in lost for above in above_of(path)}
+    return {
+        path: Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
+        for path in applied
+        if (path in holding and not _is_directory(ours.get(path)))
+        or (lost and is_chosen(path, lost))
+    }
+
+
+def _misplaced(applied: AbstractSet[RelativePath], theirs: Tree, ours: Tree) -> set[RelativePath]:
+    """What, if all of it were applied, would have no directory above it, or something below it."""
     result = {**theirs, **{path: ours[path] for path in applied if path in ours}}
     for path in applied - ours.keys():
         result.pop(path, None)
     homes = {path.parts[:-1] for path in result}
     directories = {path.parts for path, entry in result.items() if entry.is_directory}
-    lost = frozenset(uncovered)
-    holding = lost | {above for path in lost for above in above_of(path)}
-    out: dict[RelativePath, Decision] = {}
-    for path in applied:
-        parts = path.parts
-        is_below = len(parts) > 1 and parts[:-1] not in directories and path in result
-        is_above = parts in homes and parts not in directories
-        is_removed = path in holding and not _is_directory(ours.get(path))
-        if is_removed or (lost and is_chosen(path, lost)):
-            out[path] = Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
-        elif is_below or is_above:
-            out[path] = Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY)
-    return {**decisions, **out}
+    return {
+        path
+        for path in applied
+        if (len(path.parts) > 1 and path.parts[:-1] not in directories and path in result)
+        or (path.parts in homes and path.parts not in directories)
+    }
 
 
 def _are_same(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> bool:

@@ -1,0 +1,133 @@
+"""A draft that is an overlay stays right while its project changes beneath it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+
+from holdfast.workbench import PublishOrder, RestoreOrder, publish, restore, review
+from holdfast.workbench.model import Lack, deed_of
+from tests.workbench.benches import Bench, at
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has overlays")
+
+WAIT = "until [ -e {0} ]; do sleep 0.02; done"
+
+
+def shown(bench: Bench) -> dict[str, str]:
+    """What a review says of each path."""
+    return {
+        str(each.path): deed_of(each.before, each.after) for each in review(bench.workbench).files
+    }
+
+
+def publish_all(bench: Bench) -> str | None:
+    return publish(bench.workbench, PublishOrder()).checkpoint
+
+
+@pytest.mark.promise("W13")
+def test_what_goes_from_a_published_directory_is_shown_and_published(bench: Bench) -> None:
+    bench.draft()
+    bench.run("mkdir -p nd/x; echo 1 >nd/x/f; echo 2 >nd/x/g")
+    publish_all(bench)
+
+    bench.run("mv nd/x/f nd/x/renamed; rm nd/x/g")
+
+    assert shown(bench) == {"nd/x/f": "deleted", "nd/x/g": "deleted", "nd/x/renamed": "added"}
+    publish_all(bench)
+    assert [path.name for path in (bench.project / "nd/x").iterdir()] == ["renamed"]
+
+
+@pytest.mark.promise("W13")
+@pytest.mark.parametrize("deed", ["rm -r nd/x", "rm -r nd/x; echo 3 >nd/x", "mv nd/x y; rm -r nd"])
+def test_a_published_directory_goes_with_all_that_is_in_it(layered: Bench, deed: str) -> None:
+    layered.draft()
+    layered.run("mkdir -p nd/x; echo 1 >nd/x/f")
+    publish_all(layered)
+
+    layered.run(deed)
+
+    assert shown(layered)["nd/x/f"] == "deleted"
+    publish_all(layered)
+    assert not (layered.project / "nd/x/f").exists()
+    assert shown(layered) == {}
+
+
+@pytest.mark.promise("W13")
+def test_a_process_goes_on_in_a_directory_that_is_published(layered: Bench) -> None:
+    layered.draft()
+    layered.run("mkdir nd; echo 1 >nd/f; echo 2 >nd/g")
+    at_work = f"{WAIT.format('go')}; rm f go; echo 3 >h; : >../done"
+    layered.run(f"cd nd; ({at_work}) >/dev/null 2>&1 &")
+    publish_all(layered)
+    (layered.project / "nd" / "mine").write_text("the person's")
+
+    layered.run(f": >nd/go; {WAIT.format('done')}; rm done")
+
+    assert shown(layered) == {"nd/f": "deleted", "nd/h": "added"}
+    assert sorted(layered.run("ls nd").split()) == ["g", "h", "mine"]
+    publish_all(layered)
+    assert sorted(path.name for path in (layered.project / "nd").iterdir()) == ["g", "h", "mine"]
+
+
+@pytest.mark.promise("W13")
+def test_a_directory_that_both_made_is_one_of_the_draft(layered: Bench) -> None:
+    layered.draft()
+    layered.run("mkdir nd; echo 1 >nd/f")
+    layered.run("cd nd; sleep 1000 >/dev/null 2>&1 &")
+    (layered.project / "nd").mkdir()
+    (layered.project / "nd" / "f").write_text("1\n")
+    (layered.project / "nd" / "mine").write_text("the person's")
+    assert shown(layered) == {}
+
+    layered.run("rm nd/f")
+
+    assert shown(layered) == {"nd/f": "deleted"}
+    assert layered.run("ls nd") == "mine\n"
+
+
+@pytest.mark.promise("W5", "W13")
+def test_a_directory_that_was_removed_and_made_again_is_seen(layered: Bench) -> None:
+    layered.draft()
+    assert layered.run("cat d/b") == "b\n"
+    shutil.copytree(layered.project / "d", layered.base / "d")
+    shutil.rmtree(layered.project / "d")
+    shutil.copytree(layered.base / "d", layered.project / "d")
+
+    assert layered.run("cat d/b; rm d/b") == "b\n"
+
+    assert shown(layered) == {"d/b": "deleted"}
+
+
+@pytest.mark.promise("W13")
+def test_a_restored_project_is_seen_in_a_draft_that_was_published(bench: Bench) -> None:
+    bench.draft()
+    bench.run("mkdir nd; echo 1 >nd/f; rm -r d")
+    before = publish_all(bench)
+    assert before is not None
+    again = restore(bench.workbench, RestoreOrder(checkpoint=before)).before
+    assert shown(bench) == {}
+    assert bench.run("ls -A") == ".git\na\nd\n"
+
+    assert again is not None
+    restore(bench.workbench, RestoreOrder(checkpoint=again))
+
+    assert shown(bench) == {}
+    assert bench.run("ls -A; cat nd/f; rm nd/f") == ".git\na\nnd\n1\n"
+    assert shown(bench) == {"nd/f": "deleted"}
+
+
+@pytest.mark.promise("W9", "W13")
+def test_a_dead_directory_is_told_of_until_its_process_ends(layered: Bench) -> None:
+    layered.draft()
+    layered.run("echo 1 >d/own")
+    process = layered.run("cd d; sleep 1000 >/dev/null 2>&1 & echo $!").strip()
+    shutil.rmtree(layered.project / "d")
+
+    found = review(layered.workbench)
+
+    assert [(each.path, each.lack) for each in found.uncovered] == [(at("d"), Lack.UNREADABLE)]
+    layered.run(f"kill {process}; while kill -0 {process} 2>/dev/null; do sleep 0.02; done")
+    assert shown(layered) == {"d/own": "added"}
