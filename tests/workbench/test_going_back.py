@@ -11,7 +11,7 @@ from holdfast.workbench import (
     review,
     undo,
 )
-from holdfast.workbench.failures import PublishedChanged, RevisionMissing
+from holdfast.workbench.failures import BatchStale, PublishedChanged, RevisionMissing
 from holdfast.workbench.publishing import PublishOrder, publish
 from tests.workbench.benches import LINES, Bench, at
 
@@ -109,3 +109,18 @@ def test_revisions_that_there_are_not(layered: Bench) -> None:
             undo(layered.workbench, to=number)
         assert missing.value.number == number
     assert layered.run("cat x") == "1\n"
+
+
+@pytest.mark.promise("W2", "W13")
+def test_a_revision_that_does_not_fit_any_more_changes_nothing(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo file > n")
+    bench.run("rm n; mkdir n; echo 1 > n/f")
+    publish(bench.workbench, PublishOrder())
+    bench.run("echo 2 > n/f")
+    before = review(bench.workbench)
+
+    with pytest.raises(BatchStale):
+        undo(bench.workbench, to=1)
+
+    assert review(bench.workbench) == before

@@ -14,7 +14,7 @@ from holdfast.workbench.core.selection import known_entry
 from holdfast.workbench.failures import BatchStale, RevisionMissing
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import combined
-from holdfast.workbench.model import Change, Draft, Entry, Revision
+from holdfast.workbench.model import Change, Checkpoint, Draft, Entry, Revision
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.revising import FOUND, changes_at, find_revision, revised
 from holdfast.workbench.settling import Deed, Intent, transact
@@ -53,13 +53,15 @@ def _go_back(held: Held, view: View, standing: Standing, number: int) -> None:
     draft = standing.draft
     then = _changes_then(held, draft, number)
     wanted = _wanted(held, standing, then)
-    if then:
-        _count_from_then(held, standing, then, number)
+    base = _base_then(held, standing, then, number)
+    if not wanted and base is not None:
+        held.drafts.save(replace(draft, base=base.id))
     if wanted:
         intent = Intent(
             deed=Deed.UNDO,
             key=held.ids.make("undo"),
             draft=draft.id,
+            base=None if base is None else base.id,
             facts={"back_to": number},
         )
         outcome, _ = transact(held, held.draft_site(draft, view), wanted, intent)
@@ -96,12 +98,15 @@ def _wanted(held: Held, standing: Standing, then: tuple[Change, ...]) -> tuple[C
     )
 
 
-def _count_from_then(held: Held, standing: Standing, then: tuple[Change, ...], number: int) -> None:
-    """Count the changes of a revision from what they were made to, before they are made again.
+def _base_then(
+    held: Held, standing: Standing, then: tuple[Change, ...], number: int
+) -> Checkpoint | None:
+    """The base from which the changes of a revision are counted: what they were made to.
 
-    So what the person changed since is found to be changed, and is not overwritten.
+    So what the person changed since is found to be changed, and is not overwritten. It becomes the
+    base of the draft together with the changes, or not at all.
     """
-    draft = standing.draft
-    base = held.store.find(find_revision(draft, number).base or standing.base.id)
-    now = combined(held.store, standing.base, base, (change.path for change in then))
-    held.drafts.save(replace(draft, base=now.id))
+    if not then:
+        return None
+    base = held.store.find(find_revision(standing.draft, number).base or standing.base.id)
+    return combined(held.store, standing.base, base, (change.path for change in then))
