@@ -275,13 +275,16 @@ class Trial:
                 self.holds.remove(each)
 
     def _let_go(self, _: Random) -> str:
+        self.let_go()
+        return ""
+
+    def let_go(self) -> None:
         for held in self.holds:
             os.close(held.descriptor)
         self.holds.clear()
-        return ""
 
     def _holder_dies(self, chance: Random) -> str:
-        self._let_go(chance)
+        self.let_go()
         assert self.view is not None
         place = self.view.place
         if place is None or place.holder is None:
@@ -385,7 +388,7 @@ def run(bench: Bench, steps: Sequence[Step], seed: int) -> list[str]:
         one.draft = open_draft(workbench, bench.mode).id
         stack.callback(lambda: discard(one.workbench, one.draft))
         stack.callback(one.close_view)
-        stack.callback(lambda: one._let_go(chance))
+        stack.callback(one.let_go)
         one.open_view()
         one.log.append("project: " + " ".join(map(str, sorted(project))))
         try:
