@@ -90,6 +90,7 @@ def test_for_a_program_it_is_exact(bench: Bench, draft: Path) -> None:
         "draft",
         "seal",
         "withheld",
+        "ignored",
         "conflicts",
         "merges",
         "uncovered",

@@ -243,3 +243,41 @@ def test_it_says_what_no_line_shows(
     assert " M a  +1 -0  +\n      ! mode 644 to 4755 SETUID\n" in page
     assert " T n  " in page and "      ! link to /etc (outside of the project)\n" in page
     assert "      ! runs by itself: shells and tool managers" in page
+
+
+@pytest.mark.promise("W13")
+def test_what_git_ignores_is_one_line_and_stays(
+    bench: Bench, draft: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (draft / ".gitignore").write_text("__pycache__/\n")
+    (draft / "__pycache__").mkdir()
+    for number in range(3):
+        (draft / "__pycache__" / f"{number}.pyc").write_bytes(b"\0")
+    bench.asked("publish")
+    folded = (
+        " I __pycache__/  4 paths, ignored by git\nNot published unless asked for (--ignored).\n"
+    )
+    assert capsys.readouterr().err == f" A .gitignore  +1 -0  +\n1 path, +1 -0\n{folded}"
+    diff = json.loads(bench.asked("draft", "diff", "--json").answer)
+    assert diff["ignored"] == [{"path": "__pycache__", "count": 4}]
+    assert bench.asked("draft", "diff", "--stat").hint == folded.rstrip()
+    page = bench.asked("publish", "--yes").answer
+
+    assert "  In the draft, ignored by git: 4 paths (--ignored publishes them).\n" in page
+    assert "more in the draft" not in page
+    assert {*bench.files()} == {".gitignore", "a", "n"}
+    nothing = bench.asked("publish")
+    assert nothing.answer.startswith("✓ Nothing to publish\n") and folded.rstrip() in nothing.hint
+    done = json.loads(bench.asked("publish", "--ignored", "--yes", "--json").answer)
+    assert (done["count"], done["ignored"], done["remaining"]) == (4, 0, 0)
+    assert "__pycache__/0.pyc" in bench.files()
+
+
+def test_a_setting_has_it_published_like_all_else(bench: Bench, draft: Path) -> None:
+    (bench.home / "config").mkdir()
+    (bench.home / "config" / "config.toml").write_text("publish_ignored = true\n")
+    (draft / ".gitignore").write_text("x\n")
+    (draft / "x").write_text("1\n")
+    bench.asked("publish", "--yes")
+
+    assert {*bench.files()} == {".gitignore", "a", "n", "x"}

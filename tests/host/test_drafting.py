@@ -74,6 +74,28 @@ async def test_what_is_published_under_a_key_is_published_once(bench: Workbench)
     assert (bench.project / "file").read_text() == "the person's"
 
 
+@pytest.mark.promise("W13")
+async def test_what_git_ignores_is_published_in_place_only_if_that_is_settled(
+    bench: Workbench,
+) -> None:
+    draft, home = open_draft(bench, Mode.COPY), bench.project.parent
+    is_wanted = [False]
+    with WriterThread() as thread:
+        workshop = DraftedWorkshop(
+            bench.project, home / "state", draft.id, thread, home, with_ignored=is_wanted.pop
+        )
+        with entering(bench, draft.id) as entered:
+            (entered.directory / ".gitignore").write_text("*.pyc")
+            (entered.directory / "x.pyc").write_text("x")
+        without = await workshop.publish("s1/1")
+        assert not (bench.project / "x.pyc").exists()
+        is_wanted.append(True)
+        whole = await workshop.publish("s1/2")
+
+    assert (without.paths, whole.paths) == (1, 1)
+    assert (bench.project / "x.pyc").exists()
+
+
 @pytest.mark.promise("S3")
 async def test_a_report_names_what_the_draft_says_was_touched(bench: Workbench) -> None:
     draft, directory = open_draft(bench, Mode.COPY), bench.project.parent

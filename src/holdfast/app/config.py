@@ -43,6 +43,11 @@ def read_config(settings: Settings, here: Path, flags: Mapping[str, Value]) -> C
     return Config(settle([*layers, narrowing]))
 
 
+def publishes_ignored(settings: Settings) -> bool:
+    """Whether the person has settled that files which git ignores are published like others."""
+    return settle([*_variables(), _user(settings)])["publish_ignored"].value is True
+
+
 def project_file(here: Path) -> Path | None:
     """The settings of the project that one is in: the nearest file, from here up."""
     there = here.resolve()

@@ -113,7 +113,7 @@ that also changed in the project are listed below it: those that can be merged,
 and those in conflict.
 
 What lines do not show is said above them: where links lead, modes, and which
-files programs run by themselves.
+files programs run by themselves. Files that git ignores are only counted.
 
 On a terminal nothing in a file or a name can steer it; through a pipe the bytes
 come as they are, whole, fit for git apply.""",
@@ -126,6 +126,7 @@ come as they are, whole, fit for git apply.""",
         options=(
             STAT,
             Option(("--git",), "also the project's own .git"),
+            Option(("--ignored",), "also files that git ignores"),
             WHICH,
             JSON,
             PROJECT,

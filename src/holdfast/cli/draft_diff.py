@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from holdfast.app.config import publishes_ignored
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -14,6 +15,7 @@ from holdfast.cli.core.changed_page import (
     ChangedFile,
     changed_record,
     diff_page,
+    ignored_page,
     stat_page,
 )
 from holdfast.cli.core.checkpoint_page import uncovered_record
@@ -38,6 +40,7 @@ def diff(request: Request, settings: Settings) -> Outcome:
             request.value("--draft"),
             project.paths(request.words),
             with_git=request.has("--git"),
+            with_ignored=request.has("--ignored") or publishes_ignored(settings),
             patch=patch if is_patch_wanted(request) else None,
         )
         outcome = told(request, settings, shown(found.files), _record(found), patch)
@@ -53,6 +56,7 @@ def _record(found: Review) -> dict[str, object]:
         "draft": found.draft.id,
         "seal": found.seal,
         "withheld": list(map(str, found.withheld)),
+        "ignored": [{"path": top, "count": count} for top, count in found.ignored.items()],
         "conflicts": [
             {"path": str(each.path), "reason": each.reason.value} for each in found.conflicts
         ],
@@ -122,7 +126,7 @@ def withheld_page(request: Request, settings: Settings, found: Review) -> str:
     """What a person has to know about what is not in the diff."""
     look = look_for(sys.stderr, request, settings)
     pairs = [(each.path, each.reason.value.replace("_", " ")) for each in found.conflicts]
-    page = conflicts_page(pairs, found.merges, look)
+    page = ignored_page(found.ignored, look) + conflicts_page(pairs, found.merges, look)
     if found.withheld:
         count = f"{len(found.withheld):,} path{'' if len(found.withheld) == 1 else 's'}"
         page += f"Not published unless asked for (--git): .git, {count}\n"

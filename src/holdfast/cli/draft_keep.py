@@ -113,7 +113,7 @@ def forget(request: Request, settings: Settings) -> Outcome:
     with at_work(request, settings) as project:
         name = request.value("--draft")
         if not request.has("--yes"):
-            found = review(project.workbench, name, with_git=True)
+            found = review(project.workbench, name, with_git=True, with_ignored=True)
             name = found.draft.id
             if found.files and not _is_agreed(request, settings, project, found):
                 raise DiscardUnconfirmed(count=len(found.files), draft=name)

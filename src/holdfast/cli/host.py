@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 
+from holdfast.app.config import publishes_ignored
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
@@ -45,7 +47,12 @@ async def _host(sessions: Sessions, session: KeptSession, settings: Settings) ->
     )
     with WriterThread() as thread:
         workshop = DraftedWorkshop(
-            Path(session.project), settings.state, session.draft, thread, order.directory
+            Path(session.project),
+            settings.state,
+            session.draft,
+            thread,
+            order.directory,
+            with_ignored=partial(publishes_ignored, settings),
         )
         await run_host(order, OnDemand(session, settings), workshop)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from holdfast.app.config import publishes_ignored
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.confirming import confirmed
-from holdfast.cli.core.changed_page import repository_page, stat_page
+from holdfast.cli.core.changed_page import ignored_page, repository_page, stat_page
 from holdfast.cli.core.done_page import (
     ASK,
     ASK_COMMIT,
@@ -54,6 +55,7 @@ def publish(request: Request, settings: Settings) -> Outcome:
             force=project.paths(request.values("--force")),
             with_git=request.has("--git"),
             commit=commit,
+            with_ignored=request.has("--ignored") or publishes_ignored(settings),
         )
         found = preview(project.workbench, order)
         if found.files and not request.has("--yes"):
@@ -105,7 +107,7 @@ def _unconfirmed(
     files = shown(found.files)
     own = [each for each in files if each.path.within(_REPOSITORY)]
     page = repository_page(own, look) + stat_page(files, look)
-    page += conflicts_page((), found.merges, look)
+    page += ignored_page(found.ignored, look) + conflicts_page((), found.merges, look)
     page += overwritten_page(found.overwrites, look)
     prompt = ASK_COMMIT if request.has("--commit") else ASK
     if not request.is_json and confirmed(page, prompt):
@@ -131,4 +133,5 @@ def _done(published: Published) -> Done:
         rescued=published.rescued,
         with_git=published.with_git,
         commit=published.commit,
+        ignored=published.ignored,
     )

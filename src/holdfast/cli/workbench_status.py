@@ -78,6 +78,7 @@ def _standing(found: Status, kept: Sequence[Checkpoint]) -> Standing:
             DraftStanding(
                 draft=each.draft,
                 changed=each.changed,
+                ignored=each.ignored,
                 conflicts=each.conflicts,
                 merges=each.merges,
                 processes=each.processes,

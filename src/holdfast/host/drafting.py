@@ -27,13 +27,24 @@ class DraftedWorkshop:
     """A draft of a project, seen to in a thread of its own: looking at a project takes time."""
 
     def __init__(
-        self, project: Path, state: Path, draft: str, thread: WriterThread, directory: Path
+        self,
+        project: Path,
+        state: Path,
+        draft: str,
+        thread: WriterThread,
+        directory: Path,
+        *,
+        with_ignored: Callable[[], bool] = lambda: False,
     ) -> None:
-        """See to this draft; reports go into the directory of the session, beside its journal."""
+        """See to this draft; reports go into the directory of the session, beside its journal.
+
+        `with_ignored` is asked before each publication whether it takes what git ignores along.
+        """
         self._project, self._state = project, state
         self._draft = draft
         self._thread = thread
         self._directory = directory
+        self._with_ignored = with_ignored
         self._workbench: Workbench | None = None
 
     async def prepare(self) -> None:
@@ -58,7 +69,9 @@ class DraftedWorkshop:
         return str(write_report(self._directory, JOURNAL, closed, touched))
 
     def _published(self, key: str) -> Delivered:
-        order = workbench.PublishOrder(draft=self._draft, key=key)
+        order = workbench.PublishOrder(
+            draft=self._draft, key=key, with_ignored=self._with_ignored()
+        )
         done = workbench.publish(self._bench(), order)
         return Delivered(done.count, done.checkpoint)
 

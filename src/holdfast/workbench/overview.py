@@ -9,6 +9,7 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.core.three_way import Verdict
 from holdfast.workbench.failures import DraftDamaged
 from holdfast.workbench.holding import PUBLISHED, Held
+from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.merging import merges_of
 from holdfast.workbench.model import Checkpoint, Draft
 from holdfast.workbench.recovering import Recovered, opened
@@ -18,10 +19,14 @@ from holdfast.workbench.workbench import Workbench
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftStatus:
-    """A draft: how many paths it changes, what stands in the way, and how many work in it."""
+    """A draft: how many paths it changes, what stands in the way, and how many work in it.
+
+    `changed` does not count the `ignored` paths, which git ignores and publications leave out.
+    """
 
     draft: Draft
     changed: int
+    ignored: int
     conflicts: tuple[RelativePath, ...]
     merges: tuple[RelativePath, ...]
     processes: int
@@ -65,12 +70,14 @@ def status(workbench: Workbench) -> Status:
 def _status(held: Held, draft: Draft, theirs: Checkpoint | None) -> DraftStatus:
     with opened(held, draft) as view:
         standing = stand(held, view, draft, theirs)
-        decided = standing.decided()
+        ignored = ignored_paths(held, standing)
+        decided = standing.decided(ignored=ignored)
         merged, clashes = merges_of(held.store, standing, decided)
         stuck = {path for path, found in decided.items() if found.verdict is Verdict.CONFLICT}
         return DraftStatus(
             draft=standing.draft,
-            changed=len(standing.changes),
+            changed=len(standing.changes) - len(ignored),
+            ignored=len(ignored),
             conflicts=tuple(sorted(stuck | clashes)),
             merges=tuple(sorted(merged)),
             processes=view.processes,

@@ -33,6 +33,7 @@ from holdfast.workbench.git_commit import (
     prepare_commit,
 )
 from holdfast.workbench.holding import Held
+from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.knowing import text_of, woven
 from holdfast.workbench.merging import Merges, merge_into_draft, merges_of
 from holdfast.workbench.model import Change, Checkpoint, Committed, Entry, Occasion, Sort
@@ -60,8 +61,9 @@ class PublishOrder:
 
     `only` are the paths that were chosen, with all below them; without any it is all. Of a file in
     `hunks` only the hunks of these numbers are. `force` are files that go over what the person
-    changed meanwhile. `sealed` is the seal of the review. With `commit` what is published is
-    committed to the project's repository. With the same `key`, it is done once.
+    changed meanwhile. What git ignores is published only `with_ignored`, or if it is itself one of
+    the paths that were chosen. `sealed` is the seal of the review. With `commit` what is published
+    is committed to the project's repository. With the same `key`, it is done once.
     """
 
     draft: str | None = None
@@ -71,6 +73,7 @@ class PublishOrder:
     )
     force: tuple[RelativePath, ...] = ()
     with_git: bool = False
+    with_ignored: bool = False
     sealed: str | None = None
     commit: CommitOrder | None = None
     key: str | None = None
@@ -88,9 +91,10 @@ class Published:
     """What was published: how many paths, and the first of them.
 
     `checkpoint` is the project as it was before; without one there was nothing to publish.
-    `remaining` changes of the draft were not published. What somebody else wrote at the same time
-    and was overwritten is `rescued` in the store. `with_git`: some of it is in the project's own
-    repository, which a restore leaves alone unless it is asked for.
+    `remaining` changes of the draft were not published, `ignored` of them because git ignores
+    them. What somebody else wrote at the same time and was overwritten is `rescued` in the store.
+    `with_git`: some of it is in the project's own repository, which a restore leaves alone unless
+    it is asked for.
     """
 
     key: str
@@ -102,6 +106,7 @@ class Published:
     rescued: tuple[RelativePath, ...] = ()
     with_git: bool = False
     commit: Committed | None = None
+    ignored: int = 0
 
 
 def publish(workbench: Workbench, order: PublishOrder) -> Published:
@@ -126,8 +131,8 @@ def publish(workbench: Workbench, order: PublishOrder) -> Published:
 def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) -> Published:
     if order.sealed is not None and order.sealed != standing.seal:
         raise DraftMovedOn(draft=standing.draft.id, sealed=order.sealed, seal=standing.seal)
-    decided = _decided(held, view, standing, order)
-    changes = planned_changes(held, standing, decided, order)
+    agreed = _agreed(held, view, standing, order)
+    changes = planned_changes(held, standing, agreed.decided, order)
     if not changes:
         return Published(
             key=order.key or "",
@@ -136,6 +141,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             paths=(),
             count=0,
             remaining=len(standing.changes),
+            ignored=len(agreed.ignored),
         )
     commit = None if order.commit is None else prepare_commit(held, changes, order.commit)
     before, after, is_due = held.store.at_once(lambda: _kept(held, standing, changes))
@@ -149,6 +155,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
         facts={
             "checkpoint": before.id,
             "remaining": len(after.changes),
+            "ignored": sum(each.path in agreed.ignored for each in after.changes),
             "forced": list(map(str, order.force)),
             "git": any(is_own_repository(each.path) for each in changes),
             **({} if commit is None else {"commit": commit}),
@@ -174,20 +181,24 @@ class Plan(NamedTuple):
 
     decided: Decisions
     merges: Merges
+    ignored: frozenset[RelativePath]
 
 
 def plan(held: Held, standing: Standing, order: PublishOrder) -> Plan:
     """Decide what an order comes to; nothing is done, and nothing is refused yet."""
     _, theirs, ours = standing.trees
+    ignored = frozenset[RelativePath]()
+    if not order.with_ignored:
+        ignored = ignored_paths(held, standing, order.chosen)
     decided = forced(
-        standing.decided(with_git=order.with_git),
+        standing.decided(with_git=order.with_git, ignored=ignored),
         order.force,
         theirs,
         ours,
         uncovered=standing.uncovered,
     )
     decided = chosen_of(decided, ours, order.chosen)
-    return Plan(decided, merges_of(held.store, standing, decided))
+    return Plan(decided, merges_of(held.store, standing, decided), ignored)
 
 
 def planned_changes(
@@ -197,16 +208,17 @@ def planned_changes(
     return _with_hunks(held, changes_of(decided, *standing.trees[1:]), order.hunks)
 
 
-def _decided(held: Held, view: View, standing: Standing, order: PublishOrder) -> Decisions:
+def _agreed(held: Held, view: View, standing: Standing, order: PublishOrder) -> Plan:
     """What is to be done, if nobody must decide about anything first."""
-    decided, (merged, _) = plan(held, standing, order)
+    agreed = plan(held, standing, order)
+    decided, merged = agreed.decided, agreed.merges.merged
     require_agreement({path: found for path, found in decided.items() if path not in merged})
     if merged:
         merge_into_draft(held, view, standing, merged)
         found = held.drafts.find(standing.draft.id)
         revised(held, stand(held, view, found, standing.theirs), "merged")
         raise DraftMerged(draft=standing.draft.id, paths=tuple(map(str, sorted(merged))))
-    return decided
+    return agreed
 
 
 class _Kept(NamedTuple):
@@ -286,6 +298,7 @@ def _published(facts: Facts) -> Published:
         paths=paths_in(facts, "paths"),
         count=number_in(facts, "count"),
         remaining=number_in(facts, "remaining"),
+        ignored=number_in(facts, "ignored") if "ignored" in facts else 0,
         rescued=paths_in(facts, "rescued"),
         with_git=bool(facts.get("git")),
         commit=committed_in(facts),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from holdfast.nouns import RelativePath
+from holdfast.workbench.core.ignore_rules import folded
 from holdfast.workbench.core.three_way import Clashing, Decisions, Verdict, is_chosen
 from holdfast.workbench.holding import Held
+from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.merging import Merges, merges_of
 from holdfast.workbench.model import Change, Draft, Lack, Uncovered
 from holdfast.workbench.publishing import PublishOrder, plan, planned_changes
@@ -30,15 +32,17 @@ class Conflict:
 class Review:
     """All that a draft changes, and what would become of it.
 
-    `withheld` is what is not published unless it is asked for; `merges` will be merged into the
-    draft first; `overwrites` goes over something that changed in the project, because that was
-    asked for; `uncovered` is what of the draft cannot be published at all.
+    `withheld` is what of `.git` is not published unless it is asked for, `ignored` how much git
+    ignores in each directory at the top, which is not published either; `merges` will be merged
+    into the draft first; `overwrites` goes over something that changed in the project, because
+    that was asked for; `uncovered` is what of the draft cannot be published at all.
     """
 
     draft: Draft
     seal: str
     files: tuple[FileDiff, ...]
     withheld: tuple[RelativePath, ...]
+    ignored: Mapping[str, int]
     conflicts: tuple[Conflict, ...]
     merges: tuple[RelativePath, ...]
     overwrites: tuple[RelativePath, ...]
@@ -51,10 +55,12 @@ def review(
     paths: Sequence[RelativePath] = (),
     *,
     with_git: bool = False,
+    with_ignored: bool = False,
     patch: BinaryIO | None = None,
 ) -> Review:
     """What a draft changes, all of it or at these paths; the seal is always that of all.
 
+    What git ignores is only counted, unless it is asked for or one of the paths.
     `patch` is a file that gets all of it in the form that `git apply` takes.
     """
     with workbench.held() as (held, _):
@@ -62,7 +68,8 @@ def review(
         with opened(held, found) as view:
             standing = stand(held, view, found)
         only = frozenset(paths) or None
-        decided = standing.decided(with_git=with_git)
+        ignored = frozenset() if with_ignored else ignored_paths(held, standing, only)
+        decided = standing.decided(with_git=with_git, ignored=ignored)
         withheld = {path for path, one in decided.items() if one.verdict is Verdict.WITHHELD}
         changes = tuple(
             each
@@ -72,7 +79,7 @@ def review(
         if patch is not None:
             write_patch(held.store, changes, patch)
         merges = merges_of(held.store, standing, decided)
-        return _review(held, standing, _Seen(decided, merges, changes), only)
+        return _review(held, standing, _Seen(decided, merges, ignored, changes), only)
 
 
 def preview(workbench: Workbench, order: PublishOrder) -> Review:
@@ -85,7 +92,7 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
         found = held.drafts.find(order.draft)
         with opened(held, found) as view:
             standing = stand(held, view, found)
-        decided, merges = plan(held, standing, order)
+        decided, merges, ignored = plan(held, standing, order)
         changes = {each.path: each for each in planned_changes(held, standing, decided, order)}
         stopping = {Verdict.MERGE, Verdict.CONFLICT}
         changes |= {
@@ -94,15 +101,16 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
             if each.path in decided and decided[each.path].verdict in stopping
         }
         every = tuple(changes[path] for path in sorted(changes))
-        return _review(held, standing, _Seen(decided, merges, every), None)
+        return _review(held, standing, _Seen(decided, merges, ignored, every), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What is looked at: the verdicts, the merges, and the changes that are shown."""
+    """What is looked at: the verdicts, the merges, what is ignored, and what is shown."""
 
     decided: Decisions
     merges: Merges
+    ignored: frozenset[RelativePath]
     changes: tuple[Change, ...]
 
 
@@ -120,7 +128,10 @@ def _review(
         draft=standing.draft,
         seal=standing.seal,
         files=file_diffs(held.store, seen.changes),
-        withheld=tuple(path for path in withheld if is_chosen(path, only)),
+        withheld=tuple(
+            path for path in withheld if is_chosen(path, only) and path not in seen.ignored
+        ),
+        ignored=folded([path for path in seen.ignored if is_chosen(path, only)]),
         conflicts=tuple(
             Conflict(path=path, reason=reason)
             for path, reason in sorted(conflicts.items())

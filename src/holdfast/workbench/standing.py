@@ -51,9 +51,16 @@ class Standing(Own):
     trees: Trees
     uncovered: frozenset[RelativePath]
 
-    def decided(self, *, with_git: bool = False) -> Decisions:
-        """What a publication would do to each path."""
-        return decide_all(*self.trees, uncovered=self.uncovered, publishes_repository=with_git)
+    def decided(
+        self, *, with_git: bool = False, ignored: frozenset[RelativePath] = frozenset()
+    ) -> Decisions:
+        """What a publication would do to each path; nothing to those that are ignored."""
+        return decide_all(
+            *self.trees,
+            uncovered=self.uncovered,
+            publishes_repository=with_git,
+            withheld=ignored,
+        )
 
 
 def stand(held: Held, view: View, draft: Draft, theirs: Checkpoint | None = None) -> Standing:

@@ -69,6 +69,7 @@ def test_a_publication_for_a_program() -> None:
         "paths": ["a", "b\\x1b[2J"],
         "count": 2,
         "remaining": 3,
+        "ignored": 0,
         "rescued": [],
         "notTouched": [],
         "undo": "holdfast restore cp_1",

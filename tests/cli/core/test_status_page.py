@@ -98,6 +98,7 @@ def test_the_same_for_a_program() -> None:
             {
                 **draft_record(DRAFT),
                 "changed": 1,
+                "ignored": 0,
                 "conflicts": [],
                 "merges": [],
                 "processes": 0,

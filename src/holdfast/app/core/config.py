@@ -109,6 +109,7 @@ KEYS: Final = {
     "plain": Key("true or false", _claim, False),
     "notify": Key(f"off, or one or several of {', '.join(WAYS)}", _ways, "bell,osc9"),
     "notify_command": Key("a program and its words", _command, is_own=True),
+    "publish_ignored": Key("true or false", _claim, False),
     f"{BUDGET}steps": Key("a whole number above 0", _count),
     f"{BUDGET}tokens": Key("a whole number above 0", _count),
     f"{BUDGET}cost_usd": Key("a number above 0", _amount),

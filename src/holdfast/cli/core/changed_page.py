@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
@@ -62,6 +62,16 @@ def repository_page(files: Sequence[ChangedFile], look: Look) -> str:
     words = "Changes in the project's own .git. Git obeys these files and runs hooks by itself:"
     first = sorted(files, key=lambda each: not each.runs)
     return f"{sign} {look.paint(words, Tone.BAD)}\n{diff_page(first, look)}"
+
+
+def ignored_page(ignored: Mapping[str, int], look: Look) -> str:
+    """A line for each directory with files that git ignores, and how to have them all the same."""
+    lines = ""
+    for top, count in ignored.items():
+        name = "in the top directory" if top == "." else f"{printable(top)}/"
+        paths = f"{count:,} path{'' if count == 1 else 's'}"
+        lines += look.paint(f" I {name}  {paths}, ignored by git", Tone.QUIET) + "\n"
+    return f"{lines}Not published unless asked for (--ignored).\n" if lines else ""
 
 
 def totals(files: Sequence[ChangedFile]) -> str:

@@ -22,7 +22,8 @@ class Done:
 
     `undo` is the checkpoint that was made before: restoring it takes this back. `rescued` is
     what somebody else wrote meanwhile and is kept in the store, `left` what was not touched because
-    nobody knows what was there. `with_git`: some of it is in the project's own repository.
+    nobody knows what was there. `ignored` of what remains is not published because git ignores it.
+    `with_git`: some of it is in the project's own repository.
     """
 
     deed: str
@@ -37,6 +38,7 @@ class Done:
     left: tuple[RelativePath, ...] = ()
     with_git: bool = False
     commit: Committed | None = None
+    ignored: int = 0
 
     @property
     def undo_command(self) -> str | None:
@@ -64,6 +66,7 @@ def done_record(done: Done) -> dict[str, object]:
         "paths": list(map(str, done.paths)),
         "count": done.count,
         "remaining": done.remaining,
+        "ignored": done.ignored,
         "rescued": list(map(str, done.rescued)),
         "notTouched": list(map(str, done.left)),
         "undo": done.undo_command,
@@ -109,8 +112,12 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
         yield path_lines(done.paths, look, count=done.count)
     if done.commit is not None:
         yield from _commit_lines(done.commit, look)
-    if done.remaining:
-        yield _wrapped(f"{done.remaining:,} more in the draft; holdfast draft diff shows it.", look)
+    left = (done.remaining or 0) - done.ignored
+    if left > 0:
+        yield _wrapped(f"{left:,} more in the draft; holdfast draft diff shows it.", look)
+    if done.ignored:
+        count = f"{done.ignored:,} path{'' if done.ignored == 1 else 's'}"
+        yield _wrapped(f"In the draft, ignored by git: {count} (--ignored publishes them).", look)
     for paths, words in (
         (done.rescued, "What somebody wrote here meanwhile is in the store:"),
         (done.left, "Not touched, because they are not covered:"),

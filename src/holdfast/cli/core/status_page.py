@@ -25,6 +25,7 @@ class DraftStanding:
     conflicts: tuple[RelativePath, ...] = ()
     merges: tuple[RelativePath, ...] = ()
     processes: int = 0
+    ignored: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ def status_record(standing: Standing) -> dict[str, object]:
             {
                 **draft_record(each.draft),
                 "changed": each.changed,
+                "ignored": each.ignored,
                 "conflicts": list(map(str, each.conflicts)),
                 "merges": list(map(str, each.merges)),
                 "processes": each.processes,
@@ -115,6 +117,8 @@ def _draft(each: DraftStanding, look: Look, now: float) -> Iterator[str]:
     )
     running = f", {each.processes} running" if each.processes else ""
     count = f"{each.changed:,} change{'' if each.changed == 1 else 's'}"
+    if each.ignored:
+        count += f" and {each.ignored:,} ignored by git"
     facts = f"{each.draft.mode.value}, {age(each.draft.at_ms / 1000, now=now)}, {count}{running}"
     yield f"  {sign} {printable(each.draft.id)}\n"
     yield from _wrapped(facts, look, indent=4)

@@ -72,20 +72,22 @@ def decide_all(
     *,
     uncovered: Collection[RelativePath] = (),
     publishes_repository: bool = False,
+    withheld: AbstractSet[RelativePath] = frozenset(),
 ) -> Decisions:
     """The verdict on every path that differs anywhere, so that what comes out is a tree.
 
-    It costs what the trees hold, so they need hold no more than what differs and what is above it.
+    `withheld` are paths that are not published. It costs what the trees hold, so they need hold no
+    more than what differs and what is above it.
     """
     paths = sorted({*base, *theirs, *ours})
     every = ((path, base.get(path), theirs.get(path), ours.get(path)) for path in paths)
     decisions = {path: decide(*three) for path, *three in every if not _are_same(*three)}
-    if not publishes_repository:
-        decisions |= {
-            path: Decision(Verdict.WITHHELD)
-            for path, decision in decisions.items()
-            if is_own_repository(path) and decision.verdict in _CHANGING
-        }
+    decisions |= {
+        path: Decision(Verdict.WITHHELD)
+        for path, decision in decisions.items()
+        if decision.verdict in _CHANGING
+        and (path in withheld or (not publishes_repository and is_own_repository(path)))
+    }
     return _placed(decisions, theirs, ours, uncovered)
 
 
