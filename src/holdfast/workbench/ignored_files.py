@@ -1,4 +1,4 @@
-"""Find what of a draft's changes git ignores, by the rules of the draft and the project's index.
+"""Find what git ignores of the changes of a draft.
 
 Nothing is run: a `.gitignore` is read from the checkpoint of the draft, `.git/info/exclude` and the
 index from the repository. A project without a repository has its `.gitignore` files all the same.

@@ -68,7 +68,7 @@ def review(
         with opened(held, found) as view:
             standing = stand(held, view, found)
         only = frozenset(paths) or None
-        ignored = frozenset() if with_ignored else ignored_paths(held, standing, only)
+        ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(held, standing, only)
         decided = standing.decided(with_git=with_git, ignored=ignored)
         withheld = {path for path, one in decided.items() if one.verdict is Verdict.WITHHELD}
         changes = tuple(

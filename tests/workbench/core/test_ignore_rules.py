@@ -106,7 +106,7 @@ PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git here")
 @pytest.mark.promise("W13")
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     paths=st.lists(PATHS, min_size=1, max_size=8),
     top=LINES,
