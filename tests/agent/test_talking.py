@@ -22,7 +22,6 @@ from holdfast.agent.failures import (
     ContextExhausted,
     ContextTooLong,
     CostSpent,
-    GoingInCircles,
     HeadUnknown,
     StepsSpent,
     TimeSpent,
@@ -431,20 +430,6 @@ async def test_a_turn_ends_with_its_budget_and_keeps_what_it_did(budget: Budget,
     assert (failure["code"], type_of[code].kind.exit_status) == (code, 5)
     assert not repairs(stand.tree)
     assert stand.history[0] == "user: go"
-
-
-async def test_who_goes_in_circles_is_told_and_then_stopped() -> None:
-    stand = Stand([calls("look")] * 20)
-
-    told = await stand.whole()
-
-    failure = end(told).failure
-    assert failure is not None
-    assert failure["code"] == GoingInCircles.code
-    results = [each for each in stand.history if each.startswith("tool")]
-    assert results[:2] == ["tool: t0"] * 2
-    assert "3 times by now" in results[2]
-    assert len(results) == 6
 
 
 @pytest.mark.promise("A10")

@@ -14,7 +14,7 @@ from holdfast.agent.core.fitting import arguments_of, misfit
 from holdfast.agent.core.receipts import kept
 from holdfast.agent.failures import GoingInCircles
 from holdfast.agent.kit import Kit
-from holdfast.agent.log import Log, legible
+from holdfast.agent.log import Log
 from holdfast.agent.model import (
     Asking,
     Call,
@@ -62,7 +62,7 @@ class Job:
     def show(self, output: str) -> None:
         """Show the person a piece of output at once; it is not kept."""
         self.heard = anyio.current_time()
-        self.log.show(Showing(self.call, Sort.OUTPUT, legible(output[-_SHOWN_MAX:])))
+        self.log.show(Showing(self.call, Sort.OUTPUT, output[-_SHOWN_MAX:]))
 
     async def ask(
         self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
@@ -71,7 +71,7 @@ class Job:
         left = self.scope.deadline - anyio.current_time()
         self.scope.deadline = math.inf
         try:
-            asking = Asking("", legible(title), legible(detail), choices, self.call, is_leave)
+            asking = Asking("", title, detail, choices, self.call, is_leave)
             return await self.inquire(asking)
         finally:
             self.heard = anyio.current_time()
@@ -88,12 +88,23 @@ class Calls:
         self._verdict: GoingInCircles | None = None
 
     async def use(self, calls: Sequence[Call]) -> None:
-        """Use each, and enter what came of it; raise GoingInCircles after the last, if it must."""
+        """Use each, and enter what came of it.
+
+        A turn that repeats itself without effect is stopped after the last call: a person is asked
+        whether to continue, and GoingInCircles is raised if not.
+        """
         self._verdict = None
         for group in self._groups(calls):
             await self._use(group)
         if self._verdict is not None:
-            raise self._verdict
+            await self._continue_or_stop(self._verdict)
+
+    async def _continue_or_stop(self, failure: GoingInCircles) -> None:
+        choices = (guarding.CONTINUE, guarding.STOP)
+        question = Asking("", failure.title, failure.user_message, choices)
+        if await self._inquire(question) != guarding.CONTINUE:
+            raise failure
+        self._guard.reset()
 
     def _groups(self, calls: Sequence[Call]) -> Iterator[list[Call]]:
         for only_reads, group in groupby(calls, self._only_reads):
@@ -155,9 +166,9 @@ class Calls:
         self._finish(job.call_made, done)
 
     def _finish(self, call: Call, done: Done) -> None:
-        text = legible(kept(done.text))
-        times = self._guard.note(call, text)
-        message = ToolMessage(call.id, text + guarding.word(call, times), done.is_error)
+        text = kept(done.text)
+        times = self._guard.note(call, text, is_change=bool(done.paths))
+        message = ToolMessage(call.id, text + guarding.warning(call, times), done.is_error)
         self._log.put(*done.spent)
         self._log.enter(message, UsedUp(call.id, done))
         self._verdict = self._verdict or guarding.verdict(call, times)
@@ -189,6 +200,6 @@ async def _attempt(job: Job) -> Done:
 def _title(job: Job) -> str:
     try:
         with boundary("agent.title"):
-            return legible(job.tool.title(job.arguments))
+            return job.tool.title(job.arguments)
     except Failure:
         return job.call_made.tool

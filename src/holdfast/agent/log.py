@@ -7,6 +7,7 @@ import secrets
 import anyio
 
 from holdfast.agent.core.tree import Tree
+from holdfast.agent.core.unicode import well_formed, writable
 from holdfast.agent.hiding import Veil
 from holdfast.agent.model import AnyMessage, AnyNews, Entered, Memo, Showing
 from holdfast.agent.outbox import Outbox, Told
@@ -20,8 +21,11 @@ class Log:
         self._veil = veil
 
     def put(self, *told: Told) -> None:
-        """Take up what is to be kept, and tell it with what is shown; no key is in either."""
-        clean = [self._veil.over(each) for each in told]
+        """Take up what is to be kept, and tell it with what is shown; no key is in either.
+
+        Every text in it is valid Unicode from here on, whatever a tool returned.
+        """
+        clean = [self._veil.over(writable(each)) for each in told]
         for each in clean:
             if isinstance(each, Memo):
                 self.tree.take(each)
@@ -29,6 +33,7 @@ class Log:
 
     def show(self, piece: Showing) -> None:
         """Tell something that may be left out if nobody keeps up."""
+        piece = Showing(piece.item, piece.sort, well_formed(piece.text))
         if (clean := self._veil.over_piece(piece)).text:
             self.outbox.show(clean)
 
@@ -45,8 +50,3 @@ class Log:
 def new_id() -> str:
     """A name that nothing in any conversation has."""
     return secrets.token_hex(8)
-
-
-def legible(text: str) -> str:
-    """A text that can be written down, whatever half characters were in it."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -14,7 +14,7 @@ from holdfast.agent.core.loop import Effect, Event, Phase, step
 from holdfast.agent.core.repairing import ABORTED, repairs, told
 from holdfast.agent.failures import ContextTooLong
 from holdfast.agent.kit import Kit, chosen
-from holdfast.agent.log import Log, legible, new_id
+from holdfast.agent.log import Log, new_id
 from holdfast.agent.model import (
     Answered,
     Asking,
@@ -141,7 +141,7 @@ class Turn:
             self._is_answered = False
         if self._prompt is not None:
             if self._prompt.strip() or not self._compacts:
-                self._log.enter(UserMessage(legible(self._prompt)))
+                self._log.enter(UserMessage(self._prompt))
             else:
                 self._is_answered = True
             self._prompt = None

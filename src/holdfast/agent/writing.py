@@ -9,7 +9,7 @@ import msgspec
 from holdfast.agent.approving import Approvals
 from holdfast.agent.core.arguments import fields, given, text
 from holdfast.agent.core.diffing import bounded, diff
-from holdfast.agent.core.documents import Document, is_binary, parsed, restyled
+from holdfast.agent.core.documents import Document, is_binary, parsed, require_lossless, restyled
 from holdfast.agent.core.leave import in_a_line
 from holdfast.agent.core.naming import named
 from holdfast.agent.failures import ToolRefused
@@ -59,6 +59,8 @@ class Write:
         def made(tree: Tree) -> tuple[bytes | None, bytes, str]:
             before = replaced_at(tree, path)
             like = None if before is None else parsed(before)
+            if like is not None:
+                require_lossless(str(path), like.texts, (asked.content,))
             data = restyled(asked.content, like)
             return before, data, _shown(path, like, before, data)
 

@@ -10,7 +10,6 @@ from holdfast.agent.core.documents import (
     Document,
     Line,
     is_binary,
-    legible,
     lines_in,
     parsed,
     restyled,
@@ -91,4 +90,3 @@ def test_a_whole_text_in_the_style_of_the_one_before(
 def test_what_is_no_text() -> None:
     assert is_binary(b"a\0b")
     assert not is_binary("é\n".encode())
-    assert legible(b"a\xffb".decode("utf-8", "surrogateescape")) == "a�b"

@@ -6,9 +6,12 @@ new ones get the one that most lines have.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from holdfast.agent.core.unicode import REPLACEMENT, is_well_formed
+from holdfast.agent.failures import ToolRefused
 
 _BOM: Final = b"\xef\xbb\xbf"
 _SNIFFED_BYTES: Final = 8192
@@ -94,11 +97,19 @@ def restyled(text: str, like: Document | None) -> bytes:
     return Document(lines, like.has_mark or made.has_mark).encoded()
 
 
+def require_lossless(path: str, removed: Iterable[str], added: Iterable[str]) -> None:
+    """Raise ToolRefused if bytes that are not UTF-8 would be replaced by U+FFFD.
+
+    A model is shown such bytes as U+FFFD and repeats what it was shown.
+    """
+    if any(REPLACEMENT in line for line in added) and not all(map(is_well_formed, removed)):
+        raise ToolRefused(
+            reason=f"{path} is not UTF-8: bytes shown as {REPLACEMENT} in these lines would be "
+            f"lost. Nothing was changed. Edit other lines, leave out {REPLACEMENT}, or change "
+            "the bytes with a shell command"
+        )
+
+
 def is_binary(data: bytes) -> bool:
     """Whether these bytes are no text that one could read."""
     return b"\0" in data[:_SNIFFED_BYTES]
-
-
-def legible(text: str) -> str:
-    """A line as it can be sent to a model: bytes that are no text are marked as such."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

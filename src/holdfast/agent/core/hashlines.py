@@ -14,7 +14,8 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Final
 
-from holdfast.agent.core.documents import Document, legible, lines_in
+from holdfast.agent.core.documents import Document, lines_in, require_lossless
+from holdfast.agent.core.unicode import well_formed
 from holdfast.agent.failures import EditStale, ToolRefused
 
 DIGITS: Final = 4
@@ -112,6 +113,7 @@ def edited(path: str, document: Document, edits: Sequence[Edit]) -> tuple[Docume
     made, spans, moved = document, list[Span](), 0
     for _, edit in ordered:
         first, beyond = (place + moved for place in _reach(edit))
+        require_lossless(path, made.texts[first:beyond], edit.lines)
         made = made.replaced(first, beyond, edit.lines)
         spans.append(Span(first, first + len(edit.lines)))
         moved += len(edit.lines) - (beyond - first)
@@ -176,4 +178,4 @@ def _complaint(anchor: Anchor, texts: Sequence[str]) -> str:
 def _cut(text: str) -> str:
     if len(text) > _LINE_CHARS_MAX:
         text = f"{text[:_LINE_CHARS_MAX]}… (+{len(text) - _LINE_CHARS_MAX} characters)"
-    return legible(text)
+    return well_formed(text)

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.agent.core.documents import Document
+from holdfast.agent.core.documents import Document, require_lossless
+from holdfast.agent.core.unicode import well_formed
 from holdfast.agent.failures import ToolRefused
 
 _BEGIN, _END = "*** Begin Patch", "*** End Patch"
@@ -97,6 +98,7 @@ def patched(path: str, document: Document, hunks: Sequence[Hunk]) -> Document:
         changes += _changes(hunk, first)
         cursor = first + len(hunk.before)
     for first, beyond, lines in reversed(changes):
+        require_lossless(path, texts[first:beyond], lines)
         document = document.replaced(first, beyond, lines)
     return document
 
@@ -169,7 +171,11 @@ def _after(line: str, head: str) -> str | None:
 
 
 def _place(name: str, texts: Sequence[str], hunk: Hunk, cursor: int) -> int:
-    """Where a hunk fits, from 0; it must be one place, and to the letter."""
+    """Where a hunk fits, from 0; it must be one place, and to the letter.
+
+    Lines are compared as a model is shown them: bytes that are not UTF-8 as U+FFFD.
+    """
+    texts = list(map(well_formed, texts))
     for word in hunk.below:
         found = [n for n in range(cursor, len(texts)) if texts[n].strip() == word]
         if not found:

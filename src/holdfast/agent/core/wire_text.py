@@ -7,10 +7,11 @@ import re
 
 import msgspec
 
+from holdfast.agent.core.unicode import well_formed
+
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LONGEST = 64
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _encode = msgspec.json.Encoder().encode
 
 NOTHING = "(nothing)"  # providers refuse messages without any words
@@ -21,7 +22,7 @@ def quoted(text: str) -> bytes:
     try:
         return _encode(text)
     except UnicodeEncodeError:
-        return _encode(_SURROGATES.sub("\ufffd", text))
+        return _encode(well_formed(text))
 
 
 def words(text: str) -> bytes:
