@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from holdfast.agent.core.hashlines import tagged
+from holdfast.agent.core.receipts import CHARS_MAX, PAGE_MAX, receipt
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.model import Done
 from holdfast.agent.reading import FILE_BYTES_MAX, Read
@@ -59,9 +62,29 @@ async def test_a_part_is_shown_with_how_to_go_on() -> None:
 async def test_much_is_bounded() -> None:
     long, wide = (await read(path="long")), (await read(path="wide"))
 
-    assert long.count("\n") == 2000
-    assert long.endswith("(3000 more lines of 5000; go on with offset=2001)")
+    assert PAGE_MAX - 20 < len(long) <= CHARS_MAX
+    shown = long.count("\n")
+    assert long.endswith(f"({5000 - shown} more lines of 5000; go on with offset={shown + 1})")
     assert len(wide) < 3000 and wide.endswith("|y")
+
+
+@pytest.mark.promise("A1")
+@pytest.mark.parametrize("width", [0, 1, 50, 80, 300, 1_999, 5_000])
+async def test_pages_hold_every_line_and_are_shown_whole(width: int) -> None:
+    """A receipt that cut a page would leave a hole that the model is not told to read."""
+    texts = [f"{number} {'x' * width}" for number in range(1, 701)]
+    tool = Read(MemoryWorkspace({"f": "\n".join(texts).encode()}))
+    seen: list[str] = []
+    offset = 1
+    while offset:
+        page = (await tool.use({"path": "f", "offset": offset}, MemoryDesk())).text
+        assert receipt("call", page) == page
+        *lines, last = page.split("\n")
+        found = re.search(r"go on with offset=(\d+)\)$", last)
+        seen += lines if found else [*lines, last]
+        offset = int(found[1]) if found else 0
+
+    assert seen == tagged(texts)
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from holdfast.agent.core.documents import Document
 from holdfast.agent.core.hashlines import Operation, Span, around, edit_of, edited
 from holdfast.agent.core.leave import in_a_line
 from holdfast.agent.core.naming import named
+from holdfast.agent.core.receipts import PAGE_MAX
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.guarding_files import require_leave
 from holdfast.agent.model import Done, FileSort, Put, ToolSpec
 from holdfast.agent.ports import Desk, Tree, Workspace
-from holdfast.agent.reading import CHARS_MAX, text_at
+from holdfast.agent.reading import DIFF_CHARS_MAX, text_at
 from holdfast.nouns import RelativePath
 
 _EDITS_MAX: Final = 100
@@ -94,8 +95,8 @@ class Edit:
         await self._workspace.write([Put(path, fresh, data)], desk.call)
         now = around(after.texts, spans) or "(the file is empty)"
         return Done(
-            f"Changed {path}. These lines are there now:\n{bounded(now, chars_max=CHARS_MAX)}",
-            shown=bounded(shown, chars_max=CHARS_MAX),
+            f"Changed {path}. These lines are there now:\n{bounded(now, chars_max=PAGE_MAX)}",
+            shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
             paths=(str(path),),
         )
 

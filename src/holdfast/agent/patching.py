@@ -18,7 +18,7 @@ from holdfast.agent.failures import ToolRefused
 from holdfast.agent.guarding_files import require_leave
 from holdfast.agent.model import Done, Drop, FileChange, Put, Shift, ToolSpec
 from holdfast.agent.ports import Desk, Tree, Workspace
-from holdfast.agent.reading import CHARS_MAX
+from holdfast.agent.reading import DIFF_CHARS_MAX
 from holdfast.agent.writing import replaced_at
 from holdfast.nouns import RelativePath
 
@@ -80,7 +80,7 @@ class ApplyPatch:
         await self._workspace.write(changes, desk.call)
         return Done(
             "\n".join(plan.words for plan in plans),
-            shown=bounded(shown, chars_max=CHARS_MAX),
+            shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
             paths=tuple(map(str, paths)),
         )
 

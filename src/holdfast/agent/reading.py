@@ -12,6 +12,7 @@ from holdfast.agent.core.documents import Document, is_binary, parsed
 from holdfast.agent.core.hashlines import tagged
 from holdfast.agent.core.leave import in_a_line
 from holdfast.agent.core.naming import named
+from holdfast.agent.core.receipts import PAGE_MAX
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.model import Done, FileSort, ToolSpec
 from holdfast.agent.ports import Desk, Tree, Workspace
@@ -19,7 +20,7 @@ from holdfast.nouns import RelativePath
 
 FILE_BYTES_MAX: Final = 10 * 2**20
 LINES_MAX: Final = 2000
-CHARS_MAX: Final = 50_000
+DIFF_CHARS_MAX: Final = 50_000  # of a change that a person is shown
 _NO_TEXT: Final = frozenset(
     (b"png", b"jpg", b"jpeg", b"gif", b"webp", b"bmp", b"ico", b"tif", b"tiff", b"pdf", b"heic")
 )
@@ -29,7 +30,8 @@ _SPEC: Final = ToolSpec(
     name="read",
     description=(
         "Read a text file. Every line is shown as NUMBER:HASH|TEXT; NUMBER:HASH is the anchor that "
-        f"edit takes. At most {LINES_MAX} lines at once; go on with offset."
+        f"edit takes. At most {LINES_MAX} lines and about {PAGE_MAX} characters at once; the last "
+        "line says with which offset to go on."
     ),
     parameters=fields(
         ("path",),
@@ -104,7 +106,7 @@ def _page(document: Document, offset: int, limit: int) -> str:
     chars = 0
     for line in tagged(texts[offset - 1 : offset - 1 + limit], offset):
         chars += len(line) + 1
-        if lines and chars > CHARS_MAX:
+        if lines and chars > PAGE_MAX:
             break
         lines.append(line)
     beyond = offset + len(lines)

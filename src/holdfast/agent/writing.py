@@ -16,7 +16,7 @@ from holdfast.agent.failures import ToolRefused
 from holdfast.agent.guarding_files import require_leave
 from holdfast.agent.model import Done, FileSort, Put, ToolSpec
 from holdfast.agent.ports import Desk, Tree, Workspace
-from holdfast.agent.reading import CHARS_MAX, FILE_BYTES_MAX
+from holdfast.agent.reading import DIFF_CHARS_MAX, FILE_BYTES_MAX
 from holdfast.nouns import RelativePath
 
 _SPEC: Final = ToolSpec(
@@ -72,7 +72,7 @@ class Write:
         did = "Made" if before is None else "Replaced"
         return Done(
             f"{did} {path} ({len(data)} bytes).",
-            shown=bounded(shown, chars_max=CHARS_MAX),
+            shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
             paths=(str(path),),
         )
 

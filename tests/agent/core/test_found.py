@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 
-from holdfast.agent.core.found import CHARS_MAX, Findings, path_in
+from holdfast.agent.core.found import Findings, path_in
 from holdfast.agent.core.hashlines import tagged
+from holdfast.agent.core.receipts import PAGE_MAX
 from holdfast.nouns import RelativePath
 
 
@@ -50,7 +51,7 @@ def test_only_so_much_is_shown() -> None:
         fed(findings, f"f{number}", ("match", 1, "x" * 1500))
 
     assert findings.is_full
-    assert len(findings.text()) < CHARS_MAX + 100
+    assert len(findings.text()) < PAGE_MAX + 100
 
 
 def test_only_files_that_are_wanted_count() -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from base64 import b64decode
 from dataclasses import dataclass, field
-from typing import Final
 
 import msgspec
 
 from holdfast.agent.core.globs import matcher
 from holdfast.agent.core.hashlines import tagged
+from holdfast.agent.core.receipts import PAGE_MAX
 from holdfast.nouns import RelativePath
-
-CHARS_MAX: Final = 50_000
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -118,7 +116,7 @@ class Findings:
 
     def _show(self, line: str) -> None:
         self._chars += len(line) + 1
-        if self._chars > CHARS_MAX:
+        if self._chars > PAGE_MAX:
             self.is_full = True
         else:
             self._shown.append(line)

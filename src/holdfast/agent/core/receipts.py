@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 CHARS_MAX: Final = 24_000  # of a result that a model is told as a whole
+PAGE_MAX: Final = 20_000  # of a tool that pages by itself: a receipt never cuts such a page
 HEAD: Final = 8_000
 TAIL: Final = 8_000
 KEPT_MAX: Final = 1_000_000  # of a result that can be recalled
