@@ -25,6 +25,7 @@ from holdfast.agent.model import (
     Over,
     Prompt,
     Said,
+    Tokens,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -111,8 +112,8 @@ class Paced:
     def window(self, choice: Choice) -> int | None:
         return self._models.window(choice)
 
-    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
-        return self._models.price(choice, input, cached, output)
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+        return self._models.price(choice, tokens)
 
 
 async def _paced(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.model import Choice
+from holdfast.agent.model import Choice, Tokens
 from holdfast.agent.pricing import load_prices
 
 
@@ -20,7 +20,10 @@ from holdfast.agent.pricing import load_prices
     ids=str,
 )
 def test_what_many_use_is_in_it(choice: Choice) -> None:
-    window, price = load_prices().window(choice), load_prices().price(choice, 1000, 500, 100)
+    window, price = (
+        load_prices().window(choice),
+        load_prices().price(choice, Tokens(1000, 500, 100)),
+    )
 
     assert window is None or 10_000 < window < 10**8
     assert price is not None
@@ -31,7 +34,7 @@ def test_what_nobody_knows_is_not_made_up() -> None:
     stranger = Choice("openai", "gpt-nobody-knows")
 
     assert load_prices().window(stranger) is None
-    assert load_prices().price(stranger, 1, 1, 1) is None
+    assert load_prices().price(stranger, Tokens(1, 1, 1)) is None
 
 
 def test_it_is_read_once() -> None:

@@ -29,6 +29,7 @@ from holdfast.agent.model import (
     Choice,
     Prompt,
     Said,
+    Tokens,
     ToolMessage,
     UserMessage,
     Waiting,
@@ -258,9 +259,9 @@ async def test_without_a_key_nothing_is_sent() -> None:
 async def test_what_is_known_of_models_is_told() -> None:
     async with models_at("http://127.0.0.1:1/v1", Format.CHAT) as models:
         assert models.window(CHOICE) == WINDOW
-        assert models.price(CHOICE, 1_000_000, 0, 0) == 5.0
+        assert models.price(CHOICE, Tokens(1_000_000)) == 5.0
         assert models.window(Choice("there", "another")) is None
-        assert models.price(Choice("there", "another"), 1, 1, 1) is None
+        assert models.price(Choice("there", "another"), Tokens(1, 1, 1)) is None
 
 
 @pytest.mark.promise("T6", "C6")

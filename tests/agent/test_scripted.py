@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.agent.core.script import Line, ScriptedCall
 from holdfast.agent.failures import ScriptEnded, ScriptInvalid
-from holdfast.agent.model import Choice, ModelMessage, Prompt, Said, UserMessage
+from holdfast.agent.model import Choice, ModelMessage, Prompt, Said, Tokens, UserMessage
 from holdfast.agent.scripted import PROVIDER, ScriptedModels, load_script
 from holdfast.agent.testing import heard
 from holdfast.world.failures import DiskMissing
@@ -66,7 +66,7 @@ async def test_a_file_is_played(tmp_path: Path) -> None:
     models = load_script(path)
 
     assert (await said(models, FIRST), models.window(CHOICE)) == ("Hi.", 9)
-    assert models.price(CHOICE, 1, 2, 3) == 0.0
+    assert models.price(CHOICE, Tokens(1, 2, 3)) == 0.0
 
 
 def test_a_file_that_cannot_be_played_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from holdfast.agent.core.providers import Format, Provider
 from holdfast.agent.core.repairing import repairs
 from holdfast.agent.core.request import writer
 from holdfast.agent.core.script import Line
-from holdfast.agent.model import AnyMemo, AnyPiece, Asking, Choice, Prompt, ToolBegun
+from holdfast.agent.model import AnyMemo, AnyPiece, Asking, Choice, Prompt, Tokens, ToolBegun
 from holdfast.agent.outbox import Told
 from holdfast.agent.ports import Models
 from holdfast.agent.talking import TASK, Talk
@@ -43,8 +43,8 @@ class Validated:
     def window(self, choice: Choice) -> int | None:
         return self._models.window(choice)
 
-    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
-        return self._models.price(choice, input, cached, output)
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+        return self._models.price(choice, tokens)
 
 
 def stand_of(lines: Sequence[Line], *, window: int | None = None) -> Stand:

@@ -55,7 +55,7 @@ class Kit:
 
     def paid(self, choice: Choice, tokens: Tokens) -> Spent:
         """What is to be kept of what an answer cost."""
-        cost = self.models.price(choice, tokens.input, tokens.cached, tokens.output)
+        cost = self.models.price(choice, tokens)
         return Spent(choice.provider, choice.model, tokens, cost)
 
 

@@ -14,6 +14,7 @@ from holdfast.agent.model import (
     FileSort,
     Prompt,
     Sight,
+    Tokens,
     ToolSpec,
 )
 from holdfast.nouns import RelativePath
@@ -38,7 +39,7 @@ class Models(Protocol):
         """How many tokens fit into the model at once, as far as anybody knows."""
         ...
 
-    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
         """What so many tokens cost, in dollars, as far as anybody knows."""
         ...
 

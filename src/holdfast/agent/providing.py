@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
@@ -16,23 +16,39 @@ from holdfast.agent.core.http_asking import Request, Web
 from holdfast.agent.core.http_head import Head
 from holdfast.agent.core.http_place import Place, Proxies
 from holdfast.agent.core.prices import Prices
-from holdfast.agent.core.provider_failures import is_error, refused
+from holdfast.agent.core.provider_failures import PromptSize, is_error, refused
 from holdfast.agent.core.providers import Provider
 from holdfast.agent.core.request import (
+    TOKEN_BYTES,
     Writer,
     address,
     headers,
-    is_probably_full,
     reading,
+    size_of,
     writer,
 )
+from holdfast.agent.core.wire_text import Omitted
 from holdfast.agent.exchange import Deadlines, Exchange
-from holdfast.agent.failures import ProviderUnknown, RequestRefused
+from holdfast.agent.failures import ContextTooLong, ProviderUnknown, RequestRefused
 from holdfast.agent.http_loop import HttpWeb
 from holdfast.agent.keys import Key, Keys
-from holdfast.agent.model import AnyPiece, Choice, ModelMessage, Prompt, Waiting
+from holdfast.agent.model import AnyPiece, Choice, ModelMessage, Prompt, Said, Tokens, Waiting
 from holdfast.failures import Failure, RetryPolicy, parse_retry_after, to_wire
 from holdfast.world import Chance, Clock
+
+_OPTIONAL = frozenset(
+    {
+        "include",
+        "parallel_tool_calls",
+        "prompt_cache_key",
+        "reasoning",
+        "reasoning.effort",
+        "reasoning.summary",  # OpenAI: only for organisations that it has verified
+        "reasoning_effort",
+        "stream_options",
+    }
+)
+"""Options without which a request means the same, or nearly so."""
 
 
 class HttpModels:
@@ -83,62 +99,81 @@ class HttpModels:
             yield pieces
 
     def window(self, choice: Choice) -> int | None:
-        """How many tokens fit into the model, if the list of prices knows it."""
-        return self._prices.window(choice)
+        """How many tokens fit into the model, if the person or the list of prices says so.
 
-    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
+        What a server has refused as too long bounds a window that nobody knows.
+        """
+        provider = self._providers.get(choice.provider)
+        told = None if provider is None else provider.limits_of(choice.model).window
+        known = told or self._prices.window(choice)
+        line = self._lines.get(choice.provider)
+        return known or (None if line is None else line.refused_at.get(choice.model))
+
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
         """What so many tokens cost, if the list of prices knows the model."""
-        return self._prices.price(choice, input, cached, output)
+        return self._prices.price(choice, tokens)
 
     def _line(self, name: str) -> _Line:
         provider = self._providers.get(name)
         if provider is None:
             raise ProviderUnknown(provider=name, known=", ".join(sorted(self._providers)))
         if name not in self._lines:
-            place = Place.read(address(provider))
-            stranger = replace(provider, name="")  # to whom all thoughts are those of others
-            self._lines[name] = _Line(provider, writer(provider), writer(stranger), place)
+            self._lines[name] = _Line(provider, writer(provider), Place.read(address(provider)))
         return self._lines[name]
 
     async def _ask_anyhow(
         self, line: _Line, key: Key | None, choice: Choice, prompt: Prompt
     ) -> AsyncGenerator[Sequence[AnyPiece]]:
-        """Ask; if that is refused, without the thoughts, whose proofs may not hold any more.
+        """Ask; if that is refused, once more without what the provider may have refused.
 
-        They do not when a key, an account or a gateway was changed, and not every provider has a
-        word for it. Without this, the conversation could never go on.
+        An option that it names is left out from then on. Else thinking and signatures are left out
+        of the messages that it was sent: they do not hold any more when a key, an account or a
+        gateway was changed, and not every provider has a word for it. Messages that come later
+        keep theirs.
         """
-        if line.takes_proofs:
+        if prompt.output_max is None:
+            most = line.provider.limits_of(choice.model).max_output
+            prompt = replace(prompt, output_max=most)
+        without = line.without.get(choice.model, frozenset())
+        bare: dict[str, Said] = {}
+        while True:
+            said = tuple(line.bare.get(each.id, bare.get(each.id, each)) for each in prompt.said)
+            body = line.writer.body(choice, replace(prompt, said=said), without)
             try:
-                body = line.writer.body(choice, prompt)
                 async with aclosing(self._ask(line, key, choice, body)) as batches:
                     async for batch in batches:
+                        line.bare |= bare
+                        line.without[choice.model] = without
                         yield batch
                 return
             except RequestRefused as failure:
-                if not _has_proofs(prompt, choice.provider):
+                if failure.param in _OPTIONAL and failure.param not in without:
+                    without |= {failure.param}
+                elif not bare and (found := _bare(said, choice.provider)):
+                    bare = found
+                else:
                     raise
                 told = to_wire(failure)
+            except ContextTooLong:
+                tokens = len(body) // TOKEN_BYTES
+                line.refused_at[choice.model] = min(
+                    tokens, line.refused_at.get(choice.model, tokens)
+                )
+                raise
             yield (Waiting(seconds=0.0, failure=told, attempt=2),)
-        body = line.plain_writer.body(choice, prompt)
-        async with aclosing(self._ask(line, key, choice, body)) as batches:
-            async for batch in batches:
-                line.takes_proofs = False
-                yield batch
 
     async def _ask(
         self, line: _Line, key: Key | None, choice: Choice, body: bytes
     ) -> AsyncGenerator[Sequence[AnyPiece]]:
         talk = Exchange(self._web, choice, self._deadlines)
         secret = None if key is None else key.reveal()
+        size = size_of(body, self.window(choice))
         try:
             head = await talk.send(Request(line.place, headers(line.provider, secret), body))
             if not _is_stream(head):
-                full = is_probably_full(body, self.window(choice))
-                raise self._refusal(
-                    choice, head, await talk.refusal(), is_full=full, secret=secret or ""
-                )
-            answer = reading(line.provider, choice, self._chance.draw(6).hex())
+                said = await talk.refusal()
+                raise self._refusal(choice, head, said, size=size, secret=secret or "")
+            answer = reading(line.provider, choice, self._chance.draw(6).hex(), size)
             async with aclosing(talk.pieces(answer)) as batches:
                 async for batch in batches:
                     yield batch
@@ -146,11 +181,11 @@ class HttpModels:
             talk.close()
 
     def _refusal(
-        self, choice: Choice, head: Head, said: bytes, *, is_full: bool, secret: str
+        self, choice: Choice, head: Head, said: bytes, *, size: PromptSize, secret: str
     ) -> Failure:
         if head.status < 300 and not is_error(said):
             return garbled(choice, "it is no stream of events")
-        failure = refused(choice, head.status, said, is_probably_full=is_full, secret=secret)
+        failure = refused(choice, head.status, said, size=size, secret=secret)
         wait = self._wait(head.headers)
         return failure.narrow(retry_after=wait) if wait is not None else failure
 
@@ -168,15 +203,34 @@ class _Line:
 
     provider: Provider
     writer: Writer
-    plain_writer: Writer
     place: Place
-    takes_proofs: bool = True
+    bare: dict[str, Said] = field(default_factory=dict[str, Said])
+    """Messages whose thinking and signatures were refused, without them, by their ids."""
+    without: dict[str, Omitted] = field(default_factory=dict[str, Omitted])
+    """Options that were refused, by model."""
+    refused_at: dict[str, int] = field(default_factory=dict[str, int])
+    """The fewest tokens that were refused as too many, by model."""
 
 
-def _has_proofs(prompt: Prompt, provider: str) -> bool:
-    said = (each.message for each in prompt.said)
-    spoken = (each for each in said if isinstance(each, ModelMessage) and each.provider == provider)
-    return any(thinking.proof for message in spoken for thinking in message.thinking)
+def _bare(said: Sequence[Said], provider: str) -> dict[str, Said]:
+    """Messages with something that only this provider can verify, as if others had said them."""
+    return {
+        each.id: Said(each.id, _foreign(each.message))
+        for each in said
+        if isinstance(each.message, ModelMessage)
+        and each.message.provider == provider
+        and _has_proofs(each.message)
+    }
+
+
+def _foreign(message: ModelMessage) -> ModelMessage:
+    calls = tuple(replace(call, opaque="") for call in message.calls)
+    return replace(message, thinking=(), calls=calls, provider="", order=())
+
+
+def _has_proofs(message: ModelMessage) -> bool:
+    thinking = any(each.proof for each in message.thinking)
+    return thinking or any(call.opaque for call in message.calls)
 
 
 def _is_stream(head: Head) -> bool:

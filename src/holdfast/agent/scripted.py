@@ -22,6 +22,7 @@ from holdfast.agent.model import (
     Stop,
     TextPiece,
     ThinkingPiece,
+    Tokens,
 )
 from holdfast.failures import RetryPolicy
 from holdfast.world import Chance, SystemChance, disk_failure
@@ -67,9 +68,9 @@ class ScriptedModels:
         del choice
         return self._window
 
-    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
         """Nothing: nobody is paid."""
-        del choice, input, cached, output
+        del choice, tokens
         return 0.0
 
     @asynccontextmanager

@@ -8,8 +8,11 @@ longer than the policy allows, so a longer wait than that hands control back.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from holdfast.failures.base import Failure
+
+_HINT_LEAST: Final = 1.0  # seconds: shorter waits do not replace our own
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ def decide(
     low, high = policy.waits[attempt - 1]
     wait = low + (high - low) * chance
     if failure.retry_after is not None:
-        wait = max(failure.retry_after, 0.0)
+        # A server that says 0 does not want three more requests at once.
+        is_hint = failure.retry_after >= _HINT_LEAST
+        wait = failure.retry_after if is_hint else max(wait, failure.retry_after)
     if wait > policy.wait_longest:
         return Enough("asked to wait longer than allowed")
     return Again(wait, attempt + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent.core.prices import Priced, PriceList, Prices, Rates, read_prices
-from holdfast.agent.model import Choice
+from holdfast.agent.model import Choice, Tokens
 
 LIST = PriceList(
     "somebody",
@@ -25,6 +25,7 @@ LIST = PriceList(
     [
         ("one", (1_000_000, 0, 0), 2.0),
         ("ONE", (1_000_000, 400_000, 1_000_000), 1.2 + 0.2 + 8.0),
+        ("one", (1_000_000, 200_000, 0, 800_000), 0.1 + 0.8 * 1.25 * 2.0),
         ("two-a", (500, 100, 0), 0.001),
         ("two-a", (501, 0, 0), 501 * 4.0 / 1e6),
         ("a-three", (0, 0, 1_000_000), 1.0),
@@ -34,8 +35,8 @@ LIST = PriceList(
         ("five", (1, 1, 1), None),
     ],
 )
-def test_what_it_costs(model: str, tokens: tuple[int, int, int], expected: float | None) -> None:
-    found = Prices(LIST).price(Choice("there", model), *tokens)
+def test_what_it_costs(model: str, tokens: tuple[int, ...], expected: float | None) -> None:
+    found = Prices(LIST).price(Choice("there", model), Tokens(*tokens))
 
     assert found == (None if expected is None else pytest.approx(expected))
 
@@ -56,4 +57,4 @@ def test_how_much_fits(choice: Choice, expected: int | None) -> None:
 def test_the_list_is_read() -> None:
     text = b'{"source": "x", "providers": {"p": [{"equals": ["m"], "rates": [[0, 1, null, 2]]}]}}'
 
-    assert read_prices(text).price(Choice("p", "m"), 1_000_000, 0, 0) == 1.0
+    assert read_prices(text).price(Choice("p", "m"), Tokens(1_000_000)) == 1.0

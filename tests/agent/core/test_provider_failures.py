@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent.core.provider_failures import STATUSES, WORDS, failed, is_error, refused
+from holdfast.agent.core.provider_failures import (
+    STATUSES,
+    UNKNOWN_SIZE,
+    WORDS,
+    PromptSize,
+    failed,
+    is_error,
+    refused,
+)
 from holdfast.agent.failures import (
     ContentRefused,
     ContextTooLong,
@@ -25,6 +33,7 @@ from holdfast.agent.model import Choice
 from holdfast.failures import Failure
 
 CHOICE = Choice("there", "some-model")
+FULL = PromptSize(tokens=950, window=1_000)
 
 
 def body(**error: object) -> bytes:
@@ -93,10 +102,62 @@ def test_prose_means_nothing(prose: str) -> None:
 def test_who_has_no_word_for_it_is_understood_all_the_same() -> None:
     said = body(type="invalid_request_error")
 
-    assert type(refused(CHOICE, 400, said, is_probably_full=True)) is ContextTooLong
-    assert type(refused(CHOICE, 401, said, is_probably_full=True)) is KeyRefused
+    assert type(refused(CHOICE, 400, said, size=FULL)) is ContextTooLong
+    assert type(refused(CHOICE, 401, said, size=FULL)) is KeyRefused
     told = body(code="invalid_prompt")
-    assert type(refused(CHOICE, 400, told, is_probably_full=True)) is ContentRefused
+    assert type(refused(CHOICE, 400, told, size=FULL)) is ContentRefused
+
+
+VLLM = (
+    "This model's maximum context length is 8192 tokens. However, you requested 9224 tokens "
+    "(8200 in the messages, 1024 in the completion)."
+)
+LM_STUDIO = (
+    "The number of tokens to keep from the initial prompt is greater than the context length. "
+    "n_keep: 5120, n_ctx: 4096"
+)
+LLAMA_CPP = {"n_ctx": 4096, "n_prompt_tokens": 5000, "type": "exceed_context_size_error"}
+
+
+@pytest.mark.promise("A10")
+@pytest.mark.parametrize(
+    ("said", "size", "is_overflow"),
+    [
+        (body(type="BadRequestError", code=400, param="input_tokens"), PromptSize(), True),
+        (body(type="BadRequestError", code=400, message=VLLM), PromptSize(11_000), True),
+        (body(type="BadRequestError", code=400, message=VLLM), PromptSize(11, 8192), True),
+        (json.dumps({"error": LM_STUDIO}).encode(), PromptSize(6_000), True),
+        (body(**LLAMA_CPP), PromptSize(), True),
+        (body(message="limit 200,000, got 201,000"), PromptSize(190_000), True),
+        (body(message="limit 200,000"), PromptSize(200_000), False),
+        (body(message="error 1234 at 20261116 in v1.4096.8192"), PromptSize(6_000), False),
+        (body(message=VLLM), PromptSize(200), False),
+        (body(message="nothing is named"), PromptSize(899, 1_000), False),
+    ],
+)
+def test_a_prompt_that_is_too_long_is_known_by_numbers(
+    said: bytes, size: PromptSize, is_overflow: bool
+) -> None:
+    expected = ContextTooLong if is_overflow else RequestRefused
+    assert type(refused(CHOICE, 400, said, size=size)) is expected
+    streamed = ContextTooLong if is_overflow else ModelOverloaded
+    assert type(failed(CHOICE, said, size)) is streamed
+
+
+def test_an_error_in_a_list_is_read() -> None:
+    """As Google sends it."""
+    said = b'[{"error":{"code":400,"message":"missing","status":"INVALID_ARGUMENT"}}]'
+    failure = refused(CHOICE, 400, said)
+
+    assert is_error(said)
+    assert failure.details["said"] == "missing"
+    assert not is_error(b"[]")
+
+
+def test_the_option_that_was_refused_is_known() -> None:
+    said = body(type="invalid_request_error", code="unsupported_value", param="reasoning.summary")
+
+    assert refused(CHOICE, 400, said).details["param"] == "reasoning.summary"
 
 
 @pytest.mark.promise("T6", "C6")
@@ -130,7 +191,7 @@ def test_a_stream_may_fail_too(error: bytes | msgspec.Raw, meaning: type[Failure
 
 @pytest.mark.parametrize(
     ("said", "expected"),
-    [(body(), True), (b'{"error": "a text"}', False), (b"{}", False), (b"<html>", False)],
+    [(body(), True), (b'{"error": "a text"}', True), (b"{}", False), (b"<html>", False)],
 )
 def test_what_tells_of_an_error(said: bytes, expected: bool) -> None:
     assert is_error(said) is expected
@@ -152,7 +213,7 @@ JSON = st.recursive(
     is_full=st.booleans(),
 )
 def test_whatever_is_said_means_something(status: int, said: bytes, is_full: bool) -> None:
-    failure = refused(CHOICE, status, said, is_probably_full=is_full, secret="key")
+    failure = refused(CHOICE, status, said, size=FULL if is_full else UNKNOWN_SIZE, secret="key")
 
     assert failure.user_message
     assert failed(CHOICE, said).user_message

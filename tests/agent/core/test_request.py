@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.agent.core.provider_failures import PromptSize
 from holdfast.agent.core.providers import Format, Provider
-from holdfast.agent.core.request import address, headers, is_probably_full, reading, writer
+from holdfast.agent.core.request import address, headers, reading, size_of, writer
 from holdfast.agent.model import (
     Call,
     Choice,
@@ -123,9 +124,5 @@ def test_where_it_goes_and_with_what(form: Format) -> None:
     assert reading(there(form), CHOICE, "fresh").end() == []
 
 
-@pytest.mark.parametrize(
-    ("size", "window", "expected"),
-    [(600_000, 200_000, True), (599_000, 200_000, False), (10, None, False)],
-)
-def test_what_may_be_too_much(size: int, window: int | None, expected: bool) -> None:
-    assert is_probably_full(b"x" * size, window) is expected
+def test_how_much_it_is() -> None:
+    assert size_of(b"x" * 600, 1_000) == PromptSize(200, 1_000)

@@ -55,7 +55,7 @@ def test_pieces_are_told_as_they_come() -> None:
         (
             [item(type="function_call", call_id="c", name="t", status="incomplete"), COMPLETED],
             "",
-            (),
+            (Call("c", "t", "{"),),
         ),
         ([b"data: [DONE]\n\n", COMPLETED], "", ()),
     ],

@@ -67,8 +67,6 @@ def test_a_line_is_a_message() -> None:
         "Hi.", (Thinking("Hm."),), (Call("call_m_0", "a", "{}"), Call("id", "b", "{bad")),
         "scripted", "any",
     )  # fmt: skip
-    cut = Line(calls=line.calls, stop=Stop.LENGTH)
-    assert message_of(cut, CHOICE, "m").calls == (Call("call_m_0", "a", "{}"),)
 
 
 def test_a_line_may_fail() -> None:

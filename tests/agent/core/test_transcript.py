@@ -16,7 +16,7 @@ DONE = Said("6", ModelMessage("d"))
 class Pen:
     """Writes a letter for each message, and remembers which."""
 
-    opening, closing, between = b"<", b">", b"+"
+    opening, closing, between, parting = b"<", b">", b"+", b""
 
     def __init__(self) -> None:
         self.written = ""

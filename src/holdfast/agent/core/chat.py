@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import msgspec
 
+from holdfast.agent.core.dialects import PLAIN, Dialect
 from holdfast.agent.core.folding import answered, decoded, garbled
-from holdfast.agent.core.provider_failures import failed
+from holdfast.agent.core.provider_failures import UNKNOWN_SIZE, PromptSize, failed
 from holdfast.agent.core.sse import ServerEvent
 from holdfast.agent.core.transcript import Transcripts
-from holdfast.agent.core.wire_text import arguments, call_id, quoted, tool_name, words
+from holdfast.agent.core.wire_text import (
+    Omitted,
+    arguments,
+    options_bytes,
+    quoted,
+    tool_name,
+    words,
+)
 from holdfast.agent.model import (
     AnyPiece,
     Call,
@@ -33,26 +42,55 @@ _STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED}
 _THOUGHTS = ("reasoning_content", "reasoning")  # who lets see thoughts does so in one of these
 
 
+_UNSIGNED = '{"google":{"thought_signature":"skip_thought_signature_validator"}}'
+"""What Google documents for calls whose signature is lost, or was never made."""
+_PARTING = b'{"role":"assistant","content":"Understood."}'
+
+
+def _plain(model: str) -> Dialect:
+    del model
+    return PLAIN
+
+
 class ChatPen:
-    """Writes messages of the four roles."""
+    """Writes messages of the four roles, in one dialect."""
 
     opening = closing = between = b""
 
-    def __init__(self, provider: str) -> None:
-        self._provider = provider
+    def __init__(self, provider: str, dialect: Dialect = PLAIN) -> None:
+        self._provider, self._dialect = provider, dialect
+        self.parting = _PARTING if dialect.parts_tool_and_user else b""
 
     def spoken(self, message: ModelMessage) -> bytes:
         """Text and calls, with thoughts where the provider itself has let us see them."""
         parts = [b'{"role":"assistant","content":']
         parts.append(words(message.text) if message.text.strip() else b"null")
-        own = message.thinking if message.provider == self._provider else ()
+        is_own = message.provider == self._provider
+        own = message.thinking if is_own else ()
         for name in _THOUGHTS:
             thoughts = "".join(each.text for each in own if each.proof == name)
-            parts.append(b',"' + name.encode() + b'":' + quoted(thoughts) if thoughts else b"")
+            is_due = self._dialect.wants_reasoning and name == _THOUGHTS[0] and message.calls
+            if thoughts or is_due:
+                parts.append(b',"' + name.encode() + b'":' + quoted(thoughts))
         if message.calls:
-            calls = b",".join(_tool_call(call) for call in message.calls)
+            calls = b",".join(self._tool_calls(message, is_own=is_own))
             parts.append(b',"tool_calls":[' + calls + b"]")
         return b"".join((*parts, b"}"))
+
+    def _tool_calls(self, message: ModelMessage, *, is_own: bool) -> Iterator[bytes]:
+        for at, call in enumerate(message.calls):
+            opaque = call.opaque if is_own else ""
+            if not opaque and at == 0 and self._dialect.wants_signatures:
+                opaque = _UNSIGNED
+            given = arguments(call.arguments).decode()
+            extra = b',"extra_content":' + opaque.encode() if opaque else b""
+            yield b"".join(
+                (
+                    b'{"type":"function","id":' + quoted(self._dialect.id_of(call.id)),
+                    b',"function":{"name":' + quoted(tool_name(call.tool)),
+                    b',"arguments":' + quoted(given) + b"}" + extra + b"}",
+                )
+            )
 
     def told(self, message: UserMessage) -> bytes:
         """A message of the user."""
@@ -60,19 +98,21 @@ class ChatPen:
 
     def returned(self, message: ToolMessage) -> bytes:
         """A message of a tool."""
-        name, text = quoted(call_id(message.call)), words(message.text)
+        name, text = quoted(self._dialect.id_of(message.call)), words(message.text)
         return b"".join((b'{"role":"tool","tool_call_id":', name, b',"content":', text, b"}"))
 
 
 class ChatWriter:
     """Writes prompts as bodies of requests, and of each conversation only what is new."""
 
-    def __init__(self, provider: str) -> None:
-        self._transcripts = Transcripts(ChatPen(provider))
+    def __init__(self, provider: str, dialect: Callable[[str], Dialect] = _plain) -> None:
+        """Write for a provider; `dialect` says which one a model needs."""
+        self._provider, self._dialect = provider, dialect
+        self._transcripts: dict[Dialect, Transcripts] = {}
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
-    def body(self, choice: Choice, prompt: Prompt) -> bytes:
-        """The whole body of a request."""
+    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+        """The whole body of a request, without options that the provider has refused."""
         options: dict[str, object] = {
             "model": choice.model,
             "stream": True,
@@ -82,10 +122,13 @@ class ChatWriter:
             options["reasoning_effort"] = choice.effort
         if prompt.output_max is not None:
             options["max_tokens"] = prompt.output_max
-        with memoryview(self._transcripts.of(prompt.said).wire) as wire:
+        dialect = self._dialect(choice.model)
+        if dialect not in self._transcripts:
+            self._transcripts[dialect] = Transcripts(ChatPen(self._provider, dialect))
+        with memoryview(self._transcripts[dialect].of(prompt.said).wire) as wire:
             return b"".join(
                 (
-                    msgspec.json.encode(options)[:-1],
+                    options_bytes(options, without)[:-1],
                     self._written(prompt.tools),
                     b',"messages":[{"role":"system","content":',
                     words(prompt.system),
@@ -123,6 +166,7 @@ class _ToolCall(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    extra_content: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Delta(msgspec.Struct):
@@ -162,13 +206,14 @@ class _Growing:
     id: str
     tool: str = ""
     arguments: list[str] = field(default_factory=lambda: [])
+    opaque: str = ""
 
 
 class ChatReading:
     """Reads the chunks of one answer; `fresh` is what unnamed calls are named with."""
 
-    def __init__(self, choice: Choice, fresh: str) -> None:
-        self._choice = choice
+    def __init__(self, choice: Choice, fresh: str, size: PromptSize = UNKNOWN_SIZE) -> None:
+        self._choice, self._size = choice, size
         self._fresh = fresh
         self._texts: list[str] = []
         self._thoughts: dict[str, list[str]] = {name: [] for name in _THOUGHTS}
@@ -186,7 +231,7 @@ class ChatReading:
             return self.end()
         chunk = decoded(event.data, _Chunk, self._choice)
         if bytes(chunk.error) != b"null":
-            raise failed(self._choice, event.data)
+            raise failed(self._choice, event.data, self._size)
         self._usage = chunk.usage or self._usage
         pieces: list[AnyPiece] = []
         for each in chunk.choices or []:
@@ -205,11 +250,13 @@ class ChatReading:
         return [
             answered(
                 self._choice,
-                text="".join(self._texts),
-                thinking=[Thinking(text, proof=name) for name, text in thoughts.items() if text],
-                calls=[
-                    Call(call.id, call.tool, "".join(call.arguments).strip() or "{}")
-                    for call in self._calls
+                [
+                    *(Thinking(text, proof=name) for name, text in thoughts.items() if text),
+                    "".join(self._texts),
+                    *(
+                        Call(call.id, call.tool, "".join(call.arguments), call.opaque)
+                        for call in self._calls
+                    ),
                 ],
                 stop=stop,
                 tokens=Tokens(
@@ -242,6 +289,8 @@ class ChatReading:
         if is_named_now:
             call.tool = function.name or ""
         call.arguments.append(function.arguments or "")
+        if (extra := bytes(more.extra_content)) != b"null":
+            call.opaque = extra.decode()
         return CallPiece(place, call.tool if is_named_now else "", function.arguments or "")
 
     def _place(self, more: _ToolCall, *, begins: bool) -> int:
@@ -256,14 +305,3 @@ class ChatReading:
             self._calls.append(_Growing(own if not more.id or more.id in taken else more.id))
             self._places[index] = place
         return place
-
-
-def _tool_call(call: Call) -> bytes:
-    given = arguments(call.arguments).decode()
-    return b"".join(
-        (
-            b'{"type":"function","id":' + quoted(call_id(call.id)),
-            b',"function":{"name":' + quoted(tool_name(call.tool)),
-            b',"arguments":' + quoted(given) + b"}}",
-        )
-    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Final, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.agent.core.sse import ServerEvent
-from holdfast.agent.core.wire_text import is_object
 from holdfast.agent.failures import AnswerGarbled
 from holdfast.agent.model import (
     Answered,
@@ -18,9 +19,12 @@ from holdfast.agent.model import (
     Stop,
     Thinking,
     Tokens,
+    order_of,
 )
 
 Shape = TypeVar("Shape")
+
+CUT_ARGUMENTS: Final = "{"  # the arguments of a call of which none came
 
 
 class Reading(Protocol):
@@ -49,24 +53,36 @@ def garbled(choice: Choice, problem: str) -> AnswerGarbled:
 
 
 def answered(
-    choice: Choice,
-    *,
-    text: str,
-    thinking: list[Thinking],
-    calls: list[Call],
-    stop: Stop,
-    tokens: Tokens,
+    choice: Choice, blocks: Sequence[Thinking | str | Call], *, stop: Stop, tokens: Tokens
 ) -> Answered:
-    """A whole answer; of what was cut by its length, only calls that can be made are kept."""
-    if stop is Stop.LENGTH:
-        calls = [call for call in calls if is_object(call.arguments)]
-    elif stop is not Stop.REFUSED:
+    """A whole answer from its blocks, in the order in which they came.
+
+    A call that was cut by the length of the answer is kept with arguments that are not a JSON
+    object: it is never made, and the model is told why. One that was cut before the name of its
+    tool is dropped.
+    """
+    is_cut = stop is Stop.LENGTH
+    last = len(blocks) - 1
+    found: list[Thinking | str | Call] = []
+    for at, block in enumerate(blocks):
+        if isinstance(block, Call):
+            if not block.tool and is_cut:
+                continue
+            if not block.arguments.strip():
+                block = replace(block, arguments=CUT_ARGUMENTS if is_cut and at == last else "{}")
+        if isinstance(block, str) and found and isinstance(found[-1], str):
+            found[-1] += block
+        elif block:
+            found.append(block)
+    calls = tuple(each for each in found if isinstance(each, Call))
+    if stop not in (Stop.LENGTH, Stop.REFUSED):
         stop = Stop.CALLS if calls else Stop.DONE
     message = ModelMessage(
-        text=text,
-        thinking=tuple(thinking),
-        calls=tuple(calls),
+        text="".join(each for each in found if isinstance(each, str)),
+        thinking=tuple(each for each in found if isinstance(each, Thinking)),
+        calls=calls,
         provider=choice.provider,
         model=choice.model,
+        order=order_of(found),
     )
     return Answered(message, stop, tokens)

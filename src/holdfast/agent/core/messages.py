@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.agent.core.transcript import Run, Transcripts, speaks
-from holdfast.agent.core.wire_text import arguments, call_id, quoted, tool_name, words
+from holdfast.agent.core.wire_text import (
+    Omitted,
+    arguments,
+    call_id,
+    options_bytes,
+    quoted,
+    tool_name,
+    words,
+)
 from holdfast.agent.model import (
     Call,
     Choice,
@@ -21,14 +30,17 @@ from holdfast.agent.model import (
 PATH = "/messages"
 VERSION = "2023-06-01"
 OUTPUT_MAX = 32_000  # tokens, where nobody says how many: the format wants a number
+_OUTPUT_MAX = (("claude-3-5", 8_192), ("claude-3-7", OUTPUT_MAX), ("claude-3", 4_096))
+"""Models that refuse as many, by how their names begin."""
 REDACTED = "redacted:"  # before a proof that stands for thoughts which nobody may see
 _BUDGETS = {"minimal": 1_024, "low": 4_096, "medium": 10_240, "high": 20_480}
 _BUDGET_MOST = 30_720
 _BY_BUDGET = (
-    *("claude-3", "claude-haiku-4-5"),
+    *("claude-3-7", "claude-haiku-4-5"),
     *("claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2", "claude-opus-4-5"),
     *("claude-sonnet-4-0", "claude-sonnet-4-2", "claude-sonnet-4-5"),
 )
+_THOUGHTLESS = ("claude-3-5", "claude-3-opus", "claude-3-sonnet", "claude-3-haiku")
 _CACHED = b',"cache_control":{"type":"ephemeral"}'
 _GO_ON = b'{"role":"user","content":[{"type":"text","text":"(go on)"}]}'
 
@@ -39,19 +51,20 @@ class MessagesPen:
     opening = b'{"role":"user","content":['
     closing = b"]}"
     between = b"," + _GO_ON
+    parting = b""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
 
     def spoken(self, message: ModelMessage) -> bytes:
-        """Thoughts of its own, text and calls, in this order."""
-        own = message.thinking if message.provider == self._provider else ()
-        blocks = [_thinking(each) for each in own if each.proof]
-        if message.text.strip():
-            # Text at the very end of what the model said may not end in white space.
-            blocks.append(b'{"type":"text","text":' + quoted(message.text.rstrip()) + b"}")
-        blocks += [_tool_use(call) for call in message.calls]
-        return b'{"role":"assistant","content":[' + b",".join(blocks) + b"]}"
+        """Blocks in the order in which they came; of others than this provider, no thinking.
+
+        The provider verifies that thinking stands where it was: between text and calls, too.
+        """
+        if message.provider != self._provider:
+            message = replace(message, thinking=(), order=())
+        blocks = b",".join(filter(None, map(_block, message.blocks())))
+        return b'{"role":"assistant","content":[' + blocks + b"]}"
 
     def told(self, message: UserMessage) -> bytes:
         """A block of text."""
@@ -80,9 +93,9 @@ class MessagesWriter:
         self._transcripts = Transcripts(MessagesPen(provider))
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
-    def body(self, choice: Choice, prompt: Prompt) -> bytes:
-        """The whole body of a request."""
-        limit = prompt.output_max or OUTPUT_MAX
+    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+        """The whole body of a request, without options that the provider has refused."""
+        limit = prompt.output_max or _most(choice.model)
         options: dict[str, object] = {
             "model": choice.model,
             "stream": True,
@@ -93,7 +106,7 @@ class MessagesWriter:
         with memoryview(transcript.wire) as wire:
             return b"".join(
                 (
-                    msgspec.json.encode(options)[:-1],
+                    options_bytes(options, without)[:-1],
                     _system(prompt.system),
                     self._written(prompt.tools),
                     b',"messages":[',
@@ -124,9 +137,19 @@ class MessagesWriter:
         )
 
 
+def _most(model: str) -> int:
+    named = (most for start, most in _OUTPUT_MAX if _plain(model).startswith(start))
+    return next(named, OUTPUT_MAX)
+
+
+def _plain(model: str) -> str:
+    """A name without the provider that a gateway puts before it, and with one kind of sign."""
+    return model.rpartition("/")[2].replace(".", "-")
+
+
 def _thought(choice: Choice, limit: int, *, is_foreign: bool) -> dict[str, object]:
     """How hard to think, in the words that this model understands."""
-    if not choice.effort or is_foreign:
+    if not choice.effort or is_foreign or _plain(choice.model).startswith(_THOUGHTLESS):
         return {}
     if choice.effort == "none":
         return {"thinking": {"type": "disabled"}}
@@ -158,6 +181,17 @@ def _marked(wire: memoryview, runs: list[Run]) -> list[bytes | memoryview]:
     if said and not said[-1].is_told:
         parts += [b",", _GO_ON]
     return parts
+
+
+def _block(block: Thinking | str | Call) -> bytes:
+    """A content block; nothing for thinking without a signature, and for text without words."""
+    if isinstance(block, Call):
+        return _tool_use(block)
+    if isinstance(block, Thinking):
+        return _thinking(block) if block.proof else b""
+    # Text at the very end of what the model said may not end in white space.
+    text = block.rstrip()
+    return b'{"type":"text","text":' + quoted(text) + b"}" if text else b""
 
 
 def _thinking(thinking: Thinking) -> bytes:

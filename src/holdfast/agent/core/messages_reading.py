@@ -27,6 +27,7 @@ _STOPS = {
     "model_context_window_exceeded": Stop.LENGTH,
     "refusal": Stop.REFUSED,
 }
+_KINDS = {"text", "thinking", "redacted_thinking", "tool_use"}
 
 
 class _Head(msgspec.Struct):
@@ -95,6 +96,20 @@ class _Block:
     place: int = 0  # among the calls
     texts: list[str] = field(default_factory=lambda: [])
     signature: list[str] = field(default_factory=lambda: [])
+
+    @property
+    def whole(self) -> Thinking | str | Call:
+        """The block when nothing more comes."""
+        text, proof = "".join(self.texts), "".join(self.signature)
+        match self.kind:
+            case "tool_use":
+                return Call(self.id, self.name, text)
+            case "redacted_thinking":
+                return Thinking("", REDACTED + proof)
+            case "thinking":
+                return Thinking(text, proof)
+            case _:
+                return text
 
 
 class MessagesReading:
@@ -178,27 +193,17 @@ class MessagesReading:
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         count = self._usage.get
         cached = count("cache_read_input_tokens", 0)
-        fresh = count("input_tokens", 0) + count("cache_creation_input_tokens", 0)
+        written = count("cache_creation_input_tokens", 0)
         return [
             answered(
                 self._choice,
-                text="".join(text for each in blocks if each.kind == "text" for text in each.texts),
-                thinking=[_thought(each) for each in blocks if each.kind.endswith("thinking")],
-                calls=[
-                    Call(each.id, each.name, "".join(each.texts).strip() or "{}")
-                    for each in blocks
-                    if each.kind == "tool_use"
-                ],
+                [each.whole for each in blocks if each.kind in _KINDS],
                 stop=_STOPS.get(self._stop, Stop.DONE),
                 tokens=Tokens(
-                    input=fresh + cached, cached=cached, output=count("output_tokens", 0)
+                    input=count("input_tokens", 0) + written + cached,
+                    cached=cached,
+                    output=count("output_tokens", 0),
+                    written=written,
                 ),
             )
         ]
-
-
-def _thought(block: _Block) -> Thinking:
-    proof = "".join(block.signature)
-    if block.kind == "redacted_thinking":
-        return Thinking("", REDACTED + proof)
-    return Thinking("".join(block.texts), proof)

@@ -7,9 +7,10 @@ from functools import lru_cache
 
 import msgspec
 
-from holdfast.agent.model import Choice
+from holdfast.agent.model import Choice, Tokens
 
 _MILLION = 1_000_000
+_WRITTEN = 1.25  # times the price of input: what goes to a cache that lasts five minutes
 
 
 class Rates(msgspec.Struct, frozen=True, array_like=True):
@@ -62,15 +63,18 @@ class Prices:
         found = self._find(choice.provider, choice.model)
         return found.window if found else None
 
-    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
-        """What so many tokens cost, in dollars; `cached` are part of `input`."""
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+        """What so many tokens cost, in dollars."""
         found = self._find(choice.provider, choice.model)
         if found is None:
             return None
-        rates = next(each for each in reversed(found.rates) if input > each.above or not each.above)
+        rates = next(
+            each for each in reversed(found.rates) if tokens.input > each.above or not each.above
+        )
         cheaper = rates.input if rates.cached is None else rates.cached
-        fresh = max(input - cached, 0)
-        return (fresh * rates.input + cached * cheaper + output * rates.output) / _MILLION
+        fresh = max(tokens.input - tokens.cached - tokens.written, 0) + tokens.written * _WRITTEN
+        spent = fresh * rates.input + tokens.cached * cheaper + tokens.output * rates.output
+        return spent / _MILLION
 
     def _search(self, provider: str, model: str) -> Priced | None:
         models = self._known.providers.get(provider, ())

@@ -6,6 +6,9 @@ A word is a code that the provider's API defines: `error.type`, `error.code` or
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 import msgspec
 
 from holdfast.agent.failures import (
@@ -136,16 +139,32 @@ _SAID_MAX = 300
 _WORD_MAX = 80
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _HIDDEN = "***"
+_INPUT = "input_tokens"
+_NEARLY = 0.9  # of the window
+_WINDOW_LEAST = 1_024  # smaller numbers are no windows
+_READ_MAX = 2_000
+_NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.]\d)|(?<![\w.])\d{4,9}(?!\w)")
 
 
 class _Details(msgspec.Struct):
     error_code: object = None
 
 
+class PromptSize(NamedTuple):
+    """About how many tokens a request has, and how many fit into the model, if that is known."""
+
+    tokens: int = 0
+    window: int | None = None
+
+
+UNKNOWN_SIZE = PromptSize()
+
+
 class _Error(msgspec.Struct):
     type: object = None
     code: object = None
     message: object = None
+    param: object = None
     details: msgspec.Raw = msgspec.Raw(b"{}")
 
     @property
@@ -165,7 +184,7 @@ class _Error(msgspec.Struct):
 
 
 class _Body(msgspec.Struct):
-    error: _Error
+    error: _Error | str
 
 
 def refused(
@@ -173,21 +192,21 @@ def refused(
     status: int,
     body: bytes,
     *,
-    is_probably_full: bool = False,
+    size: PromptSize = UNKNOWN_SIZE,
     secret: str = "",
 ) -> Failure:
     """What it means that a provider answers with this status and this body.
 
-    Some providers have no word for a conversation that is too long. So who knows that it probably
-    is says so, and a request that is refused without a telling word was too long. What the
-    provider says is quoted only where nothing else helps, never with `secret` in it.
+    Some providers have no word for a conversation that is too long: the size of the request, and
+    the numbers that they name, tell it then. What the provider says is quoted only where nothing
+    else helps, never with `secret` in it.
     """
     error = _read(body)
     if 300 <= status < 400:
         return ProviderMoved(provider=choice.provider, model=choice.model, status=status)
     meaning = _by_word(error) or _by_status(status, error)
     word = _hidden(_told(error), secret)
-    if meaning is None and is_probably_full and status in {400, 422}:
+    if meaning is None and status in {400, 422} and _is_overflow(error, size):
         meaning = ContextTooLong
     if meaning is not None:
         return meaning(
@@ -200,36 +219,65 @@ def refused(
         status=status,
         word=word or str(status),
         said=said[:_SAID_MAX],
+        param=error.param[:_WORD_MAX] if isinstance(error.param, str) else "",
     )
 
 
-def failed(choice: Choice, error: bytes | msgspec.Raw) -> Failure:
+def failed(choice: Choice, error: bytes | msgspec.Raw, size: PromptSize = UNKNOWN_SIZE) -> Failure:
     """What it means that a stream which began well ends with this error."""
     found = _read(bytes(error))
-    meaning = _by_word(found) or STATUSES.get(found.status or 0, ModelOverloaded)
+    meaning = _by_word(found) or STATUSES.get(found.status or 0)
+    if meaning is None:
+        meaning = ContextTooLong if _is_overflow(found, size) else ModelOverloaded
     word = _told(found) or str(found.status or "error")
     return meaning(provider=choice.provider, model=choice.model, status=200, word=word)
 
 
 def is_error(body: bytes) -> bool:
     """Whether a body tells of an error, whatever the status says."""
-    try:
-        msgspec.json.decode(body, type=_Body)
-    except _UNREADABLE:
-        return False
-    return True
+    return _wrapped(body) is not None
 
 
 def _read(body: bytes) -> _Error:
     """The error in a body, or the one that it is; one without any words if it is neither."""
-    try:
-        return msgspec.json.decode(body, type=_Body).error
-    except _UNREADABLE:
-        pass
+    if (error := _wrapped(body)) is not None:
+        return error
     try:
         return msgspec.json.decode(body, type=_Error)
     except _UNREADABLE:
         return _Error()
+
+
+def _wrapped(body: bytes) -> _Error | None:
+    """The error that a body names as such: an object or a text, also in a list, as Google does."""
+    try:
+        found = msgspec.json.decode(body, type=_Body | tuple[_Body, ...])
+    except _UNREADABLE:
+        return None
+    if isinstance(found, tuple):
+        if not found:
+            return None
+        found = found[0]
+    return found.error if isinstance(found.error, _Error) else _Error(message=found.error)
+
+
+def _is_overflow(error: _Error, size: PromptSize) -> bool:
+    """Whether a request without a telling word was probably longer than the model takes.
+
+    Numbers are looked at, never words: servers name how many tokens came and how many fit.
+    """
+    if error.param == _INPUT:  # as vLLM says it
+        return True
+    window = size.window
+    if window is not None and size.tokens >= _NEARLY * window:
+        return True
+    said = error.message[:_READ_MAX] if isinstance(error.message, str) else ""
+    named = {int(word.replace(",", "")) for word in _NUMBER.findall(said)}
+    numbers = sorted(each for each in named if each >= _WINDOW_LEAST)
+    if len(numbers) < 2:
+        return False
+    most = numbers[-1]  # the request, if it is about as many tokens as ours
+    return window in numbers or size.tokens / 4 <= most <= size.tokens * 2
 
 
 def _by_word(error: _Error) -> _Meaning | None:

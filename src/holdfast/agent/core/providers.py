@@ -6,6 +6,12 @@ A person adds providers, or says something else about the known ones, in a file 
     format = "chat"
     url = "http://127.0.0.1:8080/v1"
 
+    window = 32768            # tokens that fit into its models at once
+    max_output = 8192         # tokens of one answer
+
+    [local.models."qwen3-coder"]
+    window = 65536            # this one is loaded with more
+
     [openai]
     url = "https://gateway.example/v1"
 
@@ -18,6 +24,7 @@ import re
 import tomllib
 from enum import StrEnum
 from ipaddress import ip_address
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,6 +42,16 @@ class Format(StrEnum):
     MESSAGES = "messages"
 
 
+TokenCount = Annotated[int, msgspec.Meta(ge=256, le=100_000_000)]
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What fits into a model, in tokens, as far as a person has said so."""
+
+    window: TokenCount | None = None
+    max_output: TokenCount | None = None
+
+
 class Provider(msgspec.Struct, frozen=True):
     """Whoever answers for models; without a variable it wants no key."""
 
@@ -42,12 +59,22 @@ class Provider(msgspec.Struct, frozen=True):
     format: Format
     url: str
     variable: str = ""
+    limits: Limits = Limits()
+    models: dict[str, Limits] = {}
+
+    def limits_of(self, model: str) -> Limits:
+        """What is set for a model, or else for all models of this provider."""
+        own = self.models.get(model, Limits())
+        return Limits(own.window or self.limits.window, own.max_output or self.limits.max_output)
 
 
 class _Told(msgspec.Struct, forbid_unknown_fields=True):
     format: Format | None = None
     url: str | None = None
     variable: str | None = None
+    window: TokenCount | None = None
+    max_output: TokenCount | None = None
+    models: dict[str, Limits] = {}
 
 
 KNOWN: dict[str, Provider] = {
@@ -92,7 +119,8 @@ def _provider(file: str, name: str, told: _Told) -> Provider:
         raise SettingsUnreadable(file=file, problem=problem)
     if problem := _problem(url):
         raise SettingsUnreadable(file=file, problem=f"the url of {name} {problem}")
-    return Provider(name, form, url.rstrip("/"), variable)
+    limits = Limits(told.window, told.max_output)
+    return Provider(name, form, url.rstrip("/"), variable, limits, told.models)
 
 
 def _problem(url: str) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from holdfast import __version__
 from holdfast.agent.core import chat, messages, responses
 from holdfast.agent.core.chat import ChatReading, ChatWriter
+from holdfast.agent.core.dialects import dialect_of
 from holdfast.agent.core.folding import Reading
 from holdfast.agent.core.messages import MessagesWriter
 from holdfast.agent.core.messages_reading import MessagesReading
-from holdfast.agent.core.providers import Format, Provider
+from holdfast.agent.core.provider_failures import UNKNOWN_SIZE, PromptSize
+from holdfast.agent.core.providers import KNOWN, Format, Provider
 from holdfast.agent.core.responses import ResponsesWriter
 from holdfast.agent.core.responses_reading import ResponsesReading
+from holdfast.agent.core.wire_text import Omitted
 from holdfast.agent.model import Choice, Prompt
 
 _PATHS = {
@@ -20,14 +24,14 @@ _PATHS = {
     Format.CHAT: chat.PATH,
     Format.MESSAGES: messages.PATH,
 }
-_TOKEN_BYTES = 3  # fewer bytes than that are rarely a token
+TOKEN_BYTES = 3  # fewer bytes than that are rarely a token
 
 
 class Writer(Protocol):
     """Writes prompts as bodies of requests."""
 
-    def body(self, choice: Choice, prompt: Prompt) -> bytes:
-        """The whole body of a request."""
+    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+        """The whole body of a request, without options that the provider has refused."""
         ...
 
 
@@ -37,18 +41,23 @@ def writer(provider: Provider) -> Writer:
         case Format.RESPONSES:
             return ResponsesWriter(provider.name)
         case Format.CHAT:
-            return ChatWriter(provider.name)
+            return ChatWriter(
+                provider.name,
+                partial(dialect_of, provider.name, provider.url, is_known=provider.name in KNOWN),
+            )
         case Format.MESSAGES:
             return MessagesWriter(provider.name)
 
 
-def reading(provider: Provider, choice: Choice, fresh: str) -> Reading:
+def reading(
+    provider: Provider, choice: Choice, fresh: str, size: PromptSize = UNKNOWN_SIZE
+) -> Reading:
     """Who reads one answer of a provider; `fresh` is what unnamed calls are named with."""
     match provider.format:
         case Format.RESPONSES:
             return ResponsesReading(choice)
         case Format.CHAT:
-            return ChatReading(choice, fresh)
+            return ChatReading(choice, fresh, size)
         case Format.MESSAGES:
             return MessagesReading(choice)
 
@@ -71,6 +80,6 @@ def headers(provider: Provider, key: str | None) -> dict[str, str]:
     return named if key is None else {**named, "authorization": f"Bearer {key}"}
 
 
-def is_probably_full(body: bytes, window: int | None) -> bool:
-    """Whether a request may well be more than fits into a model of this size."""
-    return window is not None and len(body) // _TOKEN_BYTES >= window
+def size_of(body: bytes, window: int | None) -> PromptSize:
+    """About how many tokens a request has, at most, and how many fit."""
+    return PromptSize(len(body) // TOKEN_BYTES, window)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.agent.core.transcript import Transcripts
-from holdfast.agent.core.wire_text import arguments, call_id, quoted, tool_name, words
+from holdfast.agent.core.wire_text import (
+    Omitted,
+    arguments,
+    call_id,
+    options_bytes,
+    quoted,
+    tool_name,
+    words,
+)
 from holdfast.agent.model import (
     Call,
     Choice,
@@ -32,20 +41,32 @@ class Proof(msgspec.Struct, omit_defaults=True):
 class ResponsesPen:
     """Writes messages as input items."""
 
-    opening = closing = between = b""
+    opening = closing = between = parting = b""
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
 
     def spoken(self, message: ModelMessage) -> bytes:
-        """Thoughts of its own, text and calls, in this order."""
-        own = message.thinking if message.provider == self._provider else ()
-        proofs = [(each, _proof(each.proof)) for each in own]
-        items = [_reasoning(each, proof) for each, proof in proofs if proof.encrypted_content]
-        if message.text.strip():
-            phase = next((proof.phase for _, proof in proofs if proof.phase), "")
-            items.append(_message("assistant", words(message.text), phase))
-        items += [_function_call(call) for call in message.calls]
+        """Items in the order in which they came; of others than this provider, no reasoning.
+
+        The provider insists that reasoning stands directly before what followed it.
+        """
+        if message.provider != self._provider:
+            message = replace(message, thinking=(), order=())
+        items: list[bytes] = []
+        phase = ""
+        for block in message.blocks():
+            if isinstance(block, Call):
+                items.append(_function_call(block))
+            elif isinstance(block, str):
+                if block.strip():
+                    items.append(_message("assistant", words(block), phase))
+                phase = ""
+            else:
+                proof = _proof(block.proof)
+                phase = proof.phase or phase
+                if proof.encrypted_content:
+                    items.append(_reasoning(block, proof))
         return b",".join(items)
 
     def told(self, message: UserMessage) -> bytes:
@@ -68,8 +89,8 @@ class ResponsesWriter:
         self._transcripts = Transcripts(ResponsesPen(provider))
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"[]")
 
-    def body(self, choice: Choice, prompt: Prompt) -> bytes:
-        """The whole body of a request."""
+    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+        """The whole body of a request, without options that the provider has refused."""
         options: dict[str, object] = {"model": choice.model, "stream": True, "store": False}
         if not choice.model.startswith(_WITHOUT_REASONING):
             options["include"] = ["reasoning.encrypted_content"]
@@ -82,7 +103,7 @@ class ResponsesWriter:
         with memoryview(self._transcripts.of(prompt.said).wire) as wire:
             return b"".join(
                 (
-                    msgspec.json.encode(options)[:-1],
+                    options_bytes(options, without)[:-1],
                     b',"instructions":' + quoted(prompt.system),
                     b',"tools":' + self._written(prompt.tools),
                     b',"input":[',

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.agent.core.folding import answered, decoded
+from holdfast.agent.core.folding import CUT_ARGUMENTS, answered, decoded
 from holdfast.agent.core.provider_failures import failed
 from holdfast.agent.core.responses import Proof, sealed
 from holdfast.agent.core.sse import ServerEvent
@@ -83,10 +83,8 @@ class ResponsesReading:
 
     def __init__(self, choice: Choice) -> None:
         self._choice = choice
-        self._texts: list[str] = []
+        self._blocks: list[Thinking | str | Call] = []
         self._unfinished: list[str] = []  # text whose item has not been told to be done
-        self._thinking: list[Thinking] = []
-        self._calls: list[Call] = []
         self._places: dict[int, int] = {}  # of calls, by the index of their items
         self._is_refused = False
 
@@ -152,21 +150,22 @@ class ResponsesReading:
             case "message":
                 parts = item.content or []
                 self._is_refused |= any(part.refusal for part in parts)
-                self._texts.append("".join(part.text or part.refusal or "" for part in parts))
-                self._unfinished.clear()
                 self._keep(Thinking("", sealed(Proof(phase=item.phase)) if item.phase else ""))
-            case "function_call" if item.status != "incomplete":
+                self._blocks.append("".join(part.text or part.refusal or "" for part in parts))
+                self._unfinished.clear()
+            case "function_call":
                 if found.output_index not in self._places:
                     pieces = self._added(found)
-                name = item.call_id or item.id or f"call_{len(self._calls)}"
-                self._calls.append(Call(name, item.name or "", item.arguments or "{}"))
+                name = item.call_id or item.id or f"call_{len(self._blocks)}"
+                nothing = CUT_ARGUMENTS if item.status == "incomplete" else ""
+                self._blocks.append(Call(name, item.name or "", item.arguments or nothing))
             case _:
                 pass
         return pieces
 
     def _keep(self, thinking: Thinking) -> None:
         if thinking.text or thinking.proof:
-            self._thinking.append(thinking)
+            self._blocks.append(thinking)
 
     def _ended(self, response: _Response) -> list[AnyPiece]:
         why, usage = response.incomplete_details, response.usage or _Usage()
@@ -177,9 +176,7 @@ class ResponsesReading:
         return [
             answered(
                 self._choice,
-                text="".join([*self._texts, *self._unfinished]),
-                thinking=self._thinking,
-                calls=self._calls,
+                [*self._blocks, *self._unfinished],
                 stop=stop,
                 tokens=Tokens(
                     input=usage.input_tokens or 0,

@@ -22,7 +22,6 @@ from typing import Annotated
 
 import msgspec
 
-from holdfast.agent.core.wire_text import is_object
 from holdfast.agent.failures import (
     AnswerCut,
     AnswerGarbled,
@@ -106,8 +105,6 @@ def message_of(line: Line, choice: Choice, mark: str) -> ModelMessage:
         Call(call.id or f"call_{mark}_{at}", call.tool, call.written)
         for at, call in enumerate(line.calls)
     ]
-    if line.stop is Stop.LENGTH:
-        calls = [call for call in calls if is_object(call.arguments)]
     return ModelMessage(
         text=line.say,
         thinking=(Thinking(line.think),) if line.think else (),

@@ -26,6 +26,8 @@ class Pen(Protocol):
     """Stands after a run."""
     between: bytes
     """Stands between two messages of the model's with nothing in between."""
+    parting: bytes
+    """Stands in a run between results and what others said; empty if nothing must."""
 
     def spoken(self, message: ModelMessage) -> bytes:
         """What the model said."""
@@ -97,7 +99,8 @@ class Transcript:
         messages = [each.message for each in said]
         returned = [self._pen.returned(each) for each in messages if isinstance(each, ToolMessage)]
         told = [self._pen.told(each) for each in messages if isinstance(each, UserMessage)]
-        if blocks := b",".join(returned + told):
+        parting = [self._pen.parting] if self._pen.parting and returned and told else []
+        if blocks := b",".join(returned + parting + told):
             self.wire += b"".join((b",", self._pen.opening, blocks, self._pen.closing))
 
 

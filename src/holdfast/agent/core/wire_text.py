@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 
 import msgspec
 
@@ -15,6 +16,24 @@ _NAME_LONGEST = 64
 _encode = msgspec.json.Encoder().encode
 
 NOTHING = "(nothing)"  # providers refuse messages without any words
+
+
+Omitted = frozenset[str]
+"""Options that a provider has refused, dotted where they are inside another."""
+
+
+def options_bytes(options: Mapping[str, object], without: Omitted = frozenset()) -> bytes:
+    """Options of a request as a JSON object, without those that the provider has refused."""
+    kept: dict[str, object] = {}
+    for name, value in options.items():
+        if isinstance(value, dict):
+            inner: dict[str, object] = value
+            value = {key: each for key, each in inner.items() if f"{name}.{key}" not in without}
+            if not value and inner:
+                continue
+        if name not in without:
+            kept[name] = value
+    return _encode(kept)
 
 
 def quoted(text: str) -> bytes:

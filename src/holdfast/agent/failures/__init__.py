@@ -5,6 +5,7 @@ from __future__ import annotations
 from holdfast.agent.failures.answers import (
     AnswerCut,
     AnswerGarbled,
+    AnswerIncomplete,
     AnswerTooLarge,
     ContentRefused,
     ContextTooLong,
@@ -50,6 +51,7 @@ __all__ = [
     "AgentUnstable",
     "AnswerCut",
     "AnswerGarbled",
+    "AnswerIncomplete",
     "AnswerTooLarge",
     "ContentRefused",
     "ContextExhausted",

@@ -218,6 +218,24 @@ class RequestRefused(
     status: int
     word: str
     said: str
+    param: str = ""  # which part of the request, where the provider names one
+
+
+class AnswerIncomplete(
+    Failure,
+    code="MODEL_ANSWER_INCOMPLETE",
+    kind=Kind.BROKEN,
+    title="The model did not finish its answer",
+    user_message="The last answer of {provider}/{model} {reason}. What was done is kept; "
+    "ask again to continue, or choose another model.",
+    recovery=Recovery.USE_ALTERNATIVE,
+    actions=(Action.RESUME, Action.SWITCH_MODEL, Action.REVIEW_DRAFT),
+):
+    """A model ended without an answer: it was cut at its output limit, or empty, repeatedly."""
+
+    provider: str
+    model: str
+    reason: str
 
 
 class ProviderMoved(

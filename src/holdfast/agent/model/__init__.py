@@ -64,6 +64,7 @@ from holdfast.agent.model.talk import (
     Tokens,
     ToolMessage,
     UserMessage,
+    order_of,
 )
 
 __all__ = [
@@ -120,4 +121,5 @@ __all__ = [
     "UserMessage",
     "Using",
     "Waiting",
+    "order_of",
 ]

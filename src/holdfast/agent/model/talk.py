@@ -5,17 +5,23 @@ There are thousands of them, never part of a cycle: the collector does not look 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
-    """The model wants a tool used; the arguments are JSON as far as the model has kept to it."""
+class Call(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """The model wants a tool used; the arguments are JSON as far as the model has kept to it.
+
+    `opaque` is JSON that the provider wants back with the call, unread.
+    """
 
     id: str
     tool: str
     arguments: str
+    opaque: str = ""
 
 
 class Thinking(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -45,6 +51,15 @@ class UserMessage(Message, frozen=True, tag="user"):
     origin: Origin = Origin.PERSON
 
 
+THINKING: Final = "thinking"
+CALL: Final = "call"
+
+Order = tuple[int | str, ...]
+"""Kinds of blocks in the order in which they came: `THINKING`, `CALL`, or so many characters of
+text. Empty in the usual order, which is also that of journals without it: thinking, text, calls.
+"""
+
+
 class ModelMessage(Message, frozen=True, tag="model"):
     """What the model said, whole; `provider` and `model` made it."""
 
@@ -53,6 +68,22 @@ class ModelMessage(Message, frozen=True, tag="model"):
     calls: tuple[Call, ...] = ()
     provider: str = ""
     model: str = ""
+    order: Order = ()
+
+    def blocks(self) -> Iterator[Thinking | str | Call]:
+        """Thinking, text and calls in the order in which they came."""
+        thinking, calls, at = iter(self.thinking), iter(self.calls), 0
+        for part in self.order:
+            if isinstance(part, int):
+                yield self.text[at : at + part]
+                at += part
+            elif (block := next(thinking if part == THINKING else calls, None)) is not None:
+                yield block
+        # A call may have been dropped or mended since: nothing of what is left is lost.
+        yield from thinking
+        if at < len(self.text):
+            yield self.text[at:]
+        yield from calls
 
 
 class ToolMessage(Message, frozen=True, tag="tool"):
@@ -68,8 +99,26 @@ AnyMessage = UserMessage | ModelMessage | ToolMessage
 
 
 class Tokens(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What one answer of a model took; what was cached is part of the input."""
+    """What one answer of a model took.
+
+    `cached` (read from a cache) and `written` (written to one) are part of the input.
+    """
 
     input: int = 0
     cached: int = 0
     output: int = 0
+    written: int = 0
+
+
+def order_of(blocks: Iterable[Thinking | str | Call]) -> Order:
+    """The order of blocks as a message keeps it: empty if it is the usual one."""
+    parts = tuple(_part(block) for block in blocks)
+    ranks = [{THINKING: 0, CALL: 2}.get(str(part), 1) for part in parts]
+    is_usual = ranks == sorted(ranks) and ranks.count(1) <= 1
+    return () if is_usual else parts
+
+
+def _part(block: Thinking | str | Call) -> int | str:
+    if isinstance(block, str):
+        return len(block)
+    return THINKING if isinstance(block, Thinking) else CALL
