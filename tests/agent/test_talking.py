@@ -19,6 +19,8 @@ from holdfast.agent.core.tree import SUMMARY
 from holdfast.agent.failures import (
     AgentCrashed,
     AgentUnstable,
+    AnswerIncomplete,
+    ContentRefused,
     ContextExhausted,
     ContextTooLong,
     CostSpent,
@@ -39,6 +41,7 @@ from holdfast.agent.model import (
     Over,
     Prompt,
     Showing,
+    Stop,
     Telling,
     Tokens,
     UsedUp,
@@ -447,7 +450,7 @@ async def test_a_long_conversation_is_summarized_and_nothing_is_deleted() -> Non
     assert end(told) == Over(Ending.COMPLETED)
     assert Noting(COMPRESSED) in told
     assert stand.history[0].startswith("user: [What follows is a summary")
-    assert stand.history[0].endswith("Goal: much.")
+    assert "Goal: much.\n\n<person-messages>\n[person]\n1\n\n[person]\n2\n<" in stand.history[0]
     assert stand.history[1:] == ["user: 3", "model: Well."]
     entered = [each for each in stand.tree.way() if isinstance(each, Entered)]
     assert len(entered) == 6
@@ -469,19 +472,159 @@ async def test_what_is_too_long_even_summarized_is_exhausted() -> None:
     assert "narrower change" in str(failure["userMessage"])
 
 
-@pytest.mark.promise("A10")
-async def test_where_no_summary_can_be_made_the_conversation_goes_on_without() -> None:
-    too_long = Line(fail=ContextTooLong.code)
-    stand = Stand([says("1"), too_long, Line(fail="MODEL_OVERLOADED"), says("Well.")])
+FAILED_SUMMARIES = (
+    Line(fail="MODEL_OVERLOADED"),
+    Line(fail="MODEL_RATE_LIMITED", retry_after=0.0),
+    Line(say="Half a summ", fail="MODEL_ANSWER_CUT"),
+    Line(say="Half a summ", stop=Stop.LENGTH),
+    Line(say=""),
+    Line(say="No.", stop=Stop.REFUSED),
+)
+
+
+async def summarizing(
+    failed: Line, *lines: Line, answers: Sequence[str]
+) -> tuple[Stand, list[str], list[Told]]:
+    """A second turn that must summarize the first; the history before it, and what was told."""
+    big = msgspec.structs.replace(says("x" * 3_000), tokens=Tokens())
+    stand = Stand([big, failed, *lines], window=1_000)
+    rest = list(answers)
     async with stand.talk() as talk:
         await stand.turn(talk, "Build a boat.")
-        told = await stand.turn(talk, "And a sail.")
+        history = stand.history
+
+        def answer(told: Told) -> None:
+            if isinstance(told, Asking):
+                assert talk.answer(told.question, rest.pop(0))
+
+        told = await stand.turn(talk, "And a sail.", heed=answer)
+    return stand, history, told
+
+
+@pytest.mark.promise("A9", "A10")
+@pytest.mark.parametrize("failed", FAILED_SUMMARIES)
+async def test_a_summary_that_fails_replaces_nothing(failed: Line) -> None:
+    stand, history, told = await summarizing(failed, answers=["Cancel"])
+
+    assert end(told).ending in (Ending.FAILED, Ending.INCOMPLETE)
+    assert Noting(COMPRESSED) not in told
+    assert stand.history == [*history, "user: And a sail."]
+    (asked,) = only(told, Asking)
+    assert asked.choices == ("Retry", "Switch model", "Cancel")
+
+
+@pytest.mark.promise("A9", "A10")
+@pytest.mark.parametrize("failed", FAILED_SUMMARIES)
+async def test_a_summary_that_failed_is_made_when_the_person_retries(failed: Line) -> None:
+    stand, _, told = await summarizing(
+        failed, says("Goal: a boat."), says("Well."), answers=["Retry"]
+    )
 
     assert end(told) == Over(Ending.COMPLETED)
-    (note,) = (each for each in only(told, Noting) if each.text == COMPRESSED)
-    assert note.failure is not None
-    assert "could not be summarized" in stand.history[0]
+    assert told.count(Noting(COMPRESSED)) == 1
+    assert "Goal: a boat." in stand.history[0]
     assert "Build a boat." in stand.history[0]
+
+
+@pytest.mark.promise("A9")
+async def test_another_model_can_make_the_summary() -> None:
+    stand, _, told = await summarizing(
+        FAILED_SUMMARIES[0],
+        says("Goal: a boat."),
+        says("Well."),
+        answers=["Switch model", "other/large"],
+    )
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert [choice.model for choice, _ in stand.scripted.asked[2:]] == ["large", "large"]
+
+
+@pytest.mark.promise("A10")
+async def test_a_wanted_summary_is_still_wanted_after_trouble() -> None:
+    stand = Stand([says("1"), Line(fail="MODEL_OVERLOADED"), says("S")])
+    async with stand.talk() as talk:
+        await stand.turn(talk, "1")
+        told = await stand.turn(talk, "", {"compact": "yes"}, answer="Retry")
+
+    assert end(told) == Over(Ending.COMPLETED)
+    assert Noting(COMPRESSED) in told
+
+
+@pytest.mark.promise("A10")
+async def test_a_request_for_a_summary_that_is_too_long_itself_is_made_shorter() -> None:
+    too_long = Line(fail=ContextTooLong.code)
+    stand = Stand([says("x" * 8_000), too_long, too_long, says("S"), says("Well.")])
+    async with stand.talk() as talk:
+        await stand.turn(talk, "1")
+        told = await stand.turn(talk, "2")
+
+    assert end(told) == Over(Ending.COMPLETED)
+    first, second = (prompt.said[0].message.text for _, prompt in stand.scripted.asked[2:4])
+    assert len(second) < len(first)
+
+
+CUT_CALL = ScriptedCall("mark", '{"text": "a lo')
+
+
+@pytest.mark.promise("A15")
+@pytest.mark.parametrize("cut", [says("So f"), Line(calls=(CUT_CALL,)), Line(think="Hm")])
+async def test_an_answer_that_is_cut_goes_on(cut: Line) -> None:
+    stand = Stand([msgspec.structs.replace(cut, stop=Stop.LENGTH), says("ar, so good.")])
+
+    told = await stand.whole()
+
+    assert end(told) == Over(Ending.COMPLETED)
+    mark = next(each for each in stand.tools if each.spec.name == "mark")
+    assert isinstance(mark, Small) and not mark.uses
+    expected = (
+        "the call was cut off at 10 tokens" if cut.calls else "cut off at 10 tokens. Continue"
+    )
+    assert expected in stand.history[-2]
+
+
+@pytest.mark.promise("A15")
+@pytest.mark.parametrize("cut", [says("So f"), Line(calls=(CUT_CALL,)), Line(think="Hm")])
+async def test_an_answer_that_is_cut_again_and_again_is_incomplete(cut: Line) -> None:
+    stand = Stand([msgspec.structs.replace(cut, stop=Stop.LENGTH)] * 9)
+
+    told = await stand.whole()
+
+    over = end(told)
+    assert over.ending is Ending.INCOMPLETE
+    assert over.failure is not None
+    assert (over.failure["code"], len(stand.scripted.asked)) == (AnswerIncomplete.code, 4)
+    assert type_of[AnswerIncomplete.code].kind.exit_status == 1
+    assert not repairs(stand.tree)
+
+
+@pytest.mark.promise("A15")
+@pytest.mark.parametrize("empty", [Line(), Line(think="Hm."), says(" \n")])
+async def test_an_empty_answer_is_asked_for_once_more(empty: Line) -> None:
+    stand = Stand([empty, says("Well."), empty, empty])
+    async with stand.talk() as talk:
+        once = await stand.turn(talk)
+        twice = await stand.turn(talk)
+
+    assert end(once) == Over(Ending.COMPLETED)
+    over = end(twice)
+    assert over.ending is Ending.INCOMPLETE
+    assert over.failure is not None
+    assert over.failure["code"] == AnswerIncomplete.code
+
+
+@pytest.mark.promise("A15")
+@pytest.mark.parametrize(
+    "refused", [Line(say="No.", stop=Stop.REFUSED), Line(fail=ContentRefused.code)]
+)
+async def test_a_refusal_is_not_an_answer(refused: Line) -> None:
+    stand = Stand([refused])
+
+    over = end(await stand.whole())
+
+    assert over.ending is Ending.REFUSED
+    assert over.failure is not None
+    assert over.failure["code"] == ContentRefused.code
+    assert type_of[ContentRefused.code].kind.exit_status == 1
 
 
 async def test_a_person_can_have_it_summarized() -> None:
@@ -491,7 +634,8 @@ async def test_a_person_can_have_it_summarized() -> None:
         told = await stand.turn(talk, "", {"compact": "yes"})
 
     assert end(told) == Over(Ending.COMPLETED)
-    assert stand.history == [f"user: {SUMMARY}S"]
+    (summary,) = stand.history
+    assert summary.startswith(f"user: {SUMMARY}S\n")
 
 
 async def test_a_long_result_is_a_receipt_and_can_be_recalled() -> None:
@@ -554,5 +698,5 @@ class Broken:
     def window(self, choice: Choice) -> int | None:
         return None
 
-    def price(self, choice: Choice, input: int, cached: int, output: int) -> float | None:
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
         return None

@@ -86,14 +86,17 @@ class Calls:
         self._guard = guarding.Guard()
         self._running: set[Job] = set()
         self._verdict: GoingInCircles | None = None
+        self._cut_at: int | None = None
 
-    async def use(self, calls: Sequence[Call]) -> None:
+    async def use(self, calls: Sequence[Call], *, cut_at: int | None = None) -> None:
         """Use each, and enter what came of it.
+
+        `cut_at` is the length in tokens of an answer that was cut: its last call may be, too.
 
         A turn that repeats itself without effect is stopped after the last call: a person is asked
         whether to continue, and GoingInCircles is raised if not.
         """
-        self._verdict = None
+        self._verdict, self._cut_at = None, cut_at
         for group in self._groups(calls):
             await self._use(group)
         if self._verdict is not None:
@@ -145,6 +148,8 @@ class Calls:
             return f"there is no tool {call.tool!r}; there are {', '.join(self._kit.tools)}"
         arguments = arguments_of(call.arguments)
         if isinstance(arguments, str):
+            if self._cut_at is not None:
+                return f"the call was cut off at {self._cut_at} tokens. Make it smaller"
             return arguments
         return misfit(arguments, tool.spec.parameters) or Job(
             call, tool, arguments, self._log, self._inquire

@@ -12,7 +12,7 @@ from holdfast.agent.calling import Calls
 from holdfast.agent.core.budget import Purse
 from holdfast.agent.core.loop import Effect, Event, Phase, step
 from holdfast.agent.core.repairing import ABORTED, repairs, told
-from holdfast.agent.failures import ContextTooLong
+from holdfast.agent.failures import AnswerIncomplete, ContentRefused, ContextTooLong
 from holdfast.agent.kit import Kit, chosen
 from holdfast.agent.log import Log, new_id
 from holdfast.agent.model import (
@@ -30,7 +30,6 @@ from holdfast.agent.model import (
     Over,
     Prompt,
     Queued,
-    Spent,
     Stop,
     Telling,
     Tokens,
@@ -46,10 +45,16 @@ RETRY: Final = "Retry"
 SWITCH: Final = "Switch model"
 CANCEL: Final = "Cancel"
 
-_CUT: Final = {
-    Stop.LENGTH: "The model's answer was cut: it was as long as an answer may be.",
-    Stop.REFUSED: "The model refused to answer.",
-}
+CONTINUATIONS_MAX: Final = 3  # of an answer that was cut, one after the other
+EMPTY_MAX: Final = 1  # answers without words that are asked for once more
+
+_CONTINUE: Final = (
+    "Your last answer was cut off at {tokens} tokens. Continue exactly where it stopped, without "
+    "repeating anything."
+)
+_SAY_SOMETHING: Final = (
+    "Your last answer was empty. Continue with the task, or say what came of it."
+)
 
 
 class Turn:
@@ -69,6 +74,8 @@ class Turn:
         self._compacts = False
         self._reply: Reply | None = None  # while it is made
         self._called: tuple[Call, ...] = ()
+        self._cut_at: int | None = None  # tokens of the answer that the calls are from
+        self._cuts = self._empties = 0  # answers in a row
         self._is_answered = self._is_stopped = self._is_over = False
         self._failure: Failure | None = None
         self._scope = anyio.CancelScope()
@@ -86,12 +93,21 @@ class Turn:
         async with companions() as tasks:
             tasks.start_soon(self._calls.report_silence)
             await self._drive()
-        ending = Ending.ABORTED if self._is_stopped else Ending.COMPLETED
-        if self._failure is not None and not self._is_stopped:
-            ending = Ending.FAILED
         self._is_over = True
-        wire = None if ending is not Ending.FAILED else to_wire(self._failed())
-        self._log.put(Over(ending, wire))
+        self._log.put(self._over())
+
+    def _over(self) -> Over:
+        if self._is_stopped:
+            return Over(Ending.ABORTED)
+        match self._failure:
+            case None:
+                return Over(Ending.COMPLETED)
+            case AnswerIncomplete() as failure:
+                return Over(Ending.INCOMPLETE, to_wire(failure))
+            case ContentRefused() as failure:
+                return Over(Ending.REFUSED, to_wire(failure))
+            case failure:
+                return Over(Ending.FAILED, to_wire(failure))
 
     async def _drive(self) -> None:
         event = Event.PROMPTED
@@ -146,7 +162,6 @@ class Turn:
                 self._is_answered = True
             self._prompt = None
         if self._compacts:
-            self._compacts = False
             return Event.TOO_LONG
         if self._is_answered:
             return Event.DONE
@@ -178,7 +193,35 @@ class Turn:
             return Event.TROUBLED
         self._take(self._reply, answered)
         self._reply = None
+        self._judge(answered)
         return Event.CALLED if self._called else Event.SAID
+
+    def _judge(self, answered: Answered) -> None:
+        """Ask again for what is missing of an answer; raise if it is refused, or missing for good.
+
+        A call that was cut is told to the model as its result.
+        """
+        message, tokens = answered.message, answered.tokens.output
+        named = {"provider": self.choice.provider, "model": self.choice.model}
+        if answered.stop is Stop.REFUSED:
+            raise ContentRefused(**named, status=200, word="refusal")
+        is_cut = answered.stop is Stop.LENGTH
+        self._cuts = self._cuts + 1 if is_cut else 0
+        is_empty = not is_cut and not message.calls and not message.text.strip()
+        self._empties = self._empties + 1 if is_empty else 0
+        if self._cuts > CONTINUATIONS_MAX:
+            reason = f"was cut off at its output limit {self._cuts} times in a row"
+            raise AnswerIncomplete(**named, reason=reason)
+        if self._empties > EMPTY_MAX:
+            raise AnswerIncomplete(**named, reason="was empty, also when asked again")
+        if is_cut:
+            note = f"The model's answer was cut off at {tokens} tokens; it is asked to continue."
+            self._log.put(Noting(note))
+        if message.calls or not (is_cut or is_empty):
+            return
+        asked = _CONTINUE.format(tokens=tokens) if is_cut else _SAY_SOMETHING
+        self._log.enter(UserMessage(asked, Origin.NOTICE))
+        self._is_answered = False
 
     def _take(self, reply: Reply, answered: Answered) -> None:
         message, tokens = answered.message, answered.tokens
@@ -191,24 +234,29 @@ class Turn:
             entered.append(Telling(reply.thinking_id, thought, is_thinking=True))
         if message.text:
             entered.append(Telling(reply.id, message.text))
-        if answered.stop in _CUT:
-            entered.append(Noting(_CUT[answered.stop]))
         self._log.put(*entered)
         self._log.put(self._costing(tokens))
         self._called = message.calls
+        self._cut_at = tokens.output if answered.stop is Stop.LENGTH else None
         self._is_answered = not message.calls
 
     async def _execute(self) -> Event:
         """Use the tools; each result is entered as soon as there is one."""
-        await self._calls.use(self._called)
+        await self._calls.use(self._called, cut_at=self._cut_at)
         return Event.EXECUTED
 
     async def _compact(self) -> Event:
         """Have the beginning summarized; the next look says whether that was enough."""
         self._kit.agreed(self.choice.provider)
-        spent = await self._summarizer.compact(self.choice, besides=self._besides)
-        if isinstance(spent, Spent):
-            self._purse.pay(spent.tokens, spent.cost_usd)
+        try:
+            spent = await self._summarizer.compact(self.choice, besides=self._besides)
+        except Failure as failure:
+            if not _may_pass(failure) and not isinstance(failure, AnswerIncomplete):
+                raise
+            self._failure = failure
+            return Event.TROUBLED
+        self._compacts = False
+        self._purse.pay(spent.tokens, spent.cost_usd)
         return Event.RESUMED
 
     async def _pause(self) -> Event:

@@ -154,11 +154,15 @@ class Remembered(Event, frozen=True, tag="remembered"):
 
 
 class Ending(StrEnum):
-    """How a turn ended."""
+    """How a turn ended; only a completed one has an answer, and any other than
+    an interrupted one has a failure.
+    """
 
     COMPLETED = "completed"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
+    INCOMPLETE = "incomplete"  # the model ended without an answer: it was cut, or empty
+    REFUSED = "refused"  # the provider would not answer
 
 
 class TurnEnded(Event, frozen=True, tag="turn_ended"):

@@ -56,6 +56,8 @@ _ENDINGS: Final = {
     Ended.COMPLETED: Ending.COMPLETED,
     Ended.ABORTED: Ending.INTERRUPTED,
     Ended.FAILED: Ending.FAILED,
+    Ended.INCOMPLETE: Ending.INCOMPLETE,
+    Ended.REFUSED: Ending.REFUSED,
 }
 _encode: Final = msgspec.json.Encoder().encode
 

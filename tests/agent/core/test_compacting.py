@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agent.core.compacting import (
+    WORDS_CHARS_MAX,
     cut,
     finished,
     is_full,
     size,
-    stopgap,
     summary_prompt,
 )
 from holdfast.agent.core.tree import Tree
@@ -100,7 +100,7 @@ def test_there_is_nothing_to_be_won_from_a_summary_alone() -> None:
     assert cut(Tree(), window=1_000, strikes=0) is None
 
 
-def test_a_summary_has_the_files_and_a_stopgap_what_was_asked() -> None:
+def test_a_summary_has_the_files_and_the_words_of_the_person() -> None:
     tree = tree_of(
         UserMessage("Build a boat."),
         uses("c1", "read", '{"path":"a"}'),
@@ -116,14 +116,55 @@ def test_a_summary_has_the_files_and_a_stopgap_what_was_asked() -> None:
 
     assert finished(" A boat. ", found) == (
         "A boat.\n\n<read-files>\na\n</read-files>\n\n<modified-files>\nb\n</modified-files>"
+        "\n\n<person-messages>\n[person]\nBuild a boat.\n</person-messages>"
     )
-    assert "- Build a boat." in stopgap(found, "the model is away")
     prompt = summary_prompt(found, window=None)
     assert (len(prompt.said), prompt.tools) == (1, ())
     text = prompt.said[0].message.text
     assert "[uses read]" in text
     assert "[… 3000 characters …]" in text
     assert len(summary_prompt(found, window=100).said[0].message.text) < 600
+
+
+def test_the_person_is_kept_verbatim_also_over_several_summaries() -> None:
+    tree = tree_of(UserMessage("Never touch a.txt."), ModelMessage("x" * 9_000))
+    for turn in range(3):
+        found = cut(tree, window=20_000, strikes=0)
+        assert found is not None
+        summary = finished("S", found)
+        assert summary.count("Never touch a.txt.") == 1
+        assert (
+            "Never touch" not in summary_prompt(found, window=None).said[0].message.text or not turn
+        )
+        tree.take(Compacted(f"s{turn}", tree.head, summary, found.keeps, 1, 1))
+        for message in (UserMessage(f"more {turn}"), ModelMessage("x" * 9_000)):
+            tree.take(Entered(f"m{turn}-{message.text[:1]}", tree.head, message))
+    assert "[person]\nmore 0\n\n[person]\nmore 1" in summary
+
+
+def test_of_many_words_the_newest_are_kept() -> None:
+    texts = [f"{at} " + "y" * 6_000 for at in range(9)]
+    said = [each for text in texts for each in (UserMessage(text), ModelMessage("Well."))]
+    found = cut(tree_of(*said), window=200_000, strikes=1)
+
+    assert found is not None
+    assert len(found.words) < WORDS_CHARS_MAX + 500
+    kept = [at for at in range(9) if f"[person]\n{at} " in found.words]
+    assert kept == [5, 6, 7, 8]
+    assert texts[8] in found.words and texts[6] in found.words
+    assert "more characters" in found.words
+    assert "[5 older messages are only in the summary]" in found.words
+
+
+def test_a_request_that_is_too_long_itself_shows_less() -> None:
+    found = cut(tree_of(UserMessage("x" * 9_000), ModelMessage("Well.")), window=None, strikes=0)
+    assert found is not None
+    lengths = [
+        len(summary_prompt(found, window=None, tries=tries).said[0].message.text)
+        for tries in range(4)
+    ]
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[3] < lengths[0] / 4
 
 
 @given(

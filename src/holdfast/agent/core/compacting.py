@@ -12,11 +12,20 @@ from typing import Final
 
 from holdfast.agent.core.fitting import arguments_of
 from holdfast.agent.core.tree import SUMMARY, Tree
-from holdfast.agent.model import ModelMessage, Origin, Prompt, Said, ToolMessage, UserMessage
+from holdfast.agent.model import (
+    Entered,
+    ModelMessage,
+    Origin,
+    Prompt,
+    Said,
+    ToolMessage,
+    UserMessage,
+)
 
-WINDOW: Final = 128_000  # tokens, where nobody knows better
+WINDOW: Final = 32_768  # tokens, where nobody knows better: local servers rarely load more
 COMPRESSED: Final = "Context compressed to stay within model limits (older messages summarized)."
 STRIKES_MAX: Final = 2
+WORDS_CHARS_MAX: Final = 20_000  # of the person that are kept verbatim
 
 _FULL: Final = 0.8  # of the window
 _KEPT: Final = (0.25, 0.05)  # of the window, at the first try and at the next
@@ -24,6 +33,8 @@ _TRANSCRIPT: Final = 0.5
 _RESULT_MAX: Final = 2_000  # characters of a result in a transcript
 _CHARS_A_TOKEN: Final = 4
 _SPOKEN: Final = (Origin.PERSON, Origin.STEERING)
+_WORDS_SHARE: Final = 0.6  # of what is kept, at most
+_WORDS: Final = "person-messages"
 
 _TASK: Final = """\
 You summarize a conversation between a person and a coding agent, such that the agent can go on \
@@ -47,6 +58,7 @@ class Cut:
     old: tuple[Said, ...]
     keeps: str
     kept_chars: int
+    words: str = ""  # the person's, of the whole conversation before the cut
 
 
 def is_full(tree: Tree, *, besides: int, window: int | None) -> bool:
@@ -75,13 +87,32 @@ def cut(tree: Tree, *, window: int | None, strikes: int) -> Cut | None:
     if not any(not _is_summary(each) for each in old):
         return None
     keeps = said[first].id if first < len(said) else ""
-    return Cut(tuple(old), keeps, sum(map(_chars, said[first:])))
+    most = min(WORDS_CHARS_MAX, int((window or WINDOW) * _CHARS_A_TOKEN * share * _WORDS_SHARE))
+    words = _verbatim(_spoken_before(tree, keeps), most)
+    return Cut(tuple(old), keeps, sum(map(_chars, said[first:])), words)
 
 
-def summary_prompt(cut: Cut, *, window: int | None) -> Prompt:
-    """What a model is asked for a summary; a very long beginning is shown by its two ends."""
+def _spoken_before(tree: Tree, keeps: str) -> list[str]:
+    """What the person said before an entry, in order, also before earlier summaries."""
+    found: list[str] = []
+    is_before = not keeps
+    for entry in tree.way():
+        message = entry.message if isinstance(entry, Entered) else None
+        if is_before and isinstance(message, UserMessage) and message.origin in _SPOKEN:
+            found.append(message.text)
+        is_before = is_before or entry.id == keeps
+    return found[::-1]
+
+
+def summary_prompt(cut: Cut, *, window: int | None, tries: int = 0) -> Prompt:
+    """What a model is asked for a summary; a very long beginning is shown by its two ends.
+
+    Of what was too long for the model in `tries` requests, half as much is shown each time.
+    """
     text = "\n\n".join(map(_shown, cut.old))
     room = int((window or WINDOW) * _TRANSCRIPT) * _CHARS_A_TOKEN
+    if tries:
+        room = min(room, len(text)) >> tries
     if len(text) > room:
         text = f"{text[: room // 4]}\n\n[… left out …]\n\n{text[-(room - room // 4) :]}"
     asked = f"<conversation>\n{text}\n</conversation>\n\nSummarize it. {_MERGE}"
@@ -89,24 +120,29 @@ def summary_prompt(cut: Cut, *, window: int | None) -> Prompt:
 
 
 def finished(summary: str, cut: Cut) -> str:
-    """A summary with the files that were read and changed, which no model has to remember."""
+    """A summary with what no model has to remember: files, and the person's own words."""
     read, changed = _files(cut.old)
-    lists = (_listed("read-files", read), _listed("modified-files", changed))
+    lists = (
+        _listed("read-files", read),
+        _listed("modified-files", changed),
+        _listed(_WORDS, [cut.words] if cut.words else []),
+    )
     return "\n\n".join((summary.strip(), *filter(None, lists)))
 
 
-def stopgap(cut: Cut, reason: str) -> str:
-    """What is told where no summary could be made: what the person had asked for, at least."""
-    wanted = [
-        each.message.text[:500]
-        for each in cut.old
-        if isinstance(each.message, UserMessage) and each.message.origin in _SPOKEN
-    ]
-    asked = "\n".join(f"- {text}" for text in (wanted[:1] + wanted[1:][-9:]))
-    return (
-        f"(The {len(cut.old)} older messages were left out; they could not be summarized: "
-        f"{reason}.)\nThe person had asked:\n{asked}"
-    )
+def _verbatim(spoken: Sequence[str], chars_max: int) -> str:
+    """As many of the person's messages as fit, the newest first to be kept, in their order."""
+    kept: list[str] = []
+    left = chars_max
+    for text in reversed(spoken):
+        if left <= 0:
+            break
+        cut = f"{text[:left]}\n[… {len(text) - left} more characters …]"
+        kept.append(text if len(text) <= left else cut)
+        left -= len(text)
+    more = len(spoken) - len(kept)
+    told = [f"[{more} older messages are only in the summary]"] if more else []
+    return "\n\n".join(told + [f"[person]\n{each}" for each in reversed(kept)])
 
 
 def _boundary(said: Sequence[Said], first: int) -> int:
@@ -141,6 +177,8 @@ def _shown(said: Said) -> str:
     what = said.message
     match what:
         case UserMessage(text, origin):
+            if _is_summary(said):  # the person's words in it are kept anyway
+                text = text.partition(f"<{_WORDS}>")[0].rstrip()
             return f"[{'person' if origin in _SPOKEN else origin}]\n{text}"
         case ToolMessage(_, text):
             rest = len(text) - _RESULT_MAX

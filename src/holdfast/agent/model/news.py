@@ -89,6 +89,8 @@ class Ending(StrEnum):
     COMPLETED = "completed"
     ABORTED = "aborted"
     FAILED = "failed"
+    INCOMPLETE = "incomplete"  # the answer was cut or empty, also when asked again
+    REFUSED = "refused"  # by the provider
 
 
 class Over(News, frozen=True):
