@@ -12,8 +12,17 @@ from holdfast.host.book import JOURNAL, Book
 from holdfast.host.drafting import DraftedWorkshop
 from holdfast.host.model import Prompted, TurnClosed
 from holdfast.host.ports import Delivered
+from holdfast.nouns import RelativePath
 from holdfast.runners.model import Ending
-from holdfast.workbench import Workbench, discard, entering, list_drafts, open_draft
+from holdfast.workbench import (
+    NewFile,
+    Workbench,
+    apply,
+    discard,
+    entering,
+    list_drafts,
+    open_draft,
+)
 from holdfast.workbench.model import Mode
 from holdfast.world import SystemDisk, WriterThread
 from holdfast.world.testing import run_inline
@@ -54,6 +63,32 @@ async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
     (found,) = list_drafts(bench)
     assert (found.revisions[-1].number, found.revisions[-1].checkpoint) == made
     assert (bench.project / "file").read_text() == "old"
+
+
+@pytest.mark.promise("R8")
+async def test_what_a_turn_has_changed_in_batches_only_is_a_revision(bench: Workbench) -> None:
+    """As the file tools of our own agent do: each call leaves a revision of its own."""
+    draft, directory = open_draft(bench, Mode.COPY), bench.project.parent
+    book = Book.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
+    with WriterThread() as thread:
+        workshop = workshop_of(bench, draft.id, thread)
+        await workshop.prepare()
+        untouched = await workshop.revise("turn 0")
+        await book.write(Prompted("c1", 1, "Do", 0))
+        for name in ("one", "two"):
+            apply(bench, draft.id, [NewFile(RelativePath.of(name), b"new", 0o644)], f"key {name}")
+        made = await workshop.revise("turn 1")
+        again = await workshop.revise("turn 1")
+        await workshop.report(TurnClosed(1, Ending.COMPLETED, 1), made)
+        await workshop.prepare()
+        idle = await workshop.revise("turn 2")
+    book.close()
+
+    assert (untouched, again, idle) == (None, None, None)
+    (found,) = list_drafts(bench)
+    assert made == (found.revisions[-1].number, found.revisions[-1].checkpoint)
+    report = json.loads((directory / "reports" / "turn-1.json").read_text())
+    assert [each["path"] for each in report["files"]] == ["one", "two"]
 
 
 @pytest.mark.promise("R8")

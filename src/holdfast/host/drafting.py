@@ -46,15 +46,21 @@ class DraftedWorkshop:
         self._directory = directory
         self._with_ignored = with_ignored
         self._workbench: Workbench | None = None
+        self._before = self._last = 0  # the last revision before the turn, and by now
 
     async def prepare(self) -> None:
         """Let the draft show what the person has changed meanwhile, and keep how it is."""
         await self._apart(self._entered)
 
     async def revise(self, cause: str) -> Revisited | None:
-        """Keep how the draft is now; None if nothing has changed."""
-        made = await self._apart(lambda: workbench.revise(self._bench(), self._draft, cause))
-        return None if made is None else Revisited(made.number, made.checkpoint)
+        """Keep how the draft is now; None if nothing has changed since it was prepared."""
+        made = await self._apart(
+            lambda: workbench.revise(self._bench(), self._draft, cause, since=self._last)
+        )
+        if made is None:
+            return None
+        self._before, self._last = self._last, made.number
+        return Revisited(made.number, made.checkpoint)
 
     async def publish(self, key: str) -> Delivered:
         """Let the project have what the draft changes; done before under this key, it is so."""
@@ -76,10 +82,10 @@ class DraftedWorkshop:
         return Delivered(done.count, done.checkpoint)
 
     def _touched(self, made: Revisited) -> list[Touched]:
-        """What a revision changed since the one before, or since the project as it was."""
+        """What a turn changed since the revision before it, or since the project as it was."""
         with self._bench().at_hand() as bench:
             draft = next(each for each in workbench.list_drafts(bench) if each.id == self._draft)
-            before = [each for each in draft.revisions if each.number < made.revision]
+            before = [each for each in draft.revisions if each.number <= self._before]
             since = before[-1].checkpoint if before else draft.base
             if since is None:
                 return []
@@ -88,8 +94,9 @@ class DraftedWorkshop:
         return [Touched(str(each.path), deed(each.before, each.after)) for each in changes]
 
     def _entered(self) -> None:
-        with workbench.entering(self._bench(), self._draft):
-            pass
+        with workbench.entering(self._bench(), self._draft) as entered:
+            revisions = entered.draft.revisions
+        self._before = self._last = revisions[-1].number if revisions else 0
 
     def _bench(self) -> Workbench:
         """Always the same: it remembers how far it has read its log."""

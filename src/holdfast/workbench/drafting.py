@@ -70,9 +70,13 @@ def entering(workbench: Workbench, draft: str | None = None) -> Generator[Entere
         yield Entered(draft=found, view=view, directory=directory)
 
 
-def revise(workbench: Workbench, draft: str | None, cause: str) -> Revision | None:
+def revise(
+    workbench: Workbench, draft: str | None, cause: str, *, since: int | None = None
+) -> Revision | None:
     """Leave a revision to go back to; None if nothing changed since the last one.
 
+    With the number of an earlier revision in `since`, the newest one is returned if it is newer:
+    changes made in batches have left revisions of their own already.
     The draft itself survives a power loss as it is then, not only what is kept of it.
     """
     with workbench.held() as (held, _):
@@ -80,7 +84,10 @@ def revise(workbench: Workbench, draft: str | None, cause: str) -> Revision | No
         with opened(held, found) as view:
             own = own_of(held, view, found)
             after = revised(held, own, cause).revisions
-            if after == own.draft.revisions:
+            is_new = after != own.draft.revisions
+            if since is not None:
+                is_new = bool(after) and after[-1].number > since
+            if not is_new:
                 return None
             _sync(view, held.drafts.home(found))
         return after[-1]

@@ -1,0 +1,85 @@
+"""How a turn of our own agent ended is told the same way from the model to the exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.agent.core.providers import Format
+from holdfast.agent.core.script import Line
+from holdfast.agent.model import Stop
+from tests.cli.conversations import in_conversation, lines
+from tests.cli.workbenches import Bench
+from tests.journeys.native_stage import anchor, asked, new_session, serving, settle, use
+from tests.journeys.stage import linux_only
+from tests.parts.provider_server import ProviderServer, Reply
+from tests.parts.provider_validators import validate
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), linux_only]
+
+LATIN = "größe = 1\nname = 'x'\n".encode("latin-1")
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with in_conversation() as made:
+        yield made
+
+
+@pytest.mark.promise("A15")
+async def test_an_answer_that_is_not_one_is_never_completed(bench: Bench) -> None:
+    cut, empty = Line(say="So f", stop=Stop.LENGTH), Line(think="Hm.")
+    expected = [
+        ([cut, Line(say="ar, so good.")], "completed", None, 0),
+        ([cut] * 4, "incomplete", "MODEL_ANSWER_INCOMPLETE", 1),
+        ([empty] * 2, "incomplete", "MODEL_ANSWER_INCOMPLETE", 1),
+        ([Line(say="No.", stop=Stop.REFUSED)], "refused", "MODEL_CONTENT_REFUSED", 1),
+        ([Line(say="Well.")], "completed", None, 0),
+    ]
+
+    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+        del server
+        for answers, *_ in expected:
+            yield from answers
+
+    found: list[tuple[str, str | None, int]] = []
+    async with serving(Format.MESSAGES, script) as server:
+        settle(bench, Format.MESSAGES, there=server.url)
+        words = new_session("Go.")
+        for _ in expected:
+            done = await asked(bench, *words)
+            result = lines(done.stdout)[-1]
+            error = result["error"] and result["error"]["code"]
+            found.append((result["status"], error, done.returncode))
+            words = ("--session", result["session"], "--consent", "Go on.")
+        for request in server.requests:
+            validate(Format.MESSAGES, request.body)
+
+    assert found == [(status, code, exit_status) for _, status, code, exit_status in expected]
+
+
+@pytest.mark.promise("A1")
+async def test_a_turn_that_only_edits_reports_its_revision(bench: Bench) -> None:
+    """Also of a file that is not UTF-8, of which all other bytes stay."""
+    (bench.project / "old.py").write_bytes(LATIN)
+
+    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+        yield use("read", path="old.py")
+        change = {"operation": "replace", "start": anchor(server, "name"), "text": "name = 'y'"}
+        yield use("edit", path="old.py", edits=[change])
+        yield Line(say="Done.")
+        yield Line(say="Nothing to do.")
+
+    async with serving(Format.CHAT, script) as server:
+        settle(bench, Format.CHAT, there=server.url)
+        done = await asked(bench, *new_session("Rename it."))
+        result = lines(done.stdout)[-1]
+        idle = lines((await asked(bench, "--session", result["session"], "--consent", "?")).stdout)
+    published = bench.ran("publish", "--yes")
+
+    assert (result["status"], done.returncode) == ("completed", 0), done
+    assert isinstance(result["revision"], int)
+    assert (idle[-1]["status"], idle[-1]["revision"]) == ("completed", None)
+    assert published.returncode == 0, published
+    assert (bench.project / "old.py").read_bytes() == LATIN.replace(b"'x'", b"'y'")
