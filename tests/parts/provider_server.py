@@ -13,7 +13,7 @@ import asyncio
 import json
 import socket
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
@@ -48,7 +48,7 @@ class Status:
 
     status: int
     word: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes | None = None
 
 
@@ -109,7 +109,11 @@ class ProviderServer:
     """
 
     replies: Iterable[Reply]
-    requests: list[Request] = field(default_factory=list)
+    judge: Callable[[Request], Status | None] = lambda _: None
+    requests: list[Request] = field(default_factory=list[Request])
+    refused: list[Status] = field(
+        default_factory=list[Status]
+    )  # by the judge; no reply was taken for it
     connections: int = 0
     left: int = 0  # by the other side, in the middle of a reply
     unforeseen: int = 0
@@ -159,7 +163,10 @@ class ProviderServer:
             while request := await _read(reader):
                 self.requests.append(request)
                 self._tell()
-                if not await self._play(self._next(), reader, writer):
+                found = self.judge(request)
+                if found is not None:
+                    self.refused.append(found)
+                if not await self._play(found or self._next(), reader, writer):
                     break
             writer.close()
         except ConnectionError:

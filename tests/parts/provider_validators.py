@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from holdfast.agent.core.providers import Format
 
@@ -41,10 +41,15 @@ def _official(form: Format, request: Json) -> Json:
     if form is not Format.CHAT:
         return request
     ours = {"reasoning_content", "reasoning"}
-    messages = [
-        {name: value for name, value in message.items() if name not in ours}
-        for message in request["messages"]
-    ]
+    messages: list[Json] = []
+    for message in request["messages"]:
+        known = {name: value for name, value in message.items() if name not in ours}
+        if "tool_calls" in known:
+            known["tool_calls"] = [
+                {name: value for name, value in call.items() if name != "extra_content"}
+                for call in known["tool_calls"]
+            ]
+        messages.append(known)
     return {**request, "messages": messages}
 
 
@@ -72,12 +77,14 @@ def _adapter(form: Format) -> Any:  # Any: pydantic is loaded only here
 
 def _exhaust(found: Any) -> None:  # Any: whatever pydantic made
     """Look at everything: pydantic validates what is declared as iterable when it is iterated."""
-    if isinstance(found, dict):
-        for value in found.values():
+    values: Any = found.values() if hasattr(found, "values") else found  # Any: as above
+    if _is_several(values):
+        for value in values:
             _exhaust(value)
-    elif isinstance(found, Iterable) and not isinstance(found, str):
-        for value in found:
-            _exhaust(value)
+
+
+def _is_several(found: object) -> TypeGuard[Iterable[Any]]:
+    return isinstance(found, Iterable) and not isinstance(found, str)
 
 
 def _check_responses(request: Json) -> None:
@@ -166,4 +173,5 @@ def _check_call(name: str, tool: str, arguments: str) -> None:
 
 def _check_texts(texts: Sequence[Any]) -> None:  # Any: a text, or a part with one
     for text in texts:
-        assert (text["text"] if isinstance(text, dict) else text).strip(), "nothing is said"
+        said: str = text if isinstance(text, str) else text["text"]
+        assert said.strip(), "nothing is said"

@@ -38,7 +38,6 @@ EXEMPT: dict[tuple[Rule, str], str] = {
 }
 # What only one module uses is tested through it.
 TESTED_THROUGH = {
-    "agent/calling.py": "agent/test_talking.py",
     "agent/core/http_asking.py": "agent/test_exchange.py",
     "agent/finding.py": "agent/test_searching.py",
     "agent/http_line_loop.py": "agent/test_http_loop.py",

@@ -99,10 +99,12 @@ class Calls:
         self._verdict, self._cut_at = None, cut_at
         for group in self._groups(calls):
             await self._use(group)
-        if self._verdict is not None:
-            await self._continue_or_stop(self._verdict)
+        await self._continue_or_stop()
 
-    async def _continue_or_stop(self, failure: GoingInCircles) -> None:
+    async def _continue_or_stop(self) -> None:
+        failure = self._verdict
+        if failure is None:
+            return
         choices = (guarding.CONTINUE, guarding.STOP)
         question = Asking("", failure.title, failure.user_message, choices)
         if await self._inquire(question) != guarding.CONTINUE:

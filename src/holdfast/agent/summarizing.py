@@ -55,6 +55,7 @@ class Summarizer:
         return spent
 
     async def _answer(self, choice: Choice, cut: compacting.Cut, tokens: int) -> Answered:
+        window: int | None = None
         for tries in range(_TRIES):
             window = self._kit.models.window(choice)  # which may have been learned meanwhile
             prompt = compacting.summary_prompt(cut, window=window, tries=tries)

@@ -128,6 +128,7 @@ def test_a_summary_has_the_files_and_the_words_of_the_person() -> None:
 
 def test_the_person_is_kept_verbatim_also_over_several_summaries() -> None:
     tree = tree_of(UserMessage("Never touch a.txt."), ModelMessage("x" * 9_000))
+    summary = ""
     for turn in range(3):
         found = cut(tree, window=20_000, strikes=0)
         assert found is not None

@@ -15,16 +15,19 @@ BARE, NAMELESS = Call("c", "read", " "), Call("d", "", "")
 ONE, TWO = Thinking("one", "p1"), Thinking("two", "p2")
 
 
+NO_CALLS: list[Call] = []
+
+
 @pytest.mark.parametrize(
     ("calls", "stop", "expected"),
     [
-        ([], Stop.DONE, ([], Stop.DONE)),
+        (NO_CALLS, Stop.DONE, (NO_CALLS, Stop.DONE)),
         ([GOOD, CUT], Stop.DONE, ([GOOD, CUT], Stop.CALLS)),
         ([GOOD, CUT], Stop.LENGTH, ([GOOD, CUT], Stop.LENGTH)),
         ([GOOD, BARE], Stop.DONE, ([GOOD, Call("c", "read", "{}")], Stop.CALLS)),
         ([GOOD, BARE], Stop.LENGTH, ([GOOD, Call("c", "read", "{")], Stop.LENGTH)),
         ([GOOD, NAMELESS], Stop.LENGTH, ([GOOD], Stop.LENGTH)),
-        ([], Stop.LENGTH, ([], Stop.LENGTH)),
+        (NO_CALLS, Stop.LENGTH, (NO_CALLS, Stop.LENGTH)),
         ([GOOD], Stop.REFUSED, ([GOOD], Stop.REFUSED)),
     ],
 )

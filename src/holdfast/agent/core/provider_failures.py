@@ -250,14 +250,13 @@ def _read(body: bytes) -> _Error:
 
 def _wrapped(body: bytes) -> _Error | None:
     """The error that a body names as such: an object or a text, also in a list, as Google does."""
+    listed = body if body.lstrip().startswith(b"[") else b"[%b]" % body
     try:
-        found = msgspec.json.decode(body, type=_Body | tuple[_Body, ...])
+        found = next(iter(msgspec.json.decode(listed, type=list[_Body])), None)
     except _UNREADABLE:
         return None
-    if isinstance(found, tuple):
-        if not found:
-            return None
-        found = found[0]
+    if found is None:
+        return None
     return found.error if isinstance(found.error, _Error) else _Error(message=found.error)
 
 

@@ -8,7 +8,8 @@ takes a record with one. `well_formed` is the only conversion; `writable` applie
 from __future__ import annotations
 
 import re
-from typing import Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeGuard, TypeVar
 
 import msgspec
 
@@ -39,12 +40,16 @@ def writable(record: _Record) -> _Record:
 
 
 def _cleaned(value: object) -> object:
-    match value:
-        case str():
-            return well_formed(value)
-        case dict():
-            return {_cleaned(key): _cleaned(each) for key, each in value.items()}
-        case list() | tuple():
-            return [_cleaned(each) for each in value]
-        case _:
-            return value
+    if isinstance(value, str):
+        return well_formed(value)
+    if _is_mapping(value):
+        return {_cleaned(key): _cleaned(each) for key, each in value.items()}
+    return [_cleaned(each) for each in value] if _is_list(value) else value
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[object, object]]:
+    return isinstance(value, Mapping)
+
+
+def _is_list(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, list | tuple)

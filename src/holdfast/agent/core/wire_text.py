@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from typing import TypeGuard
 
 import msgspec
 
@@ -24,15 +25,14 @@ Omitted = frozenset[str]
 
 def options_bytes(options: Mapping[str, object], without: Omitted = frozenset()) -> bytes:
     """Options of a request as a JSON object, without those that the provider has refused."""
-    kept: dict[str, object] = {}
-    for name, value in options.items():
-        if isinstance(value, dict):
-            inner: dict[str, object] = value
-            value = {key: each for key, each in inner.items() if f"{name}.{key}" not in without}
-            if not value and inner:
-                continue
-        if name not in without:
-            kept[name] = value
+    kept = {name: value for name, value in options.items() if name not in without}
+    for path in without:
+        name, _, inner = path.partition(".")
+        value = kept.get(name)
+        if inner and _is_mapping(value):
+            kept[name] = {key: each for key, each in value.items() if key != inner}
+            if not kept[name]:
+                del kept[name]
     return _encode(kept)
 
 
@@ -66,6 +66,10 @@ def arguments(text: str) -> bytes:
     if is_object(text):
         return text.encode()
     return b'{"malformed_arguments":' + quoted(text) + b"}"
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
 
 
 def is_object(text: str) -> bool:
