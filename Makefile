@@ -9,7 +9,7 @@ TOOLS := .venv/.test-tools
 PYTEST := $(BIN)/pytest -q -n 3 --dist worksteal
 
 .DEFAULT_GOAL := run
-.PHONY: run test test-long matrix check bench docs picture prices lock clean help
+.PHONY: run test test-long matrix mutants check bench docs picture prices lock clean help
 
 run: $(READY)  ## examine this machine, then show in a minute what Holdfast is for
 	@$(BIN)/holdfast doctor | tail -n 2
@@ -24,6 +24,9 @@ test-long: $(READY) $(TOOLS)  ## run all tests, also the long ones
 matrix: $(READY) $(TOOLS)  ## prove what survives what, each cell of docs/what-survives-what.md
 	@$(BIN)/python -m tests.faults.host_table docs/what-survives-what.md
 	@$(PYTEST) --long tests/faults/test_host_matrix.py tests/faults/test_host_power.py tests/journeys/test_host_mcp.py
+
+mutants: $(READY) $(TOOLS)  ## change the code in 200 places, one at a time, and see a test fail each time
+	@$(BIN)/python -m tests.mutants.check docs/mutants.md
 
 check: $(READY)  ## lint, types, layers and the shape of the code
 	@$(BIN)/ruff check --quiet .
