@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -11,6 +13,7 @@ import pytest
 
 from holdfast.failures import (
     Failure,
+    TooManyOpenFiles,
     UnexpectedError,
     boundary,
     only_failure,
@@ -159,3 +162,15 @@ def test_a_group_without_failures_is_left_as_it_is(
         raise group
 
     assert raised.value is group
+
+
+@pytest.mark.promise("W7")
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_a_lack_of_file_descriptors_has_a_name(number: int) -> None:
+    error = OSError(number, os.strerror(number))
+    expected = TooManyOpenFiles(reason=os.strerror(number))
+
+    with pytest.raises(TooManyOpenFiles) as caught, boundary("status"):
+        raise error
+    assert (caught.value.details, caught.value.phase) == (expected.details, "status")
+    assert only_failure(ExceptionGroup("x", [error])) == expected

@@ -339,3 +339,21 @@ def test_ctrl_c_at_many_moments_leaves_the_project_whole(bench: Bench) -> None:
         for words in interrupting.deeds:
             interrupting.interrupt(words)
     assert 130 in interrupting.ends
+
+
+@pytest.mark.promise("W7")
+@pytest.mark.parametrize("most", [6, 8, 10, 12])
+def test_with_too_few_file_descriptors_a_command_says_so(bench: Bench, most: int) -> None:
+    """However early the limit is met, it has a name and a remedy, and never a traceback."""
+    made = bench.ran("checkpoint", "create")
+    assert made.returncode == 0
+    script = f"ulimit -n {most}; exec {' '.join(COMMAND)} status --project {bench.project}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=environment(bench.home), capture_output=True, check=False
+    )
+    said = done.stderr.decode()
+
+    assert "Traceback" not in said
+    assert done.returncode in {0, 74}
+    assert done.returncode == 0 or "OPEN_FILES_EXHAUSTED" in said
+    assert most > 8 or done.returncode == 74

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from holdfast import face
 from holdfast.failures.base import Failure, ForeignFailure, Ids, type_of
-from holdfast.failures.boundary import UnexpectedError, boundary, only_failure, ungrouped
+from holdfast.failures.boundary import (
+    TooManyOpenFiles,
+    UnexpectedError,
+    boundary,
+    exhausted,
+    only_failure,
+    ungrouped,
+)
 from holdfast.failures.kinds import OWN_RPC_CODE, Action, Kind, Recovery
 from holdfast.failures.retry import Again, Enough, RetryPolicy, decide
 from holdfast.failures.wire import from_rpc_data, from_wire, to_log, to_rpc_error, to_wire
@@ -25,9 +32,11 @@ __all__ = [
     "Kind",
     "Recovery",
     "RetryPolicy",
+    "TooManyOpenFiles",
     "UnexpectedError",
     "boundary",
     "decide",
+    "exhausted",
     "from_rpc_data",
     "from_wire",
     "only_failure",

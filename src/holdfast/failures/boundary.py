@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -28,6 +30,28 @@ class UnexpectedError(
     where: str
 
 
+class TooManyOpenFiles(
+    Failure,
+    code="OPEN_FILES_EXHAUSTED",
+    kind=Kind.NOT_DURABLE,
+    title="Too many open files",
+    user_message="This process may not open another file ({reason}). What was saved is safe. "
+    "Raise the limit (`ulimit -n 4096`) or end other programs, and try again.",
+    retryable=True,
+    actions=(Action.RETRY, Action.CANCEL),
+):
+    """The process (EMFILE) or the machine (ENFILE) has no file descriptor left."""
+
+    reason: str
+
+
+def exhausted(error: BaseException) -> TooManyOpenFiles | None:
+    """The failure that an error is when a file descriptor was lacking; None for any other error."""
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+        return TooManyOpenFiles(reason=os.strerror(error.errno))
+    return None
+
+
 @contextmanager
 def boundary(phase: str) -> Generator[None]:
     """Turn whatever foreign code raises into a failure; cancellation passes through."""
@@ -42,7 +66,7 @@ def boundary(phase: str) -> Generator[None]:
             raise
         raise found.during(phase) from found.__cause__ or group
     except Exception as error:
-        raise _unexpected(error).during(phase) from error
+        raise (exhausted(error) or _unexpected(error)).during(phase) from error
 
 
 @contextmanager
@@ -68,7 +92,9 @@ def only_failure(group: BaseExceptionGroup[BaseException]) -> Failure | None:
         return None
     failures = [error for error in foreseeable if isinstance(error, Failure)]
     declared = [failure for failure in failures if not isinstance(failure, UnexpectedError)]
-    return next(iter(declared + failures), None) or _unexpected(foreseeable[0])
+    return next(iter(declared + failures), None) or (
+        exhausted(foreseeable[0]) or _unexpected(foreseeable[0])
+    )
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

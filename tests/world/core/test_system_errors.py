@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from holdfast.failures import Failure
+from holdfast.failures import Failure, TooManyOpenFiles
 from holdfast.world.core.system_errors import disk_failure
 from holdfast.world.failures import (
     DiskDenied,
@@ -33,7 +33,8 @@ from holdfast.world.failures import (
         (errno.ENOENT, DiskMissing(path="/p")),
         (errno.ENOTDIR, DiskMissing(path="/p")),
         (errno.EEXIST, DiskOccupied(path="/p")),
-        (errno.EMFILE, DiskUnusable(path="/p", reason="Too many open files")),
+        (errno.EMFILE, TooManyOpenFiles(reason="Too many open files")),
+        (errno.ENXIO, DiskUnusable(path="/p", reason="No such device or address")),
     ],
     ids=lambda value: value.code if isinstance(value, Failure) else errno.errorcode[value],
 )

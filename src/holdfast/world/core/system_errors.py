@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
-from holdfast.failures import Failure
+from holdfast.failures import Failure, exhausted
 from holdfast.world.failures import (
     DiskDenied,
     DiskFull,
@@ -34,6 +34,8 @@ def disk_failure(error: OSError, *, path: str) -> Failure:
     named = _NAMED.get(error.errno)
     if named is not None:
         return named(path=path)
+    if (lacking := exhausted(error)) is not None:
+        return lacking
     reason = error.strerror or str(error)
     if error.errno == errno.EIO:
         return DiskIo(path=path, reason=reason)
