@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from holdfast.failures import Failure
+from holdfast.failures import Failure, TooManyOpenFiles
 from holdfast.world.core.database_errors import database_failure, unopenable
 from holdfast.world.core.system_errors import disk_failure
 from holdfast.world.failures import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 WAIT_LONGEST = 5.0
 _SHARED_MEMORY_BYTES = 32 * 1024  # what SQLite needs to open a database with a write-ahead log
+_SHORTAGES = (DiskFull, DiskQuota, TooManyOpenFiles)
 _QUESTIONS = ("SELECT ", "PRAGMA ")
 _creating = Lock()
 
@@ -228,14 +229,14 @@ def _naming(path: str) -> Generator[None]:
         if failure is None:
             raise
         if isinstance(failure, DatabaseUnavailable | DiskIo):
-            # SQLite reports a log or shared memory that cannot be made for lack of space as
-            # "unable to open database file" or as an I/O error.
+            # SQLite reports a log or shared memory that cannot be made for lack of space or of
+            # file descriptors as "unable to open database file" or as an I/O error.
             failure = _shortage(Path(path)) or failure
         raise failure from error
 
 
 def _shortage(path: Path) -> Failure | None:
-    """DiskFull or DiskQuota when the directory of a database takes no further file."""
+    """What is lacking when no further file can be made beside a database; None if nothing is."""
     probe = path.with_name(f"{path.name}-probe-{os.getpid()}")
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -246,5 +247,5 @@ def _shortage(path: Path) -> Failure | None:
             os.unlink(probe)
     except OSError as error:
         failure = disk_failure(error, path=str(path))
-        return failure if isinstance(failure, DiskFull | DiskQuota) else None
+        return failure if isinstance(failure, _SHORTAGES) else None
     return None
