@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import cast
@@ -48,7 +47,7 @@ class TooManyOpenFiles(
 def exhausted(error: BaseException) -> TooManyOpenFiles | None:
     """The failure that an error is when a file descriptor was lacking; None for any other error."""
     if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
-        return TooManyOpenFiles(reason=os.strerror(error.errno))
+        return TooManyOpenFiles(reason=error.strerror or "")
     return None
 
 
