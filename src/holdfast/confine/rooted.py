@@ -109,6 +109,14 @@ class Reached(ABC):
         with self._parent(path, writes=True) as (parent, name):
             os.symlink(target, name, dir_fd=parent)
 
+    def parent(self, path: bytes) -> AbstractContextManager[tuple[int, bytes]]:
+        """The directory that something is in, to be changed there, and its name."""
+        return self._parent(path, writes=True)
+
+    def let_change(self, parent: int, name: bytes) -> None:
+        """Raise if something of this name in a directory may not be made or changed."""
+        self._let_change(parent, name)
+
     @abstractmethod
     def _parent(self, path: bytes, *, writes: bool) -> AbstractContextManager[tuple[int, bytes]]:
         """The directory that something is in, and its name there, to be looked at or changed."""

@@ -15,6 +15,7 @@ from holdfast.exec.failures import FileFailed, OutcomeUnknown
 from holdfast.exec.line import CALL_LONGEST, Line
 from holdfast.exec.server.model import (
     Block,
+    CloseParams,
     CopyParams,
     CreateDirectoryParams,
     DirectoryEntry,
@@ -156,18 +157,24 @@ class Files:
         connection = await self._line.wait_connected()
         handle = str(self._ids.make("file"))
 
-        async def close() -> None:
+        async def discard() -> None:
             with suppress(Failure):
-                await self._on(connection, "fs/close", HandleParams(handle), Nothing)
+                params = CloseParams(handle, discard=True)
+                await self._on(connection, "fs/close", params, Nothing)
 
+        is_written = False
         try:
             asked = OpenParams(_uri(path), handle_id=handle, mode=mode)
             await self._on(connection, "fs/open", asked, HandleParams)
             yield connection, handle
+            if mode == "replace":  # not before this is answered has the file its new content
+                await self._on(connection, "fs/close", CloseParams(handle), Nothing)
+                is_written = True
         except ErrorResponse as error:
             raise refused(error, subject=os.fspath(path)) from error
         finally:
-            self._line.start_soon(close)
+            if not is_written:
+                self._line.start_soon(discard)
 
     async def _on(
         self, connection: Connection, method: str, params: Wire, result: type[Result]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 
@@ -43,6 +44,14 @@ class PlaceFiles(Protocol):
 
     def read_link(self, path: bytes) -> bytes:
         """The target of a link, as it is written."""
+        ...
+
+    def parent(self, path: bytes) -> AbstractContextManager[tuple[int, bytes]]:
+        """The directory that something is in, to be changed there, and its name."""
+        ...
+
+    def let_change(self, parent: int, name: bytes) -> None:
+        """Raise if something of this name in a directory may not be made or changed."""
         ...
 
     def make_link(self, path: bytes, *, target: bytes) -> None:

@@ -305,6 +305,29 @@ async def test_files_are_read_and_written_in_blocks(tmp_path: Path, place: Path)
     assert closed == [{}, {}]
 
 
+@pytest.mark.promise("W7")
+async def test_a_file_has_its_new_content_when_it_is_closed_and_not_before(
+    tmp_path: Path, place: Path
+) -> None:
+    old = uri(place / "file")
+    async with housed(tmp_path / "s") as server:
+        async with server.talk() as talk:
+            for handle in "abc":
+                await talk.call("fs/open", handleId=handle, path=old, mode="replace")
+                await talk.call("fs/writeBlock", handleId=handle, offset=0, chunk=b64(b"new"))
+            contents = [content(str(place / "file"))]
+            await talk.call("fs/close", handleId="a", discard=True)
+            contents.append(content(str(place / "file")))
+            await talk.call("fs/close", handleId="b")
+            contents.append(content(str(place / "file")))
+            (place / "file").write_bytes(b"later")
+        async with server.talk():  # the first connection is gone, and its third file with it
+            contents.append(content(str(place / "file")))
+        await until(lambda: len(names(place)) == 6)
+
+    assert contents == [b"hello", b"hello", b"new", b"later"]
+
+
 async def test_open_files_go_with_their_connection(tmp_path: Path, place: Path) -> None:
     async with housed(tmp_path / "s") as server:
         async with server.talk() as talk:

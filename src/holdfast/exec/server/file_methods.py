@@ -14,9 +14,9 @@ from holdfast.exec.server.files import Files
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.launching import Server, gated
 from holdfast.exec.server.model import (
+    CloseParams,
     CopyParams,
     CreateDirectoryParams,
-    HandleParams,
     OpenParams,
     PathParams,
     ReadBlockParams,
@@ -60,7 +60,7 @@ class FileMethods:
             ),
             "fs/readBlock": self._streaming(ReadBlockParams, self._streams.read_block),
             "fs/writeBlock": self._streaming(WriteBlockParams, self._streams.write_block),
-            "fs/close": self._streaming(HandleParams, self._streams.close),
+            "fs/close": self._streaming(CloseParams, self._streams.close),
         }
 
     async def close(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from contextlib import closing
 
 import pybase64
 
@@ -12,17 +14,17 @@ from holdfast.exec.server.files import (
     asked_path,
     encoded,
     naming,
-    open_anew,
     open_regular,
-    write_all,
 )
 from holdfast.exec.server.model import (
     Block,
+    CloseParams,
     HandleParams,
     OpenParams,
     ReadBlockParams,
     WriteBlockParams,
 )
+from holdfast.exec.server.replacement import Replacement
 
 _OPEN_MAX = 128
 _HANDLE_BYTES_MAX = 32
@@ -30,10 +32,14 @@ _BLOCK_BYTES_MAX = 2**20
 
 
 class FileStreams:
-    """The open files of one connection; one call at a time."""
+    """The open files of one connection; one call at a time.
+
+    A file that is written anew has its new content when it is closed; if the connection is lost
+    before, it keeps the old one.
+    """
 
     def __init__(self) -> None:
-        self._files: dict[str, int] = {}
+        self._files: dict[str, int | Replacement] = {}
 
     def open(self, place: PlaceFiles, asked: OpenParams) -> HandleParams:
         """Open a file under an id of the client's: to read it, or to write it anew."""
@@ -56,6 +62,8 @@ class FileStreams:
             raise RequestUnfit(reason=reason)
         file = self._file(asked.handle_id)
         with naming(asked.handle_id.encode()):
+            if isinstance(file, Replacement):
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             data = os.pread(file, asked.len, asked.offset)
         return Block(encoded(data), len(data) < asked.len)
 
@@ -67,32 +75,49 @@ class FileStreams:
             raise RequestInvalid(reason=str(error)) from error
         file = self._file(asked.handle_id)
         with naming(asked.handle_id.encode()):
-            write_all(file, data, at=asked.offset)
+            if not isinstance(file, Replacement):
+                raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+            try:
+                file.write(data, at=asked.offset)
+            except OSError:
+                # Its content has a hole now, which no close may put in place.
+                self._files.pop(asked.handle_id)
+                file.close()
+                raise
         return {}
 
-    def close(self, asked: HandleParams) -> dict[str, object]:
-        """Close a file; one that is not open is closed already."""
-        if (file := self._files.pop(asked.handle_id, None)) is not None:
+    def close(self, asked: CloseParams) -> dict[str, object]:
+        """Close a file, which now has its new content; one that is not open is closed already."""
+        file = self._files.pop(asked.handle_id, None)
+        if isinstance(file, Replacement):
+            with naming(asked.handle_id.encode()), closing(file):
+                if not asked.discard:
+                    file.commit()
+        elif file is not None:
             os.close(file)
         return {}
 
     def close_all(self) -> None:
-        """Close every file."""
+        """Close every file; those that were being written keep their old content."""
         while self._files:
-            os.close(self._files.popitem()[1])
+            _, file = self._files.popitem()
+            if isinstance(file, Replacement):
+                file.close()
+            else:
+                os.close(file)
 
-    def _file(self, handle: str) -> int:
+    def _file(self, handle: str) -> int | Replacement:
         if (file := self._files.get(handle)) is None:
             raise FileMissing(path=handle, reason=f"unknown file handle `{handle}`")
         return file
 
 
-def _opened(place: PlaceFiles, path: bytes, mode: str) -> int:
+def _opened(place: PlaceFiles, path: bytes, mode: str) -> int | Replacement:
     match mode:
         case "read":
             return open_regular(place, path)
         case "replace":
-            return open_anew(place, path)
+            return Replacement(place, path)
         case _:
             reason = f"unknown variant `{mode}`, expected `read` or `replace`"
             raise RequestInvalid(reason=reason)

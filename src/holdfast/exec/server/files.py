@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import pybase64
+from msgspec import UNSET
 
 from holdfast.exec.core.file_errors import file_failure
 from holdfast.exec.core.file_uri import path_of, uri_of
@@ -23,7 +24,9 @@ from holdfast.exec.server.model import (
     PathResult,
     ReadFileParams,
     WriteFileParams,
+    WriteFileResult,
 )
+from holdfast.exec.server.replacement import Replacement
 
 FILE_BYTES_MAX = 512 * 2**20
 _ENTRIES_MAX = 50_000
@@ -42,21 +45,21 @@ class Files:
         with naming(path), self._regular(path, follow=asked.follow_symlinks) as file:
             return FileData(encoded(_read_all(file)))
 
-    def write_file(self, asked: WriteFileParams) -> dict[str, object]:
-        """Replace the content of a file, or make it."""
+    def write_file(self, asked: WriteFileParams) -> WriteFileResult:
+        """Replace the content of a file whole, or make it; where it fails, nothing has changed.
+
+        `inPlace` says that the file was overwritten, because it could not be replaced.
+        """
         path = asked_path(asked)
         try:
             data = pybase64.b64decode(asked.data_base64, validate=True)
         except ValueError as error:
             reason = f"fs/writeFile requires valid base64 dataBase64: {error}"
             raise RequestUnfit(reason=reason) from error
-        with naming(path):
-            file = open_anew(self._place, path)
-            try:
-                write_all(file, data, at=0)
-            finally:
-                os.close(file)
-        return {}
+        with naming(path), closing(Replacement(self._place, path)) as new:
+            new.write(data, at=0)
+            new.commit()
+        return WriteFileResult(in_place=True if new.is_in_place else UNSET)
 
     def create_directory(self, asked: CreateDirectoryParams) -> dict[str, object]:
         """Make a directory, with those above it that are missing."""
@@ -129,12 +132,6 @@ def open_regular(place: PlaceFiles, path: bytes, *, follow: bool = True) -> int:
     raise RequestUnfit(reason=f"path `{path.decode('utf-8', 'backslashreplace')}` is not a file")
 
 
-def open_anew(place: PlaceFiles, path: bytes, *, mode: int = 0o666) -> int:
-    """Open a file to write it anew; a pipe that nobody reads is refused, and never waited for."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOCTTY
-    return place.open(path, flags, mode=mode)
-
-
 def make_directories(place: PlaceFiles, path: bytes) -> None:
     """Make a directory and those above it, where they are missing."""
     missing: list[bytes] = []
@@ -156,14 +153,6 @@ def naming(path: bytes) -> Generator[None]:
         yield
     except OSError as error:
         raise file_failure(error, path) from error
-
-
-def write_all(file: int, data: bytes, *, at: int) -> None:
-    """Write all of it, however little the disk takes at a time."""
-    rest = memoryview(data)
-    while rest:
-        taken = os.pwrite(file, rest, at)
-        rest, at = rest[taken:], at + taken
 
 
 def encoded(data: bytes) -> str:

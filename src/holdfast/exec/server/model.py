@@ -58,6 +58,12 @@ class WriteFileParams(PathParams, frozen=True, kw_only=True):
     data_base64: str
 
 
+class WriteFileResult(Wire, frozen=True):
+    """Ours: a file that could not be replaced by another was overwritten in place."""
+
+    in_place: bool | UnsetType = UNSET
+
+
 class CreateDirectoryParams(PathParams, frozen=True):
     """A directory to make, with those above it."""
 
@@ -160,6 +166,13 @@ class HandleParams(Wire, frozen=True, omit_defaults=False):
     """An open file."""
 
     handle_id: str
+
+
+class CloseParams(Wire, frozen=True):
+    """An open file to close; ours: `discard` drops what was written, and keeps the old content."""
+
+    handle_id: str
+    discard: bool = False
 
 
 class ReadBlockParams(Wire, frozen=True):

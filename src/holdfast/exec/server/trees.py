@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import deque
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from holdfast.exec.core.file_uri import path_of, uri_of
@@ -14,9 +15,7 @@ from holdfast.exec.server.files import (
     asked_path,
     make_directories,
     naming,
-    open_anew,
     open_regular,
-    write_all,
 )
 from holdfast.exec.server.model import (
     CopyParams,
@@ -27,6 +26,7 @@ from holdfast.exec.server.model import (
     WalkParams,
     WalkResult,
 )
+from holdfast.exec.server.replacement import Replacement
 
 _DEPTH_MAX, _DIRECTORIES_MAX, _ENTRIES_MAX = 64, 10_000, 50_000
 _ANSWER_BYTES_MAX = 4 * 2**20
@@ -117,15 +117,12 @@ class Trees:
             return
         reading = open_regular(self._place, source)
         try:
-            writing = open_anew(self._place, target, mode=stat.S_IMODE(mode))
-            try:
+            with closing(Replacement(self._place, target, mode=stat.S_IMODE(mode))) as new:
                 at = 0
                 while data := os.pread(reading, _COPY_BYTES, at):
-                    write_all(writing, data, at=at)
+                    new.write(data, at=at)
                     at += len(data)
-                os.fchmod(writing, stat.S_IMODE(mode))
-            finally:
-                os.close(writing)
+                new.commit()
         finally:
             os.close(reading)
 
