@@ -174,7 +174,7 @@ def test_in_place_the_project_has_it_when_the_turn_has_completed(bench: Bench) -
     assert (result["status"], result["published"]) == ("completed", True)
     assert b"In place: " in done.stderr
     assert bench.files() == {"a": "one\n", "b": "two"}
-    assert bench.ran("restore", result["undo"]).returncode == 0
+    assert bench.ran("restore", result["undo"], "--yes").returncode == 0
     assert bench.files() == {"a": "one\n"}
 
 

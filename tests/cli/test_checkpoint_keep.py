@@ -76,6 +76,10 @@ def test_two_are_compared(bench: Bench) -> None:
             ("a", "changed"),
             ("b", "added"),
         ]
+    since = bench.asked("checkpoint", "diff", first, "now", "--json").answer
+    assert bench.asked("checkpoint", "diff", first, "--json").answer == since
+    one = json.loads(bench.asked("checkpoint", "diff", first, "b", "--json").answer)
+    assert (one["after"], [each["path"] for each in one["files"]]) == ("now", ["b"])
     assert bench.asked("checkpoint", "diff", first, "now", "--stat", "b").answer == (
         " A b  +1 -0  +\n1 path, +1 -0\n"
     )
@@ -85,7 +89,8 @@ def test_two_are_compared(bench: Bench) -> None:
     ("words", "failure"),
     [
         (("checkpoint", "show"), UsageWrong),
-        (("checkpoint", "diff", "cp_1"), UsageWrong),
+        (("checkpoint", "diff"), UsageWrong),
+        (("checkpoint", "diff", "cp_1"), CheckpointMissing),
         (("checkpoint", "show", "cp_nope"), CheckpointMissing),
         (("checkpoint", "diff", "cp_nope", "now"), CheckpointMissing),
     ],

@@ -63,7 +63,7 @@ def test_what_was_published_can_be_taken_back(bench: Bench, draft: Path) -> None
     done = json.loads(bench.asked("publish", "--yes", "--json").answer)
     assert (done["type"], done["paths"], done["remaining"]) == ("publish", ["a"], 0)
     assert bench.files()["a"] == "two\n"
-    bench.asked("restore", done["checkpointBefore"])
+    bench.asked("restore", done["checkpointBefore"], "--yes")
 
     assert bench.files()["a"] == "one\n"
 
@@ -203,10 +203,10 @@ def test_the_command_that_is_printed_takes_all_of_it_back(bench: Bench, reposito
     assert bench.files()[".git/hooks/post-checkout"] == HOOK
     assert done["undo"] == f"holdfast restore {done['checkpointBefore']} --git"
     published = bench.files()
-    back = json.loads(bench.asked(*done["undo"].split()[1:], "--json").answer)
+    back = json.loads(bench.asked(*done["undo"].split()[1:], "--yes", "--json").answer)
     assert bench.files() == before
 
-    bench.asked(*back["undo"].split()[1:])
+    bench.asked(*back["undo"].split()[1:], "--yes")
     assert bench.files() == published
 
 

@@ -48,7 +48,7 @@ def test_a_turn_outlives_its_server_and_its_work_is_published_and_undone(bench: 
     assert bench.ran("publish", "--yes").returncode == 0
     assert bench.files() == {"a": "one\n", "b": "two"}
     oldest = lines(bench.ran("checkpoint", "list", "--json").stdout)[-1]
-    assert bench.ran("restore", oldest["id"]).returncode == 0
+    assert bench.ran("restore", oldest["id"], "--yes").returncode == 0
     assert bench.files() == {"a": "one\n"}
 
 

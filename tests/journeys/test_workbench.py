@@ -61,9 +61,9 @@ def test_from_open_to_discard(bench: Bench) -> None:
     published = told(bench, "publish", "--yes")
     after = bench.files()
     assert after == {"made": "new\n", "notes.txt": "one\ntwo\n"}
-    restored = told(bench, "restore", str(published["checkpointBefore"]))
+    restored = told(bench, "restore", str(published["checkpointBefore"]), "--yes")
     assert bench.files() == before
-    told(bench, "restore", str(restored["checkpointBefore"]))
+    told(bench, "restore", str(restored["checkpointBefore"]), "--yes")
     assert bench.files() == after
 
     bench.ran("draft", "run", "--", "sh", "-c", "echo three >> notes.txt")
@@ -107,7 +107,7 @@ def test_every_answer_for_a_program_has_its_form(bench: Bench) -> None:
         ("checkpoint", "show", str(first["id"])),
         ("checkpoint", "diff", str(first["id"]), "now"),
         ("publish", "--yes"),
-        ("restore", str(first["id"])),
+        ("restore", str(first["id"]), "--yes"),
         ("draft", "undo"),
         ("recover",),
         ("storage",),
@@ -194,7 +194,7 @@ def test_names_that_would_steer_a_terminal_are_shown_harmless(bench: Bench) -> N
         ("checkpoint", "show", first),
         ("publish", "--yes"),
         ("checkpoint", "diff", first, "now"),
-        ("restore", first),
+        ("restore", first, "--yes"),
         ("draft", "discard", "--yes"),
     ):
         with on_terminal(*words, "-C", str(bench.project), home=bench.home) as screen:
@@ -262,7 +262,7 @@ class Interrupting:
         self.deeds = {
             ("checkpoint", "create"): (self.old, self.old),
             ("publish", "--yes"): (self.old, self.new),
-            ("restore", self.first): (self.new, self.old),
+            ("restore", self.first, "--yes"): (self.new, self.old),
         }
         self.took = {words: self.timed(*words) for words in self.deeds}
         self.ends: list[int] = []
@@ -279,7 +279,7 @@ class Interrupting:
         """At some moment: then all of it is done or nothing, and the next command is whole."""
         bench, (before, after) = self.bench, self.deeds[words]
         if bench.files() != before:
-            back = ("publish", "--yes") if before is self.new else ("restore", self.first)
+            back = ("publish", "--yes") if before is self.new else ("restore", self.first, "--yes")
             bench.ran("draft", "undo", "--to", "1")
             assert bench.ran(*back).returncode == 0
             bench.ran("draft", "undo", "--to", "1")
@@ -318,7 +318,7 @@ def test_killed_in_a_publication_the_next_command_says_which_way_it_went(bench: 
             way = b"was finished" if found == interrupting.new else b"was undone"
             assert way in done.stderr
             return
-        bench.ran("restore", interrupting.first)
+        bench.ran("restore", interrupting.first, "--yes")
         bench.ran("draft", "undo", "--to", "1")
     pytest.fail("it was never killed at the right moment")
 

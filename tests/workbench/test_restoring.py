@@ -15,10 +15,16 @@ from holdfast.workbench import (
     checkpoint,
     checkpoints,
     compare,
+    preview_restore,
     restore,
     review,
 )
-from holdfast.workbench.failures import CheckpointMissing, FileReadFailed, RestoreConflict
+from holdfast.workbench.failures import (
+    CheckpointMissing,
+    FileReadFailed,
+    RestoreConflict,
+    RestoreStale,
+)
 from holdfast.workbench.model import Occasion
 from tests.workbench.benches import PREPARED, Bench, at, disturbed, sight
 from tests.workbench.drafting_table import ENV
@@ -242,3 +248,33 @@ def test_a_draft_takes_a_restore_as_it_takes_what_the_person_does(bench: Bench) 
     assert [str(each.path) for each in review(bench.workbench).files] == ["d/b"]
     assert bench.run("head -1 a") == "1\n"
     assert compare(bench.workbench, kept.id) == ()
+
+
+@pytest.mark.promise("W3")
+def test_what_was_not_shown_is_not_restored(layered: Bench) -> None:
+    kept = checkpoint(layered.workbench)
+    (layered.project / "a").write_bytes(b"changed\n")
+    seen = preview_restore(layered.workbench, RestoreOrder(checkpoint=kept.id))
+    assert [str(each.path) for each in seen.files] == ["a"]
+    (layered.project / "later").write_bytes(b"later\n")
+    before = layered.sight()
+    order = RestoreOrder(checkpoint=kept.id, sealed=seen.seal)
+    with pytest.raises(RestoreStale):
+        restore(layered.workbench, order)
+    assert layered.sight() == before
+    (layered.project / "later").unlink()
+    restore(layered.workbench, order)
+    assert (layered.project / "a").read_bytes() != b"changed\n"
+
+
+@pytest.mark.promise("W3")
+def test_a_directory_with_something_new_in_it_stays_one(layered: Bench) -> None:
+    kept = checkpoint(layered.workbench)
+    (layered.project / "a").unlink()
+    (layered.project / "a").mkdir()
+    (layered.project / "a" / "new").write_bytes(b"new\n")
+    (layered.project / "d" / "b").unlink()
+    done = restore(layered.workbench, RestoreOrder(checkpoint=kept.id, keep_new=True))
+    assert (layered.project / "a" / "new").read_bytes() == b"new\n"
+    assert (layered.project / "d" / "b").read_bytes() == b"b\n"
+    assert done.left == (at("a"), at("a/new"))

@@ -61,35 +61,42 @@ does not cover, with the reason.""",
     ),
     Command(
         name="checkpoint diff",
-        summary="what changed between two checkpoints",
+        summary="what changed since a checkpoint, or between two",
         description="""\
-Show what changed from one checkpoint to another, or to the project as it is now.
-More words are paths to look at.""",
+Show what changed from one checkpoint to another, or to the project as it is now:
+with one checkpoint, or with the word now. More words are paths to look at; after
+one checkpoint alone write now before them.""",
         examples=(
-            ("holdfast checkpoint diff cp_01jb now", "what you did since"),
+            ("holdfast checkpoint diff cp_01jb", "what you did since"),
             ("holdfast checkpoint diff cp_01jb cp_01jc --stat src", "which files, in src"),
         ),
         options=(STAT, JSON, PROJECT),
-        argument=("A B [PATH...]", "two checkpoints (the second may be: now), and paths"),
+        argument=("A [B] [PATH...]", "one or two checkpoints (the second may be: now), and paths"),
         is_many=True,
     ),
     Command(
         name="restore",
         summary="put the project back to a checkpoint",
         description="""\
-Make the project what it was at a checkpoint, or only these paths of it. First the
-project as it is now is kept, so this can be undone: the page says how. All of it
-is done or nothing; killed in the middle, the next command finishes or undoes it.
+Make the project what it was at a checkpoint, or only these paths of it. What would
+come back, change and go is listed first, and you are asked; without a terminal
+nothing is done unless you say --yes. Files that were made since the checkpoint go,
+unless you say --keep-new. First the project as it is now is kept, so this can be
+undone: the page says how. All of it is done or nothing; killed in the middle, the
+next command finishes or undoes it.
 
 What the checkpoint does not cover is not touched, and neither is .git, unless
 you say so. Drafts stay as they are.""",
         examples=(
-            ("holdfast restore cp_01jb", "all of it"),
+            ("holdfast restore cp_01jb", "all of it, after a question"),
+            ("holdfast restore cp_01jb --keep-new", "but let files stay that were made since"),
             ("holdfast restore cp_01jb --only src/main.c docs", "one file and one directory"),
         ),
         options=(
             Option(("--only",), "only these, and what is below them", form="PATH", is_many=True),
+            Option(("--keep-new",), "let files stay that were made since the checkpoint"),
             Option(("--git",), "also the project's own .git"),
+            Option(("-y", "--yes"), "do not ask"),
             JSON,
             PROJECT,
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from tempfile import TemporaryFile
@@ -20,11 +21,10 @@ from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.draft_diff import is_patch_wanted, shown, told
 from holdfast.cli.model import Outcome
 from holdfast.cli.record_lines import json_line
-from holdfast.cli.workbench_project import at_work, refuse
-from holdfast.workbench import checkpoint, checkpoints, compare, show
+from holdfast.cli.workbench_project import Project, at_work, refuse
+from holdfast.workbench import NOW, checkpoint, checkpoints, compare, show
+from holdfast.workbench.core.keeping import PREFIX
 from holdfast.workbench.model import Occasion
-
-_PAIR = 2
 
 
 def create(request: Request, settings: Settings) -> Outcome:
@@ -64,13 +64,21 @@ def showing(request: Request, settings: Settings) -> Outcome:
 
 
 def comparing(request: Request, settings: Settings) -> Outcome:
-    """Show what changed between two checkpoints."""
-    if len(request.words) < _PAIR:
-        refuse("say which two checkpoints; the second may be: now", request)
-    before, after, *words = request.words
-    record = {"schema": SCHEMA, "type": "comparison", "before": before, "after": after}
+    """Show what changed between two checkpoints, or since one."""
+    if not request.words:
+        refuse("say which checkpoint; holdfast checkpoint list shows them", request)
+    before, *words = request.words
     with at_work(request, settings) as project, TemporaryFile() as patch:
+        is_since = not words or _is_path(project, words[0])
+        after = NOW if is_since else words.pop(0)
+        record = {"schema": SCHEMA, "type": "comparison", "before": before, "after": after}
         wanted = patch if is_patch_wanted(request) else None
         paths = project.paths(words)
         found = compare(project.workbench, before, after, paths, patch=wanted)
         return told(request, settings, shown(found), record, patch)
+
+
+def _is_path(project: Project, word: str) -> bool:
+    """Whether a word that may be a checkpoint is the path of something in the project."""
+    is_checkpoint = word == NOW or word.startswith(f"{PREFIX}_")
+    return not is_checkpoint and os.path.lexists(project.here / word)

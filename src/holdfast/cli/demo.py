@@ -78,7 +78,7 @@ def _play(show: Show) -> None:
     show.run("python3", "-m", "unittest", "-q")
     show.tell("And whatever was there before can be had again:")
     show.ours("checkpoint", "list")
-    show.ours("restore", show.first_checkpoint())
+    show.ours("restore", show.first_checkpoint(), "--yes")
     show.run("python3", "-m", "unittest", "-q", status=1)
 
 

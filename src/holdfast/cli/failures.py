@@ -171,6 +171,28 @@ class BranchUnconfirmed(
     branch: str
 
 
+class RestoreUnconfirmed(
+    Failure,
+    code="CLI_RESTORE_UNCONFIRMED",
+    kind=Kind.NEEDS_APPROVAL,
+    title="Nothing was restored",
+    user_message="Restoring {checkpoint} would change {count} path(s) of the project, and nobody "
+    "said that it may. Say yes when asked, or add --yes; --keep-new keeps what was made since.",
+    phase="restore",
+    actions=(Action.GIVE_CONSENT, Action.CANCEL),
+):
+    """A checkpoint was to be restored, and no person agreed.
+
+    The lists have the first paths of each kind.
+    """
+
+    checkpoint: str
+    count: int
+    comes: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    goes: tuple[str, ...] = ()
+
+
 class DiscardUnconfirmed(
     Failure,
     code="CLI_DISCARD_UNCONFIRMED",

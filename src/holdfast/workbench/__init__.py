@@ -70,7 +70,13 @@ if TYPE_CHECKING:
     from holdfast.workbench.publishing import Published, PublishOrder, publish
     from holdfast.workbench.records import Attempt, Event, Records
     from holdfast.workbench.recovering import Recovered
-    from holdfast.workbench.restoring import Restored, RestoreOrder, restore
+    from holdfast.workbench.restoring import (
+        Restored,
+        RestoreOrder,
+        RestorePreview,
+        preview_restore,
+        restore,
+    )
     from holdfast.workbench.reviewing import Conflict, Review, preview, review
     from holdfast.workbench.showing import FileDiff
     from holdfast.workbench.store import Means, Store, Subject
@@ -117,6 +123,7 @@ __all__ = [
     "Recovered",
     "Rename",
     "RestoreOrder",
+    "RestorePreview",
     "Restored",
     "Review",
     "Revision",
@@ -141,6 +148,7 @@ __all__ = [
     "list_drafts",
     "open_draft",
     "preview",
+    "preview_restore",
     "publish",
     "recover",
     "require_consent",
@@ -199,6 +207,7 @@ __getattr__ = face(
         "Recovered": "recovering",
         "Rename": "core.batch",
         "RestoreOrder": "restoring",
+        "RestorePreview": "restoring",
         "Restored": "restoring",
         "Review": "reviewing",
         "Revision": "model",
@@ -223,6 +232,7 @@ __getattr__ = face(
         "in_force": "core.consent",
         "open_draft": "drafting",
         "preview": "reviewing",
+        "preview_restore": "restoring",
         "publish": "publishing",
         "recover": "checkpointing",
         "require_consent": "core.consent",

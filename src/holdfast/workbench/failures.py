@@ -259,6 +259,20 @@ class RestoreConflict(
     paths: tuple[str, ...]
 
 
+class RestoreStale(
+    Failure,
+    code="RESTORE_STALE",
+    kind=Kind.STALE,
+    title="Not what was shown",
+    user_message="Nothing was restored: the project changed since you were shown what restoring "
+    "{checkpoint} would do. Look at it again.",
+    actions=(Action.RETRY, Action.CANCEL),
+):
+    """The project changed between the preview of a restore and the restore."""
+
+    checkpoint: str
+
+
 class RevisionMissing(
     Failure,
     code="REVISION_MISSING",

@@ -12,7 +12,9 @@ from typing import NamedTuple
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.checkpointing import kept_before, tidy_after_deed
+from holdfast.workbench.core.keeping_new import without_removals
 from holdfast.workbench.core.publication import Facts, Way
+from holdfast.workbench.core.seal import seal_of
 from holdfast.workbench.core.selection import differing
 from holdfast.workbench.core.three_way import (
     Clashing,
@@ -23,12 +25,13 @@ from holdfast.workbench.core.three_way import (
     is_own_repository,
     require_agreement,
 )
-from holdfast.workbench.failures import CheckpointMissing, RestoreConflict
+from holdfast.workbench.failures import CheckpointMissing, RestoreConflict, RestoreStale
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import find_checkpoint, obscured
 from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
 from holdfast.workbench.reporting import report_done, report_failed
 from holdfast.workbench.settling import Deed, Intent, facts_of, number_in, paths_in, transact
+from holdfast.workbench.showing import FileDiff, file_diffs
 from holdfast.workbench.standing import uncovered_in
 from holdfast.workbench.workbench import Workbench
 
@@ -37,14 +40,30 @@ from holdfast.workbench.workbench import Workbench
 class RestoreOrder:
     """What is to be restored: a checkpoint, or only these paths of it, with all below them.
 
-    The project's own repository is left alone unless it is asked for. With the same `key`, it is
+    The project's own repository is left alone unless it is asked for. With `keep_new`, what was
+    made since the checkpoint stays. `sealed` is the seal of a preview. With the same `key`, it is
     done once.
     """
 
     checkpoint: str
     only: tuple[RelativePath, ...] | None = None
     with_git: bool = False
+    keep_new: bool = False
+    sealed: str | None = None
     key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePreview:
+    """What a restore would do to the project: every path, as it is now and as it would be.
+
+    `left` is what it does not touch: what is not covered, or is kept because it is new.
+    """
+
+    checkpoint: str
+    files: tuple[FileDiff, ...]
+    left: tuple[RelativePath, ...]
+    seal: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +83,19 @@ class Restored:
     left: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
     with_git: bool = False
+
+
+def preview_restore(workbench: Workbench, order: RestoreOrder) -> RestorePreview:
+    """What a restore would do; the project is not touched."""
+    with workbench.held() as (held, _):
+        target = find_checkpoint(held.store, order.checkpoint)
+        changes, left = _decided(held, held.look(), target, order)
+        return RestorePreview(
+            checkpoint=target.id,
+            files=file_diffs(held.store, changes),
+            left=left,
+            seal=seal_of(changes),
+        )
 
 
 def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
@@ -124,6 +156,22 @@ def _planned(held: Held, order: RestoreOrder) -> _Plan:
     """Look at the project and decide; if anything changes, what was seen is kept."""
     target = find_checkpoint(held.store, order.checkpoint)
     now = held.seen()
+    changes, left = _decided(held, now, target, order)
+    if order.sealed is not None and order.sealed != seal_of(changes):
+        raise RestoreStale(checkpoint=target.id)
+    before = f"before restoring {target.id}"
+    kept = kept_before(held, now, Occasion.PRE_RESTORE, before) if changes else None
+    return _Plan(target, changes, left, kept)
+
+
+class _Decided(NamedTuple):
+    """What a restore changes, and what it leaves although it differs."""
+
+    changes: tuple[Change, ...]
+    left: tuple[RelativePath, ...]
+
+
+def _decided(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder) -> _Decided:
     uncovered = uncovered_in(held, now)
     hidden = obscured(held.store, now, now, target)
     only = None if order.only is None else frozenset(order.only)
@@ -136,9 +184,10 @@ def _planned(held: Held, order: RestoreOrder) -> _Plan:
     decided = {path: found for path, found in decided.items() if path not in {*left}}
     require_agreement(decided)
     changes = changes_of(decided, trees.theirs, trees.ours)
-    before = f"before restoring {target.id}"
-    kept = kept_before(held, now, Occasion.PRE_RESTORE, before) if changes else None
-    return _Plan(target, changes, tuple(sorted(left)), kept)
+    if order.keep_new:
+        changes, kept = without_removals(changes)
+        left += kept
+    return _Decided(changes, tuple(sorted(left)))
 
 
 def _is_left(found: Decision, wanted: Entry | None) -> bool:
