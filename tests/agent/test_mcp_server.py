@@ -22,7 +22,7 @@ from holdfast.world import companions
 from tests.agent.grounds import ground_in, soon
 from tests.journeys.stage import linux_only
 from tests.parts.mcp_servers import mcp_server
-from tests.world.test_sweeping import is_alive
+from tests.world.test_process_marks import is_alive
 
 pytestmark = [pytest.mark.anyio, linux_only]
 

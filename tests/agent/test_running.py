@@ -12,7 +12,7 @@ from holdfast.agent.ground import Freedom
 from holdfast.agent.running import Running, shells_in
 from tests.agent.grounds import ground_in, soon
 from tests.journeys.stage import linux_only
-from tests.world.test_sweeping import is_alive
+from tests.world.test_process_marks import is_alive
 
 pytestmark = [pytest.mark.anyio, linux_only]
 

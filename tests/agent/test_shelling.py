@@ -22,7 +22,7 @@ from holdfast.agent.shelling import Shell
 from holdfast.agent.twins import MemoryDesk
 from tests.agent.grounds import ground_in, needs_sandbox, soon
 from tests.journeys.stage import linux_only
-from tests.world.test_sweeping import is_alive
+from tests.world.test_process_marks import is_alive
 
 pytestmark = [pytest.mark.anyio, linux_only, needs_sandbox()]
 

@@ -14,7 +14,7 @@ from holdfast.world import MARK
 from tests.contracts.test_runners import stage_in
 from tests.exec.server.talking import until
 from tests.journeys.stage import linux_only
-from tests.world.test_sweeping import is_alive
+from tests.world.test_process_marks import is_alive
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ from holdfast.cli.stop_note import StopNote, last_note
 from holdfast.exec.server.token import token_in
 from holdfast.rpc import Transport, connect_websocket
 from holdfast.rpc.failures import SocketRefused
-from holdfast.world import disk_failure, make_private
+from holdfast.world import SERVICE, disk_failure, make_private
 
 TOKEN = "token"
 DETACHED_TTL = 24 * 3600  # seconds that what was left on the local server is kept
@@ -159,7 +159,7 @@ def _spawned(url: str, state: Path, log: Path) -> IO[bytes]:
             stdout=subprocess.PIPE,
             stderr=complaints,
             cwd="/",
-            env=environment(),
+            env={**environment(), SERVICE: "exec-server"},
             start_new_session=True,
         )
     _STARTED.append(process)

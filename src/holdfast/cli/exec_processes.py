@@ -12,6 +12,8 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.processes_page import (
     Seen,
+    detached_line,
+    detached_note,
     end_line,
     ended_line,
     ended_note,
@@ -31,7 +33,7 @@ from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import pour
 from holdfast.exec import Operator, find_orphans, operating
 from holdfast.exec.model import Page
-from holdfast.exec.wire import OperatorProcess, Stream
+from holdfast.exec.wire import OperatorListResult, OperatorProcess, Stream
 from holdfast.rpc import Transport
 from holdfast.rpc.failures import SocketRefused
 
@@ -45,18 +47,21 @@ def ps(request: Request, settings: Settings) -> Outcome:
     """List all processes; a local server that does not run has none, but there may be orphans."""
     server = server_of(request, settings)
     try:
-        seen = map(_seen, anyio.run(_Overseen(server).processes))
-        found = sorted(seen, key=lambda each: each.started_at_ms)
+        listing = anyio.run(_Overseen(server).listing)
+        found = sorted(map(_seen, listing.processes), key=lambda each: each.started_at_ms)
     except SocketRefused:
         if server.state is None:
             raise
-        found = []
+        listing, found = OperatorListResult(()), list[Seen]()
     lost = find_orphans() if server.state is not None else ()
     if request.is_json:
-        records = [process_line(each) for each in found] + [orphan_line(each) for each in lost]
+        records = [process_line(each) for each in found]
+        records += [detached_line(each) for each in listing.detached]
+        records += [orphan_line(each) for each in lost]
         return Outcome(answer="".join(map(json_line, records)))
     look = look_for(sys.stdout, request, settings)
     hints = [] if found else ["No processes. Run one: holdfast exec -- ..."]
+    hints += [detached_note(listing.detached)] if listing.detached else []
     hints += [orphans_note(lost)] if lost else []
     page = processes_page(found, look, now=time.time())
     return Outcome(answer=page, hint="\n".join(hints))
@@ -98,10 +103,10 @@ class _Overseen:
         self._server = server
         self._first: Transport | None = None
 
-    async def processes(self) -> tuple[OperatorProcess, ...]:
+    async def listing(self) -> OperatorListResult:
         self._first = await self._server.dial_kept()
         async with operating(self._dial) as operator:
-            return await operator.processes()
+            return await operator.listing()
 
     async def logs(self, request: Request) -> None:
         self._first = await reached(request, self._server)
@@ -199,11 +204,13 @@ async def _put(descriptor: int, data: bytes) -> None:
 async def _end(operator: Operator, of: OperatorProcess) -> int | None:
     """End it kindly, then by force; return the status that it has ended with.
 
-    Nor is anything waited for longer that cannot pass a signal on.
+    Nor is anything waited for longer that cannot pass a signal on. What it has started ends, too.
     """
     with anyio.move_on_after(_GRACE):
         await operator.signal(of, "TERM")
-        return await _status(operator, of)
+        status = await _status(operator, of)
+        await operator.terminate(of)
+        return status
     with anyio.move_on_after(_GRACE):
         await operator.terminate(of)
         return await _status(operator, of)

@@ -44,7 +44,7 @@ class Client:
     failed; connect anew for a new session.
     """
 
-    def __init__(  # the public face: all by keyword, all with a default
+    def __init__(  # noqa: PLR0913  # the public face: all by keyword, all with a default
         self,
         dial: Dialer,
         *,
@@ -53,10 +53,12 @@ class Client:
         telemetry: Telemetry | None = None,
         ids: IdMaker | None = None,
         unread_bytes_max: int = UNREAD_BYTES_MAX,
+        label: str = "",
     ) -> None:
         """Connect through `dial`; `rhythm` is for transports that notice no silence themselves.
 
-        Of each process about twice `unread_bytes_max` and a page are held for a slow reader.
+        An operator can end the session by its `label`. Of each process about twice
+        `unread_bytes_max` and a page are held for a slow reader.
         """
         self._policy = policy or Policy()
         self._unread_bytes_max = unread_bytes_max
@@ -68,7 +70,7 @@ class Client:
             peer="exec-server",
         )
         self._line = Line(dial, self._greet, policy=self._policy, terms=terms, rhythm=rhythm)
-        self._session = Session(CLIENT_NAME, unread_bytes_max=unread_bytes_max)
+        self._session = Session(CLIENT_NAME, unread_bytes_max=unread_bytes_max, label=label)
         self._table = Table()
         self._tasks: TaskGroup = anyio.create_task_group()
         self._life = anyio.CancelScope(shield=True)

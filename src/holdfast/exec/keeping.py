@@ -33,7 +33,7 @@ from holdfast.exec.keeper.protocol import (
     send,
 )
 from holdfast.exec.orphans import Marked, is_gone, kill_held, name_of, namespace_of
-from holdfast.world import disk_failure
+from holdfast.world import SERVICE, disk_failure
 
 SERVER_LOCK_NAME = "server.lock"
 
@@ -198,7 +198,7 @@ def _started(state: Path, deadline: float, open_files: int | None) -> socket.soc
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                env={},
+                env={SERVICE: "keeper"},
                 check=False,
                 timeout=_left(deadline),
             )

@@ -43,6 +43,7 @@ class Kept:
         self.key, self.pid = text(held, "key"), number(held, "pid")
         self._holds = dict(zip(texts(held, "holds"), descriptors, strict=True))
         self.exit_status = None if held.get("status") is None else number(held, "status")
+        self.number = None if held.get("number") is None else number(held, "number")
         self.is_terminal = "pty" in self._holds
         self._listeners: list[Callable[[int], None]] = []
 

@@ -64,6 +64,7 @@ class Command:
 
     Its terminal has the size from the start where the server can do that, as ours does. `sandbox`
     is what it may touch, as Codex says that; a server that cannot keep to it refuses to start it.
+    If `keep`, a server that can keeps it until it ends, also if its client never comes back.
     """
 
     argv: tuple[str, ...]
@@ -74,6 +75,7 @@ class Command:
     rows: int = 24
     cols: int = 80
     sandbox: Mapping[str, object] | None = None
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)

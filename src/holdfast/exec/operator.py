@@ -16,6 +16,8 @@ from holdfast.exec.model import Orphan, Page
 from holdfast.exec.orphans import kill, orphans
 from holdfast.exec.wire import (
     BindResult,
+    EndResult,
+    LabelParams,
     OperatorListResult,
     OperatorParams,
     OperatorProcess,
@@ -49,7 +51,11 @@ class Operator:
 
     async def processes(self) -> tuple[OperatorProcess, ...]:
         """All processes that the server knows."""
-        return (await self._call("operator/list", {}, OperatorListResult)).processes
+        return (await self.listing()).processes
+
+    async def listing(self) -> OperatorListResult:
+        """The same, and what these processes have started and left running."""
+        return await self._call("operator/list", {}, OperatorListResult)
 
     async def read(self, of: OperatorProcess, *, after: int, wait: float) -> Page:
         """What is kept of a process after an event, at most a page; wait so long for any."""
@@ -68,9 +74,13 @@ class Operator:
         await self._call("operator/signal", params, dict[str, object])
 
     async def terminate(self, of: OperatorProcess) -> None:
-        """Kill a process and its group."""
+        """Kill a process and all that it has started."""
         params = OperatorParams(of.session_id, of.process.process_id)
         await self._call("operator/terminate", params, TerminateResult)
+
+    async def end(self, label: str) -> int:
+        """End all sessions of a label with everything that they have started; say how many."""
+        return (await self._call("operator/end", LabelParams(label), EndResult)).sessions
 
     async def bind_place(self, directory: str) -> str:
         """A new token; whoever connects with it works in this place, and nowhere else."""

@@ -1,28 +1,33 @@
 """Find processes anywhere on the machine by the mark of their keeper, and end them.
 
 The mark is in the environment, which all descendants inherit, and says whose process it is and
-which keeper held it. Only Linux shows the environments of others; elsewhere nobody is found.
+which keeper held it; `world.process_marks` says what else belongs to it. Only Linux shows the
+environments of others; elsewhere nobody is found.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.exec.keeper.protocol import MARK, KeeperName
 from holdfast.world import (
+    Ended,
     SystemProcess,
     command_of,
+    end_members,
     environment_of,
+    is_service,
     signal_exactly,
     system_process,
     system_processes,
 )
 
-_ROUNDS_MAX = 32
+SESSION_MARK = "HOLDFAST_EXEC_SESSION"  # in the environment of a process: its session's id
 _MARK = MARK.encode() + b"="
+_SESSION = SESSION_MARK.encode() + b"="
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,7 @@ class Marked:
     key: str
     keeper: KeeperName
     command: str
+    session: str = ""  # of the server, where that is known
 
 
 def orphans() -> list[Marked]:
@@ -51,14 +57,52 @@ def kill(found: Collection[Marked]) -> int:
 
 
 def kill_held(keeper: KeeperName) -> list[Marked]:
-    """Kill all that this keeper held, with their descendants, until nobody is left to be found."""
-    killed: dict[SystemProcess, Marked] = {}
-    for _ in range(_ROUNDS_MAX):  # somebody may fork while we look
-        left = [each for each in _marked() if each.keeper == keeper]
-        if not kill(left):
-            break
-        killed |= {each.process: each for each in left}
-    return list(killed.values())
+    """Kill all that this keeper held, and all that they started, until none is left."""
+    found = [each for each in _marked() if each.keeper == keeper]
+
+    def is_held(_process: SystemProcess, environment: Sequence[bytes]) -> bool:
+        return _mark_of(environment)[1] == keeper
+
+    end_members(is_held)
+    return found
+
+
+def end_started(keys: Collection[str], numbers: Collection[int] = ()) -> Ended:
+    """End the processes of these keys, and all that they have started; blocks.
+
+    `numbers` are the limit numbers of these processes, as far as they are known.
+    """
+
+    def is_started(_process: SystemProcess, environment: Sequence[bytes]) -> bool:
+        return _mark_of(environment)[0] in keys
+
+    return end_members(is_started, numbers=numbers)
+
+
+def end_session(session: str, numbers: Collection[int] = ()) -> Ended:
+    """The same for all processes of one session of a server."""
+    mark = _SESSION + session.encode()
+
+    def is_started(_process: SystemProcess, environment: Sequence[bytes]) -> bool:
+        return mark in environment
+
+    return end_members(is_started, numbers=numbers)
+
+
+def detached(sessions: Collection[str], roots: Collection[int]) -> list[Marked]:
+    """What processes of these sessions have started, and has outlived the one that started it.
+
+    `roots` are the processes of the sessions themselves. What has a parent of the same mark is not
+    listed: it is part of what runs there. Nor are services of ours.
+    """
+    found = {each.process.pid: each for each in _marked() if each.session in sessions}
+    return [
+        each
+        for pid, each in sorted(found.items())
+        if pid not in roots
+        and getattr(found.get(each.process.parent), "key", "") != each.key
+        and not is_service(environment_of(pid))
+    ]
 
 
 def name_of(pid: int) -> KeeperName | None:
@@ -90,10 +134,23 @@ def _marked() -> Iterator[Marked]:
 
 
 def _look(process: SystemProcess) -> Marked | None:
-    variables = environment_of(process.pid)
-    mark = next((item for item in variables if item.startswith(_MARK)), b"")
+    environment = environment_of(process.pid)
+    key, keeper = _mark_of(environment)
+    if not key or keeper is None:
+        return None
+    marks = (item for item in environment if item.startswith(_SESSION))
+    return Marked(
+        process=process,
+        key=key,
+        keeper=keeper,
+        command=command_of(process.pid),
+        session=os.fsdecode(next(marks, b"").removeprefix(_SESSION)),
+    )
+
+
+def _mark_of(environment: Sequence[bytes]) -> tuple[str, KeeperName | None]:
+    """The key and the keeper that a mark names; nothing where there is none."""
+    mark = next((item for item in environment if item.startswith(_MARK)), b"")
     key, _, keeper = os.fsdecode(mark.removeprefix(_MARK)).rpartition("@")
     named = KeeperName.parse(keeper)
-    if not key or named is None:
-        return None
-    return Marked(process=process, key=key, keeper=named, command=command_of(process.pid))
+    return ("", None) if named is None else (key, named)

@@ -112,7 +112,7 @@ class Process:
         await self._call("process/signal", SignalParams(self.id, name), dict[str, object])
 
     async def terminate(self) -> bool:
-        """Kill it and its group; say whether it was still running."""
+        """Kill it and all that it has started; say whether it was still running itself."""
         params = ProcessParams(self.id)
         return (await self._call("process/terminate", params, TerminateResult)).running
 

@@ -17,8 +17,9 @@ class Session:
     A session is never exchanged for another one: what ran in it would be forgotten silently.
     """
 
-    def __init__(self, client_name: str, *, unread_bytes_max: int) -> None:
+    def __init__(self, client_name: str, *, unread_bytes_max: int, label: str = "") -> None:
         self._client_name, self._unread_bytes_max = client_name, unread_bytes_max
+        self._label = label
         self.id: str | None = None
         self.version: int | None = None  # of the wire; None with a server of Codex
         self.untaken_bytes_max: int | None = None  # what is told before we must say what we took
@@ -27,7 +28,9 @@ class Session:
 
     async def introduce(self, connection: Connection, *, timeout: float) -> None:
         """Begin the session on a new connection, or take it up again there."""
-        params = InitializeParams(self._client_name, self.id, self._unread_bytes_max, OURS)
+        params = InitializeParams(
+            self._client_name, self.id, self._unread_bytes_max, OURS, self._label
+        )
         try:
             welcome = await connection.request(
                 _INITIALIZE, params, timeout=timeout, result=InitializeResult

@@ -83,6 +83,7 @@ def _params(process: str, command: Command) -> StartParams:
         rows=command.rows,
         cols=command.cols,
         sandbox=None if command.sandbox is None else dict(command.sandbox),
+        keep=command.keep,
     )
 
 

@@ -41,13 +41,15 @@ class Versions(Wire, frozen=True, omit_defaults=False):
 class InitializeParams(Wire, frozen=True):
     """How a client introduces itself, and which session it wants back.
 
-    Ours: `unread_bytes_max` is how much of each process the client holds for a slow reader.
+    Ours: `unread_bytes_max` is how much of each process the client holds for a slow reader. `label`
+    is a word by which an operator can end the session, and others with the same label.
     """
 
     client_name: str
     resume_session_id: str | None = None
     unread_bytes_max: int | None = None
     versions: Versions | None = None  # ours; whoever names none speaks as Codex does
+    label: str = ""
 
 
 class ShellInfo(Wire, frozen=True):
@@ -67,6 +69,8 @@ class Capabilities(Wire, frozen=True):
     first_retained_seq: bool = False
     operator: bool = False
     places: bool = False
+    keep: bool = False
+    end: bool = False
     forget: bool = False
 
 
@@ -108,7 +112,8 @@ class EnvPolicy(Wire, frozen=True):
 class StartParams(Wire, frozen=True):
     """A process to start; `cwd` is a file URI.
 
-    Ours: `rows` and `cols` are the size of its terminal from the start.
+    Ours: `rows` and `cols` are the size of its terminal from the start. If `keep`, it is kept until
+    it ends by itself or is ended, also if no client comes back for its session in time.
     """
 
     process_id: str
@@ -122,6 +127,7 @@ class StartParams(Wire, frozen=True):
     sandbox: dict[str, object] | None = None
     rows: Annotated[int, Meta(ge=1, le=SIZE_MAX)] = 24
     cols: Annotated[int, Meta(ge=1, le=SIZE_MAX)] = 80
+    keep: bool = False
 
 
 class StartResult(Wire, frozen=True):
@@ -247,10 +253,32 @@ class OperatorProcess(Wire, frozen=True, omit_defaults=False):
     process: ListedProcess
 
 
+class DetachedProcess(Wire, frozen=True):
+    """Ours: what a process has started and left running; the ids are empty if it is forgotten."""
+
+    pid: int
+    command: str
+    session_id: str = ""
+    process_id: str = ""
+
+
 class OperatorListResult(Wire, frozen=True):
-    """Ours: all processes of the server."""
+    """Ours: all processes of the server, and what they have started and left running."""
 
     processes: tuple[OperatorProcess, ...]
+    detached: tuple[DetachedProcess, ...] = ()
+
+
+class LabelParams(Wire, frozen=True):
+    """Ours: all sessions of a label."""
+
+    label: str
+
+
+class EndResult(Wire, frozen=True, omit_defaults=False):
+    """Ours: how many sessions were ended."""
+
+    sessions: int
 
 
 class OperatorParams(Wire, frozen=True):

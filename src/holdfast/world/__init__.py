@@ -30,10 +30,22 @@ if TYPE_CHECKING:
     from holdfast.world.openat2 import open_in_root
     from holdfast.world.ports import Disk, FileStatus, OpenFile
     from holdfast.world.private import make_private
+    from holdfast.world.process_marks import (
+        MARK,
+        SERVICE,
+        Ended,
+        IsMember,
+        agents,
+        end_members,
+        is_service,
+        members,
+        sweep,
+    )
     from holdfast.world.processes import (
         SystemProcess,
         command_of,
         environment_of,
+        limit_number,
         signal_exactly,
         system_process,
         system_processes,
@@ -48,11 +60,11 @@ if TYPE_CHECKING:
     )
     from holdfast.world.replace import remove_leftovers, replace_file, write_all
     from holdfast.world.schema import Schema
-    from holdfast.world.sweeping import MARK, sweep
     from holdfast.world.writer_loop import WriterThread, in_thread
 
 __all__ = [
     "MARK",
+    "SERVICE",
     "Bookmark",
     "Chance",
     "Clock",
@@ -60,11 +72,13 @@ __all__ = [
     "Database",
     "Disk",
     "Encoded",
+    "Ended",
     "Entry",
     "FileStatus",
     "GroupCommit",
     "IdMaker",
     "Inbox",
+    "IsMember",
     "Journal",
     "JournalEntry",
     "OpenFile",
@@ -85,14 +99,19 @@ __all__ = [
     "Waiting",
     "WriterThread",
     "accept_record",
+    "agents",
     "command_of",
     "companions",
     "disk_failure",
     "encode_record",
+    "end_members",
     "environment_of",
     "in_thread",
+    "is_service",
     "last_seq",
+    "limit_number",
     "make_private",
+    "members",
     "open_in_root",
     "open_linkless",
     "read_journal",
@@ -123,7 +142,8 @@ __getattr__ = face(
         "Inbox": "inbox",
         "Journal": "journal",
         "JournalEntry": "reading",
-        "MARK": "sweeping",
+        "MARK": "process_marks",
+        "SERVICE": "process_marks",
         "OpenFile": "ports",
         "Opening": "beneath",
         "Questions": "questions",
@@ -141,7 +161,9 @@ __getattr__ = face(
         "Upgrade": "database",
         "WriterThread": "writer_loop",
         "in_thread": "writer_loop",
+        "is_service": "process_marks",
         "last_seq": "reading",
+        "limit_number": "processes",
         "accept_record": "core.records",
         "command_of": "processes",
         "companions": "accompanying",
@@ -155,7 +177,12 @@ __getattr__ = face(
         "remove_leftovers": "replace",
         "replace_file": "replace",
         "signal_exactly": "processes",
-        "sweep": "sweeping",
+        "sweep": "process_marks",
+        "members": "process_marks",
+        "end_members": "process_marks",
+        "agents": "process_marks",
+        "Ended": "process_marks",
+        "IsMember": "process_marks",
         "system_process": "processes",
         "system_processes": "processes",
         "write_all": "replace",

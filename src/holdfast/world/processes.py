@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+_READ_BYTES = 2**14
+_LISTS_MAX = 64  # of a machine that never stops starting processes
+
 
 @dataclass(frozen=True, slots=True)
 class SystemProcess:
@@ -49,10 +52,20 @@ def signal_exactly(process: SystemProcess, number: int) -> bool:
 if sys.platform == "linux":
 
     def system_processes() -> Iterator[SystemProcess]:
-        """All that can be seen, the dead that nobody has waited for included."""
-        for name in os.listdir("/proc"):
-            if name.isdecimal() and (process := system_process(int(name))):
-                yield process
+        """All that can be seen, the dead that nobody has waited for included; newest first.
+
+        What starts meanwhile is listed, too: else a process that forks and ends, again and again,
+        would never be seen.
+        """
+        known: set[int] = set()
+        for _ in range(_LISTS_MAX):
+            listed = {int(name) for name in os.listdir("/proc") if name.isdecimal()}
+            if listed <= known:
+                return
+            for pid in sorted(listed - known, reverse=True):
+                if process := system_process(pid):
+                    yield process
+            known |= listed
 
     def system_process(pid: int) -> SystemProcess | None:
         """The process of this number; None if it is gone or is not ours to see."""
@@ -69,6 +82,12 @@ if sys.platform == "linux":
         """The variables that a process was started with; none if it is not ours to see."""
         return _read(pid, "environ").split(b"\0")
 
+    def limit_number(pid: int) -> int | None:
+        """The hard limit RLIMIT_RTTIME of a process; None if it has none, or is gone."""
+        _, _, line = _read(pid, "limits").partition(b"Max realtime timeout")
+        words = line.split(maxsplit=2)
+        return int(words[1]) if len(words) > 2 and words[1].isdigit() else None
+
     def command_of(pid: int) -> str:
         """The words that a process was started with."""
         return os.fsdecode(_read(pid, "cmdline").replace(b"\0", b" ")).strip()
@@ -80,7 +99,10 @@ if sys.platform == "linux":
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             return b""
         try:
-            return b"".join(iter(partial(os.read, fd, 2**16), b""))
+            first = os.read(fd, _READ_BYTES)
+            if len(first) < _READ_BYTES:  # these files are written whole, however short the read
+                return first
+            return b"".join((first, *iter(partial(os.read, fd, _READ_BYTES), b"")))
         except ProcessLookupError:
             return b""
         finally:
@@ -104,6 +126,10 @@ else:
     def environment_of(pid: int) -> list[bytes]:  # noqa: ARG001  # `ps` cannot say
         """The variables that a process was started with; none here."""
         return []
+
+    def limit_number(pid: int) -> int | None:  # noqa: ARG001  # `ps` cannot say
+        """The hard limit RLIMIT_RTTIME of a process; none here."""
+        return None
 
     def command_of(pid: int) -> str:  # noqa: ARG001  # whoever asks has found it by its environment
         """The words that a process was started with; none here."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from holdfast.cli.core.look import look
 from holdfast.cli.core.processes_page import (
     Seen,
+    detached_line,
+    detached_note,
     end_line,
     ended_line,
     ended_note,
@@ -16,6 +18,7 @@ from holdfast.cli.core.processes_page import (
     processes_page,
 )
 from holdfast.exec.model import AWAITS_READER, Orphan, Output, Page
+from holdfast.exec.wire import DetachedProcess
 
 _LOOK = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=60)
 
@@ -125,3 +128,16 @@ def test_output_is_told_to_a_program_piece_by_piece() -> None:
         "closed": True,
         "lost": False,
     }
+
+
+def test_what_processes_left_running_is_named_with_its_origin() -> None:
+    of, lost = DetachedProcess(7, "sleep 9\x1b[2J", "s", "p-1"), DetachedProcess(8, "cat", "s")
+    assert detached_note([of, lost]).splitlines() == [
+        "Started by processes above, and left running (holdfast stop PROCESS ends a process with "
+        "all that it started):",
+        "  7  sleep 9\\x1b[2J  (of p-1)",
+        "  8  cat",
+    ]
+    line = detached_line(of)
+    assert (line["type"], line["id"], line["session"], line["pid"]) == ("detached", "p-1", "s", 7)
+    assert detached_line(lost)["id"] is None

@@ -32,6 +32,7 @@ NEVER = frozenset(
         "OPENAI_IDENTITY_TOKEN_FILE",
         "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
         "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
+        "HOLDFAST_SERVICE",  # of our own services: what has it is not ended with its starter
     }
 )
 _SECRETS = ("*KEY*", "*SECRET*", "*TOKEN*")

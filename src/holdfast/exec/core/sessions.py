@@ -57,6 +57,11 @@ def detach(holding: Holding, owner: int, now: float, policy: Policy) -> Holding:
     return Detached(now + policy.detached_ttl) if holding == Attached(owner) else holding
 
 
+def prolong(holding: Holding, now: float, policy: Policy) -> Holding:
+    """Keep a session as if its client had left just now: something in it is not to be ended."""
+    return Detached(now + policy.detached_ttl) if isinstance(holding, Detached) else holding
+
+
 def has_expired(holding: Holding, now: float) -> bool:
     """Whether nobody came back in time."""
     return isinstance(holding, Detached) and holding.until <= now

@@ -2,8 +2,9 @@
 
 `posix_spawn` is the fastest way to a new process and runs no code of ours in it. What it cannot
 do, the keeper does to itself for that moment, which it may because it has one thread: it goes to
-the directory of the child, and takes its own limit of open files back to what it was given. Only a
-process that is to enter a place or a sandbox is forked instead.
+the directory of the child, takes its own limit of open files back to what it was given, and has
+the limit number of the child (`world.process_marks`), by which all its descendants are found. Only
+a process that is to enter a place or a sandbox is forked instead.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ _SIZE_MAX = 2**16 - 1
 # A process can only be given descriptors whose numbers are below its own limit. So these numbers
 # are left to such, however many descriptors we hold.
 _LOW_NUMBERS = 128
+# Limit numbers only fall: what has no privileges cannot raise a hard limit. Random steps keep
+# keepers from giving a number that another one gave. Below the least, a limit is meant as one.
+_NUMBER_FIRST, _NUMBER_LEAST, _NUMBER_STEP_BYTES = 2**62, 2**50, 5
 
 
 class Order:
@@ -84,6 +88,7 @@ class Child:
         self.pidfd = _aside(os.pidfd_open(pid))
         self.holds = {name: _aside(descriptor) for name, descriptor in holds.items()}
         self.status: int | None = None
+        self.number: int | None = None  # the limit number that its descendants have, too
 
     def look(self) -> bool:
         """Learn whether it has ended, and how: 128 + n if signal n killed it."""
@@ -137,12 +142,13 @@ def started(order: Order, keeper: KeeperName) -> Child:
             holds, ends = _pipes(order, ours, theirs)
         else:
             holds, ends = _terminal(order.size, ours, theirs)
-        if order.way is None:
-            with _in_its_place(order.cwd):
-                pid = _spawned(order, _actions(ends, is_terminal=order.size is not None))
-        else:
-            with _limited_as_given():
-                pid = _entered(order, order.way, ends, theirs)
+        with _numbered() as number:
+            if order.way is None:
+                with _in_its_place(order.cwd):
+                    pid = _spawned(order, _actions(ends, is_terminal=order.size is not None))
+            else:
+                with _limited_as_given():
+                    pid = _entered(order, order.way, ends, theirs)
         try:
             is_in_place = order.way is not None and order.way.leads_to_place
             child = Child(order.key, pid, holds, is_in_place=is_in_place)
@@ -150,6 +156,7 @@ def started(order: Order, keeper: KeeperName) -> Child:
             os.killpg(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             raise
+        child.number = number
         ours.pop_all()
     return child
 
@@ -226,6 +233,26 @@ def _limited_as_given() -> Generator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, now)
+
+
+@contextmanager
+def _numbered() -> Generator[int | None]:
+    """A number for one process; afterwards we have another, so that nobody takes us for it."""
+    number = _lower_number()
+    try:
+        yield number
+    finally:
+        _lower_number()
+
+
+def _lower_number() -> int | None:
+    _, most = resource.getrlimit(resource.RLIMIT_RTTIME)
+    before = _NUMBER_FIRST if most == resource.RLIM_INFINITY or most > _NUMBER_FIRST else most
+    number = before - 1 - int.from_bytes(os.urandom(_NUMBER_STEP_BYTES), "big")
+    if number < _NUMBER_LEAST:
+        return None
+    resource.setrlimit(resource.RLIMIT_RTTIME, (number, number))
+    return number
 
 
 def _entered(order: Order, way: Way, ends: dict[int, int], theirs: ExitStack) -> int:

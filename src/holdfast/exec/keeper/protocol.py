@@ -17,7 +17,8 @@ answered in their order; what has no `id` is news.
 
 `hello` and `end` are the same in every version there will ever be, so that a server can always
 find out whom it met, and replace a keeper that holds nothing. `held` is {key, pid, status, holds}:
-`holds` names the descriptors beside the message, in their order.
+`holds` names the descriptors beside the message, in their order. A keeper that gives processes
+limit numbers (`world.process_marks`) adds the `number`.
 
 Since version 2 `start` may carry an `entry` {program, namespaces, groups, carried, limits, fence,
 filter, shields, is_unprivileged, is_led}: the way into a place or a sandbox. Beside it come as many

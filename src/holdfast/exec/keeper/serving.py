@@ -301,4 +301,6 @@ def main(state: str) -> int:
 
 def _held(about: Message, child: Child) -> tuple[Message, list[int]]:
     held = {"key": child.key, "pid": child.pid, "status": child.status, "holds": list(child.holds)}
+    if child.number is not None:
+        held["number"] = child.number
     return about | {"held": held}, list(child.holds.values())

@@ -50,7 +50,7 @@ class Desk:
         self._asking, self._asked = 1, anyio.Event()
         try:
             if asked.resume_session_id is None:
-                self._session = await self._plane.begin(self, self.place)
+                self._session = await self._plane.begin(self, self.place, label=asked.label)
             else:
                 name = asked.resume_session_id
                 self._session = self._plane.resume(name, self, self.place)

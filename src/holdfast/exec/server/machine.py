@@ -51,6 +51,8 @@ def _described(
             first_retained_seq=True,
             operator=True,
             places=True,
+            keep=True,
+            end=True,
             forget=True,
         ),
     )

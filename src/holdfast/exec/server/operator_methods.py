@@ -11,6 +11,7 @@ import os
 
 from holdfast.exec.core.sessions import Attached
 from holdfast.exec.failures import RequestUnfit
+from holdfast.exec.orphans import detached
 from holdfast.exec.server.desk import Handlers, nothing
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.model import ReadAnswer
@@ -19,6 +20,9 @@ from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import signal_number
 from holdfast.exec.wire import (
     BindResult,
+    DetachedProcess,
+    EndResult,
+    LabelParams,
     OperatorListResult,
     OperatorParams,
     OperatorProcess,
@@ -45,19 +49,38 @@ class OperatorMethods:
             "operator/read": Handler(OperatorReadParams, self._read),
             "operator/signal": Handler(OperatorSignalParams, self._signal),
             "operator/terminate": Handler(OperatorParams, self._terminate),
+            "operator/end": Handler(LabelParams, self._end),
             "place/bind": Handler(PlaceParams, self._bind),
             "place/unbind": Handler(PlaceParams, self._unbind),
         }
 
     async def _list(self, params: dict[str, object]) -> OperatorListResult:
-        """All processes of the server."""
+        """All processes of the server, and what they have started and left running."""
         nothing(params)
-        return OperatorListResult(
-            tuple(
-                OperatorProcess(session.id, isinstance(session.holding, Attached), process.listed())
-                for session in self._plane
-                for process in session.processes
+        listed = tuple(
+            OperatorProcess(session.id, isinstance(session.holding, Attached), process.listed())
+            for session in self._plane
+            for process in session.processes
+        )
+        return OperatorListResult(listed, await self._detached())
+
+    async def _detached(self) -> tuple[DetachedProcess, ...]:
+        known = {
+            process.record.key: (session.id, process)
+            for session in self._plane
+            for process in session.processes
+        }
+        roots = {process.listed().pid for _, process in known.values()}
+        sessions = {session.id for session in self._plane}
+        found = await self._hands.do(lambda: detached(sessions, roots))
+        return tuple(
+            DetachedProcess(
+                each.process.pid,
+                each.command,
+                each.session,
+                known[each.key][1].record.process if each.key in known else "",
             )
+            for each in found
         )
 
     async def _read(self, asked: OperatorReadParams) -> ReadAnswer:
@@ -76,6 +99,10 @@ class OperatorMethods:
         """End a process of any session, and all that it has started."""
         processes = self._plane.find(asked.session_id).processes
         return TerminateResult(await processes.terminate(asked.process_id))
+
+    async def _end(self, asked: LabelParams) -> EndResult:
+        """End all sessions of a label, with everything that they have started."""
+        return EndResult(await self._plane.end_labelled(asked.label))
 
     async def _bind(self, asked: PlaceParams) -> BindResult:
         """Make a token that leads into one place and nowhere else."""

@@ -51,6 +51,7 @@ class Session:
     site: Site
     processes: Processes
     holding: Holding
+    label: str = ""
     owner: Owner | None = field(default=None, repr=False)
 
     def check(self, owner: Owner) -> None:
@@ -98,12 +99,12 @@ class Plane:
         """A place of this name, whether sessions are bound to it or not."""
         return self._sites.of(place)
 
-    async def begin(self, owner: Owner, place: str = PLAIN) -> Session:
+    async def begin(self, owner: Owner, place: str = PLAIN, *, label: str = "") -> Session:
         """A new session in a place for ever, written down before anybody hears of it.
 
         What is written down is known, even if nobody is there any more to hear of it.
         """
-        record = SessionRecord(str(uuid4()), place)
+        record = SessionRecord(str(uuid4()), place, label=label)
         with anyio.CancelScope(shield=True):
             await self._workshop.hands.do(lambda: self._workshop.records.keep_session(record))
         session = self._session(record, Attached(owner.number))
@@ -166,12 +167,28 @@ class Plane:
                 if site.tend():
                     self.put_out(site.name)
             for session in list(self._sessions.values()):
+                if session.processes.keeps_session:
+                    session.holding = decide.prolong(session.holding, now, self._policy)
                 if decide.has_expired(session.holding, now):
                     await self._forget(session)
                     continue
                 if session.owner is not None:
                     session.owner.tend(now)
                 await session.processes.sweep(now, closed_ttl=self._policy.detached_ttl)
+
+    async def end_labelled(self, label: str) -> int:
+        """End all sessions of a label with their processes; say how many.
+
+        Connections that have one are put out first: what they have asked and was not begun is not.
+        """
+        found = [each for each in self._sessions.values() if each.label == label != ""]
+        for session in found:
+            owner, session.owner = session.owner, None
+            session.holding = Detached(anyio.current_time())
+            if owner is not None:
+                owner.put_out()
+            await self._forget(session)
+        return len(found)
 
     def put_out(self, place: str) -> None:
         """Hang up on all who came to work in a place; their sessions wait for them as for all."""
@@ -199,7 +216,9 @@ class Plane:
     def _session(self, record: SessionRecord, holding: Holding) -> Session:
         site = self._sites.of(record.place)
         processes = Processes(record.id, self._workshop, site)
-        session = self._sessions[record.id] = Session(record.id, site, processes, holding)
+        session = self._sessions[record.id] = Session(
+            record.id, site, processes, holding, record.label
+        )
         return session
 
     def _adopted(self, record: ProcessRecord, kept: Kept | None) -> Process:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import anyio
@@ -54,6 +54,7 @@ class Process:
         self.has_files = False  # made before it says its first word
         self.undo: Callable[[], None] | None = None  # what is to be done once it has ended
         self.lacks: tuple[str, ...] = ()  # what its sandbox does not do that it should
+        self.number = None if kept is None else kept.number  # its limit number, if that is known
         self._kept, self._stdin = kept, stdin
         self._killed_at: float | None = None
         retention.listen(self._finish_if_closed)
@@ -181,9 +182,15 @@ class Process:
                 return
         await self._kept.signal(number, group=True)
 
-    async def terminate(self) -> None:
-        """Kill it and its group; its output ends soon after, even if others hold it open."""
-        self._killed_at = self._killed_at or anyio.current_time()
+    async def terminate(self, end_started: Callable[[], Awaitable[None]]) -> None:
+        """Kill it with all that it started; its output ends soon after, even if others hold it.
+
+        `end_started` ends everything by mark. It comes first: what a process started is easier to
+        find while that process is there.
+        """
+        if self.is_running:
+            self._killed_at = self._killed_at or anyio.current_time()
+        await end_started()
         await self.signal(signal.SIGKILL)
 
     def tend(self, now: float) -> None:

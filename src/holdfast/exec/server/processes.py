@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 
@@ -25,6 +27,7 @@ from holdfast.exec.keeping_input_loop import Input
 from holdfast.exec.keeping_loop import Keeping, NotAsked
 from holdfast.exec.kept import Kept
 from holdfast.exec.orders import Order
+from holdfast.exec.orphans import SESSION_MARK, end_session, end_started
 from holdfast.exec.retention_loop import Retention
 from holdfast.exec.server.hands import Hands
 from holdfast.exec.server.launching import Launch, Server, plain_order, prepared
@@ -40,6 +43,8 @@ from holdfast.world import Clock
 
 _SWEPT_AT_ONCE, _SWEEP_PAUSE = 32, 0.001  # seconds, in which others get the processor
 _A_WHILE = 1.0  # seconds; most commands are over by then
+_NUMBERS_MAX = 10_000
+_UNDERWAY_LONGEST = 30.0  # seconds that a start may take which is to come to nothing
 _WANTED_LONGEST = 3600.0  # seconds that a slow reader has for what has been closed
 _KEEPER_LONGEST = 30.0  # seconds that a start waits for the keeper after one that was lost
 
@@ -111,6 +116,11 @@ class Workshop:
             directory = self.records.directory(process.record.key)
             await self.hands.do(lambda: make_files(directory, process.record))
 
+    async def end_started(self, process: Process) -> None:
+        """End what a process has started, and the process itself, by its mark."""
+        keys, numbers = {process.record.key}, [] if process.number is None else [process.number]
+        await self.hands.do(lambda: end_started(keys, numbers))
+
     async def forget(self, process: Process) -> None:
         """End a process if it runs, and remove all that is known about it."""
         await process.forget()
@@ -135,6 +145,10 @@ class Processes:
     def __init__(self, session: str, workshop: Workshop, site: Site) -> None:
         self._session, self._workshop, self._site = session, workshop, site
         self._entries: dict[str, Process | Starting] = {}
+        self._numbers: deque[int] = deque(maxlen=_NUMBERS_MAX)  # also of what was forgotten
+        self._has_started = False  # anything, ever
+        self._underway = 0  # starts
+        self._changed = anyio.Event()
 
     def __iter__(self) -> Iterator[Process]:
         return iter([entry for entry in self._entries.values() if isinstance(entry, Process)])
@@ -142,6 +156,12 @@ class Processes:
     def adopt(self, process: Process) -> None:
         """Take in a process that a former server started."""
         self._entries[process.record.process] = process
+        self._remember(process)
+
+    @property
+    def keeps_session(self) -> bool:
+        """Whether a process runs that is kept until it ends, whatever connections do."""
+        return any(process.record.is_kept and process.is_running for process in self)
 
     async def start(self, asked: StartAsked) -> tuple[StartResult, Process]:
         """Start a process; its name is free again if that fails.
@@ -159,21 +179,34 @@ class Processes:
         variables = environment(
             asked.env_policy, own=self._workshop.own_environment, asked=asked.env
         )
+        variables[SESSION_MARK] = self._session
         reservation = self._entries[name] = Starting()
+        self._has_started, self._underway = True, self._underway + 1
         with anyio.CancelScope(shield=True):
             try:
-                process = await self._launch(asked, cwd, variables)
+                return await self._start(asked, cwd, variables, reservation)
             except Failure:
                 if self._entries.get(name) is reservation:
                     del self._entries[name]
                 raise
-            if self._entries.get(name) is not reservation:
-                await self._workshop.forget(process)
-                raise StartCancelled(process=name)
-            self._entries[name] = process
-            how = StartResult(name, process.sandbox_type, process.record.sandbox, process.lacks)
-            return how, process
+            finally:
+                self._underway -= 1
+                self._changed.set()
         raise AssertionError("nothing cancels the scope")
+
+    async def _start(
+        self, asked: StartAsked, cwd: bytes, variables: dict[str, str], reservation: Starting
+    ) -> tuple[StartResult, Process]:
+        name = asked.process_id
+        process = await self._launch(asked, cwd, variables)
+        self._remember(process)
+        if self._entries.get(name) is not reservation:
+            await self._workshop.end_started(process)
+            await self._workshop.forget(process)
+            raise StartCancelled(process=name)
+        self._entries[name] = process
+        how = StartResult(name, process.sandbox_type, process.record.sandbox, process.lacks)
+        return how, process
 
     def get(self, name: str) -> Process:
         """The process of this name, if it has started."""
@@ -203,14 +236,15 @@ class Processes:
             await process.signal(number)
 
     async def terminate(self, name: str) -> bool:
-        """Kill what has this name, and say whether it still ran.
+        """Kill what has this name, with all that it started; say whether it still ran itself.
 
         A start under way loses its name at once, and its process as soon as there is one.
         """
         match self._entries.get(name):
-            case Process() as process if process.is_running:
-                await process.terminate()
-                return True
+            case Process() as process:
+                was_running = process.is_running
+                await process.terminate(partial(self._workshop.end_started, process))
+                return was_running
             case Starting():
                 del self._entries[name]
                 return True
@@ -255,9 +289,18 @@ class Processes:
                 await self._workshop.forget(process)
 
     async def end(self) -> None:
-        """Kill and forget all of them."""
-        processes = list(self)
+        """Kill and forget all of them, with all that they have started, also what was forgotten.
+
+        Starts that are under way are waited for, and come to nothing.
+        """
+        processes, numbers = list(self), list(self._numbers)
         self._entries.clear()
+        if self._has_started:
+            await self._workshop.hands.do(lambda: end_session(self._session, numbers))
+        with anyio.move_on_after(_UNDERWAY_LONGEST):
+            while self._underway:
+                self._changed = anyio.Event()
+                await self._changed.wait()
         async with anyio.create_task_group() as tasks:
             for process in processes:
                 tasks.start_soon(self._workshop.forget, process)
@@ -266,6 +309,11 @@ class Processes:
         """Let go of all of them without ending any."""
         for process in self:
             process.release()
+
+    def _remember(self, process: Process) -> None:
+        self._has_started = True
+        if process.number is not None:
+            self._numbers.append(process.number)
 
     async def _launch(self, asked: StartAsked, cwd: bytes, variables: dict[str, str]) -> Process:
         async with self._site.reached() as place:
@@ -298,6 +346,7 @@ class Processes:
             tty=asked.tty,
             started_at_ms=int(shop.clock.now() * 1000),
             sandbox=launch.strength or "",
+            is_kept=asked.keep,
         )
         try:
             with shop.records.naming(record.key):

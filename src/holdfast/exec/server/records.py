@@ -41,6 +41,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
     id: str
     place: str
     version: int = _VERSION
+    label: str = ""  # by which an operator can end it
 
 
 class ProcessRecord(msgspec.Struct, frozen=True):
@@ -56,6 +57,7 @@ class ProcessRecord(msgspec.Struct, frozen=True):
     sandbox: str = ""  # how well it is shut in, if it is
     status: int | None = None  # how it ended, if it did without a word
     is_closed: bool = False
+    is_kept: bool = False  # until it ends, whatever becomes of its client
 
 
 class ProcessNote(msgspec.Struct, frozen=True, omit_defaults=True):
