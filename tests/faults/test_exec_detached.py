@@ -93,11 +93,11 @@ async def test_what_was_left_running_is_listed(tmp_path: Path) -> None:
         pid = await pid_in(tmp_path / "two")
         await ends.wait()
         async with operating(server.dial) as operator:
-            (found,) = (await operator.listing()).detached
+            _, (found,) = await operator.listing()
             assert (found.pid, found.command) == (pid, "sleep 300")
-            assert (found.session_id, found.process_id) == (client.session_id, "e")
+            assert (found.session, found.process) == (client.session_id, "e")
             await ends.terminate()
-            assert (await operator.listing()).detached == ()
+            assert (await operator.listing())[1] == ()
 
 
 @pytest.mark.promise("X9")

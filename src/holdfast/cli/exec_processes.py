@@ -32,8 +32,8 @@ from holdfast.cli.output import abandon, complain
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.terminal import pour
 from holdfast.exec import Operator, find_orphans, operating
-from holdfast.exec.model import Page
-from holdfast.exec.wire import OperatorListResult, OperatorProcess, Stream
+from holdfast.exec.model import Detached, Page
+from holdfast.exec.wire import OperatorProcess, Stream
 from holdfast.rpc import Transport
 from holdfast.rpc.failures import SocketRefused
 
@@ -47,21 +47,21 @@ def ps(request: Request, settings: Settings) -> Outcome:
     """List all processes; a local server that does not run has none, but there may be orphans."""
     server = server_of(request, settings)
     try:
-        listing = anyio.run(_Overseen(server).listing)
-        found = sorted(map(_seen, listing.processes), key=lambda each: each.started_at_ms)
+        listed, detached = anyio.run(_Overseen(server).listing)
+        found = sorted(map(_seen, listed), key=lambda each: each.started_at_ms)
     except SocketRefused:
         if server.state is None:
             raise
-        listing, found = OperatorListResult(()), list[Seen]()
+        found, detached = [], ()
     lost = find_orphans() if server.state is not None else ()
     if request.is_json:
         records = [process_line(each) for each in found]
-        records += [detached_line(each) for each in listing.detached]
+        records += [detached_line(each) for each in detached]
         records += [orphan_line(each) for each in lost]
         return Outcome(answer="".join(map(json_line, records)))
     look = look_for(sys.stdout, request, settings)
     hints = [] if found else ["No processes. Run one: holdfast exec -- ..."]
-    hints += [detached_note(listing.detached)] if listing.detached else []
+    hints += [detached_note(detached)] if detached else []
     hints += [orphans_note(lost)] if lost else []
     page = processes_page(found, look, now=time.time())
     return Outcome(answer=page, hint="\n".join(hints))
@@ -103,7 +103,7 @@ class _Overseen:
         self._server = server
         self._first: Transport | None = None
 
-    async def listing(self) -> OperatorListResult:
+    async def listing(self) -> tuple[tuple[OperatorProcess, ...], tuple[Detached, ...]]:
         self._first = await self._server.dial_kept()
         async with operating(self._dial) as operator:
             return await operator.listing()

@@ -87,6 +87,16 @@ class Orphan:
 
 
 @dataclass(frozen=True, slots=True)
+class Detached:
+    """What a process has started and left running; its id is empty once it is forgotten."""
+
+    pid: int
+    command: str
+    session: str
+    process: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class WebHeader:
     """A header of a web request; the server's own `variable`, if one is named, ends its value."""
 

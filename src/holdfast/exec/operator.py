@@ -12,7 +12,7 @@ from holdfast.exec.core.answers import read_page
 from holdfast.exec.core.recovery import Policy
 from holdfast.exec.failures import CapabilityMissing
 from holdfast.exec.line import CALL_LONGEST, Dialer, Line
-from holdfast.exec.model import Orphan, Page
+from holdfast.exec.model import Detached, Orphan, Page
 from holdfast.exec.orphans import kill, orphans
 from holdfast.exec.wire import (
     BindResult,
@@ -51,11 +51,16 @@ class Operator:
 
     async def processes(self) -> tuple[OperatorProcess, ...]:
         """All processes that the server knows."""
-        return (await self.listing()).processes
+        return (await self.listing())[0]
 
-    async def listing(self) -> OperatorListResult:
+    async def listing(self) -> tuple[tuple[OperatorProcess, ...], tuple[Detached, ...]]:
         """The same, and what these processes have started and left running."""
-        return await self._call("operator/list", {}, OperatorListResult)
+        listed = await self._call("operator/list", {}, OperatorListResult)
+        detached = (
+            Detached(each.pid, each.command, each.session_id, each.process_id)
+            for each in listed.detached
+        )
+        return listed.processes, tuple(detached)
 
     async def read(self, of: OperatorProcess, *, after: int, wait: float) -> Page:
         """What is kept of a process after an event, at most a page; wait so long for any."""

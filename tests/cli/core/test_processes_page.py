@@ -17,8 +17,7 @@ from holdfast.cli.core.processes_page import (
     process_line,
     processes_page,
 )
-from holdfast.exec.model import AWAITS_READER, Orphan, Output, Page
-from holdfast.exec.wire import DetachedProcess
+from holdfast.exec.model import AWAITS_READER, Detached, Orphan, Output, Page
 
 _LOOK = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=60)
 
@@ -131,7 +130,7 @@ def test_output_is_told_to_a_program_piece_by_piece() -> None:
 
 
 def test_what_processes_left_running_is_named_with_its_origin() -> None:
-    of, lost = DetachedProcess(7, "sleep 9\x1b[2J", "s", "p-1"), DetachedProcess(8, "cat", "s")
+    of, lost = Detached(7, "sleep 9\x1b[2J", "s", "p-1"), Detached(8, "cat", "s")
     assert detached_note([of, lost]).splitlines() == [
         "Started by processes above, and left running (holdfast stop PROCESS ends a process with "
         "all that it started):",

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.threads_page import age
-from holdfast.exec.model import AWAITS_READER, Orphan, Output, Page
-from holdfast.exec.wire import DetachedProcess
+from holdfast.exec.model import AWAITS_READER, Detached, Orphan, Output, Page
 from holdfast.nouns import cut, printable
 
 SCHEMA = 1
@@ -89,7 +88,7 @@ def orphan_line(each: Orphan) -> dict[str, object]:
     }
 
 
-def detached_note(detached: Sequence[DetachedProcess]) -> str:
+def detached_note(detached: Sequence[Detached]) -> str:
     """What a person should know of these: which they are, and how to end them."""
     shown = "".join(
         f"  {each.pid}  {printable(each.command)}{_started_by(each)}\n" for each in detached
@@ -98,17 +97,17 @@ def detached_note(detached: Sequence[DetachedProcess]) -> str:
     return f"Started by processes above, and left running ({how}):\n{shown}".rstrip("\n")
 
 
-def _started_by(each: DetachedProcess) -> str:
-    return f"  (of {printable(each.process_id)})" if each.process_id else ""
+def _started_by(each: Detached) -> str:
+    return f"  (of {printable(each.process)})" if each.process else ""
 
 
-def detached_line(each: DetachedProcess) -> dict[str, object]:
+def detached_line(each: Detached) -> dict[str, object]:
     """The same as a record for a program, with the members of any other process."""
     return {
         "schema": SCHEMA,
         "type": "detached",
-        "id": each.process_id or None,
-        "session": each.session_id or None,
+        "id": each.process or None,
+        "session": each.session,
         "attached": False,
         "argv": [each.command],
         "pid": each.pid,
