@@ -145,6 +145,35 @@ def test_who_waited_does_not_start_it_again(
     assert ran("stop", "--all", "--state", f"{home}/state", "--yes", home=home).returncode == 0
 
 
+@pytest.mark.promise("X14")
+def test_all_means_this_home(home: Path, process: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    elsewhere = ran("stop", "--all", "--yes", home=tmp_path / "other")
+    assert (elsewhere.returncode, elsewhere.stderr) == (0, b"Nothing runs.\n")
+    assert process.poll() is None
+    assert len(belongings(home / "state")) == 2
+
+    assert ran("stop", "--all", "--yes", home=home).returncode == 0
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert belongings(home / "state") == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("stop", "--orphans", "--everywhere"),
+        ("stop", "p-1", "--everywhere"),
+        ("stop", "--all", "--everywhere", "--state", "/tmp"),
+        ("stop", "--all", "--everywhere", "--server", "ws://127.0.0.1:1"),
+    ],
+)
+def test_everywhere_goes_with_all_alone(words: tuple[str, ...], home: Path) -> None:
+    done = subprocess.run(
+        [*COMMAND, *words], env=environment(home), capture_output=True, check=False, timeout=100
+    )
+    assert done.returncode == 2
+    assert b"--everywhere" in done.stderr
+
+
 # Run where no other process is seen, or everything of ours on this machine would end.
 EVERYWHERE = """
 cd "$1"; shift
@@ -154,15 +183,15 @@ for home in one two; do
     HOLDFAST_HOME=$PWD/$home wait_long "$@" >$home/said &
     until grep -q ready $home/said; do sleep 0.05; done
 done
-HOLDFAST_HOME=$PWD/three "$@" stop --all --json
-HOLDFAST_HOME=$PWD/three "$@" stop --all --yes --json
+HOLDFAST_HOME=$PWD/three "$@" stop --all --everywhere --json
+HOLDFAST_HOME=$PWD/three "$@" stop --all --everywhere --yes --json
 wait
-HOLDFAST_HOME=$PWD/three "$@" stop --all
+HOLDFAST_HOME=$PWD/three "$@" stop --all --everywhere
 tail -qn 1 one/said two/said
 """
 
 
-def test_all_means_all_of_this_user_wherever_it_is_kept(home: Path) -> None:
+def test_everywhere_means_all_homes_of_this_user(home: Path) -> None:
     alone = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
     if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
         pytest.skip("unshare cannot hide other processes here")
@@ -192,7 +221,7 @@ def test_all_means_all_of_this_user_wherever_it_is_kept(home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("x", "--state", "."), b"--state goes with --all"),
+        (("x", "--state", "."), b"--state and --everywhere go with --all"),
         (("--all", "--state", "nowhere"), b"--state: nowhere is no directory"),
     ],
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from holdfast.cli.core.stop_page import Belonging, Sort
 from holdfast.confine.place import places
-from holdfast.exec.keeper.protocol import LOCK_NAME
+from holdfast.exec.keeper.protocol import LOCK_NAME, KeeperName
 from holdfast.exec.keeping import SERVER_LOCK_NAME
 from holdfast.exec.orphans import Marked, orphans
 from holdfast.world import SystemProcess, command_of, system_process, system_processes
@@ -48,10 +48,22 @@ def belongings(state: Path | None = None) -> list[Belonging]:
         if _is_below(draft, home):
             pid, project = each.holder.pid, each.holder.project
             found.add(Belonging(Sort.PLACE, pid, project, each.processes, draft))
-    if not home:
-        found.update(orphan(each) for each in orphans() if _is_ours(each.process.pid))
+    last = None if not home else _last_keeper(Path(home) / "exec")
+    found.update(
+        orphan(each)
+        for each in orphans()
+        if _is_ours(each.process.pid) and (not home or each.keeper == last)
+    )
     order = list(Sort)
     return sorted(_outermost(found), key=lambda each: (order.index(each.sort), each.pid))
+
+
+def _last_keeper(state: Path) -> KeeperName | None:
+    """The keeper that was last to lock a directory, unless it ended in good order."""
+    try:
+        return KeeperName.parse((state / LOCK_NAME).read_text("ascii", errors="replace"))
+    except OSError:
+        return None
 
 
 def address(server: int) -> str | None:

@@ -114,27 +114,29 @@ base64, both streams in the order in which they came; then one of type end.""",
         name="stop",
         summary="end a process, or all",
         description="""\
-End a process and its group: kindly (SIGTERM), and by force after five seconds.
-Returns when it has ended; one that has ended before is no failure.
+End a process with everything that it has started: kindly (SIGTERM), and by force
+after five seconds. Returns when it has ended; one that has ended before is no failure.
 
-With --all, end everything of Holdfast that your user runs on this machine: processes,
-the servers that run them, their keepers, sandboxes, places, and what has lost its
-keeper. What that is, is shown first, each with the directory that it is kept in, and
-you are asked. With --state, only what is kept in that directory (yours is in
-HOLDFAST_HOME/state). No file is touched. With --server, only the processes of that
-server are ended, whoever started them.
+With --all, end everything that runs for this HOLDFAST_HOME: processes, the server that
+runs them, its keeper, sandboxes, places, and what has lost its keeper. What that is, is
+shown first, each with the directory that it is kept in, together with the turns that
+are running, and you are asked. With --everywhere, all homes of your user on this
+machine; with --state, what is kept in that directory. No file is touched. With
+--server, only the processes of that server are ended, whoever started them.
 
 With --orphans, end the processes of this machine, whatever directory they belong
 to, that run although the keeper which held them is gone. They are shown, and you
 are asked, as well.""",
         examples=(
             ("holdfast stop make-3f09a1", "that one"),
-            ("holdfast stop --all", "everything of ours, after a question"),
+            ("holdfast stop --all", "everything of this home, after a question"),
+            ("holdfast stop --all --everywhere", "everything of all your homes"),
             ("holdfast stop --all --yes", "without a question"),
             ("holdfast stop --orphans", "what no server knows of any more"),
         ),
         options=(
-            Option(("--all",), "all that runs"),
+            Option(("--all",), "all that runs for this home"),
+            Option(("--everywhere",), "with --all: for all homes of your user"),
             Option(("--orphans",), "what has lost its keeper"),
             Option(("--state",), "with --all: only what is kept in this directory", form="DIR"),
             Option(("-y", "--yes"), "with --all or --orphans: do not ask"),

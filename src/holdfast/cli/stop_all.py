@@ -1,4 +1,4 @@
-"""End everything of ours that runs here, or orphans, after saying what that is."""
+"""End everything that runs for this home, or for all homes of the user, after a question."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from holdfast.cli.confirming import confirmed
 from holdfast.cli.core.stop_page import (
     PROMPT,
     Belonging,
+    RunningTurn,
     Sort,
     same,
     stop_page,
     stop_record,
+    turns_page,
 )
 from holdfast.cli.exec_processes import stop as stop_processes
 from holdfast.cli.failures import StopUnconfirmed, UsageWrong
@@ -26,6 +28,7 @@ from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain
 from holdfast.cli.stop_asking import ask_to_end, has_ended
 from holdfast.cli.stop_note import leave_note
+from holdfast.cli.stop_turns import running_turns
 from holdfast.confine.cleaning import clean, clean_all
 from holdfast.confine.place import end, places
 from holdfast.exec import end_orphans
@@ -43,20 +46,22 @@ def stop(request: Request, settings: Settings) -> Outcome:
     _refuse_nonsense(request)
     if not request.has("--orphans") and (not request.has("--all") or request.has("--server")):
         return stop_processes(request, settings)
-    found = _found(request)
-    if found and not _is_confirmed(request, found):
-        answer = json.dumps(stop_record(found, is_ended=False)) + "\n" if request.is_json else ""
-        return Outcome(answer=answer, failure=StopUnconfirmed(count=len(found)))
     state = Path(request.value("--state") or settings.state)
+    found = _found(request, state)
+    turns = running_turns(found)
+    if found and not _is_confirmed(request, found, turns):
+        record = stop_record(found, turns, is_ended=False)
+        answer = json.dumps(record) + "\n" if request.is_json else ""
+        return Outcome(answer=answer, failure=StopUnconfirmed(count=len(found)))
     if request.has("--all"):
         leave_note({state / "exec", *(Path(each.kept) for each in found if each.sort in _KEEPING)})
     ask_to_end(found)
-    for each in same(found, _found(request)):
+    for each in same(found, _found(request, state)):
         _end(each)
     if request.has("--all"):
         _tidy(state, found)
     if request.is_json:
-        return Outcome(answer=json.dumps(stop_record(found, is_ended=True)) + "\n")
+        return Outcome(answer=json.dumps(stop_record(found, turns, is_ended=True)) + "\n")
     return Outcome(hint=f"All of it has ended ({len(found)})." if found else "Nothing runs.")
 
 
@@ -67,8 +72,10 @@ def _refuse_nonsense(request: Request) -> None:
         problem = "say which PROCESS, or --all, or --orphans"
     elif request.has("--orphans") and request.has("--server"):
         problem = "--orphans are those of this machine; they have no --server"
-    elif request.value("--state") is not None and not request.has("--all"):
-        problem = "--state goes with --all"
+    elif not request.has("--all") and (request.value("--state") or request.has("--everywhere")):
+        problem = "--state and --everywhere go with --all"
+    elif request.has("--everywhere") and (request.value("--state") or request.has("--server")):
+        problem = "--everywhere means all homes of this machine: give no --state and no --server"
     elif not os.path.isdir(request.value("--state") or "/"):
         problem = f"--state: {request.value('--state')} is no directory"
     else:
@@ -76,18 +83,17 @@ def _refuse_nonsense(request: Request) -> None:
     raise UsageWrong(problem=problem, read_on="holdfast stop --help")
 
 
-def _found(request: Request) -> list[Belonging]:
+def _found(request: Request, state: Path) -> list[Belonging]:
     if request.has("--orphans"):
         return sorted(map(orphan, orphans()))
-    narrowed = request.value("--state")
-    return belongings(None if narrowed is None else Path(narrowed))
+    return belongings(None if request.has("--everywhere") else state)
 
 
-def _is_confirmed(request: Request, found: list[Belonging]) -> bool:
+def _is_confirmed(request: Request, found: list[Belonging], turns: list[RunningTurn]) -> bool:
     """Whether a person said yes, here or on the command line, to what they are shown."""
     if request.is_json:
         return request.has("--yes")
-    page = stop_page(found)
+    page = stop_page(found) + turns_page(turns)
     if request.has("--yes"):
         complain(page)
         return True

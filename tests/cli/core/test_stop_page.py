@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.core.stop_page import Belonging, Sort, consent, same, stop_page, stop_record
+from holdfast.cli.core.stop_page import (
+    Belonging,
+    RunningTurn,
+    Sort,
+    consent,
+    same,
+    stop_page,
+    stop_record,
+    turns_page,
+)
 
 FOUND = (
     Belonging(Sort.SERVER, 12, "/s/exec"),
@@ -22,7 +31,8 @@ def test_a_line_for_each() -> None:
 
 
 def test_a_record_for_a_program() -> None:
-    assert stop_record(FOUND[1:2], is_ended=True) == {
+    turns = [RunningTurn("s1", "/p", "do it")]
+    assert stop_record(FOUND[1:2], turns, is_ended=True) == {
         "schema": 1,
         "type": "stop",
         "ended": True,
@@ -35,7 +45,18 @@ def test_a_record_for_a_program() -> None:
                 "kept": "/s/exec",
             }
         ],
+        "turns": [{"session": "s1", "project": "/p", "prompt": "do it"}],
     }
+
+
+def test_running_turns_are_named_one_line_each() -> None:
+    turns = [RunningTurn("s1", "/p", "do\nit"), RunningTurn("s2", "/q", "\x1b[2J" + "x" * 80)]
+    assert turns_page([]) == ""
+    assert turns_page(turns).splitlines() == [
+        "Turns that are running, and would be stopped:",
+        "  s1  /p: do it",
+        f"  s2  /q: \\x1b[2J{'x' * 50}...",
+    ]
 
 
 def test_only_what_was_agreed_to_is_ended() -> None:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from holdfast.nouns import printable
+from holdfast.nouns import cut, printable
 
 SCHEMA = 1
+_PROMPT_CELLS = 60
 PROMPT, AGAIN = "End all of this? [y/N] ", "y or n: "
 _ANSWERS = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
@@ -38,6 +39,25 @@ class Belonging:
     kept: str = ""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class RunningTurn:
+    """A turn that would be stopped: of which session, about which project, and what was asked."""
+
+    session: str
+    project: str
+    prompt: str
+
+
+def turns_page(turns: Sequence[RunningTurn]) -> str:
+    """Which turns are running, a line for each; nothing if none is."""
+    lines = "".join(
+        f"  {printable(each.session)}  {printable(each.project)}: "
+        f"{cut(printable(' '.join(each.prompt.split())), _PROMPT_CELLS, more='...')}\n"
+        for each in turns
+    )
+    return f"Turns that are running, and would be stopped:\n{lines}" if lines else ""
+
+
 def stop_page(found: Sequence[Belonging]) -> str:
     """A line for each."""
     widest = max((len(each.sort) for each in found), default=0)
@@ -53,7 +73,9 @@ def same(found: Sequence[Belonging], now: Sequence[Belonging]) -> list[Belonging
     return [each for each in now if (each.sort, each.pid) in agreed]
 
 
-def stop_record(found: Sequence[Belonging], *, is_ended: bool) -> dict[str, object]:
+def stop_record(
+    found: Sequence[Belonging], turns: Sequence[RunningTurn], *, is_ended: bool
+) -> dict[str, object]:
     """The same for a program."""
     return {
         "schema": SCHEMA,
@@ -68,6 +90,10 @@ def stop_record(found: Sequence[Belonging], *, is_ended: bool) -> dict[str, obje
                 "kept": each.kept or None,
             }
             for each in found
+        ],
+        "turns": [
+            {"session": each.session, "project": each.project, "prompt": each.prompt}
+            for each in turns
         ],
     }
 
