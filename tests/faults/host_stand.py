@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -22,7 +21,7 @@ from holdfast.cli.belongings import belongings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.stop_page import Sort
 from holdfast.cli.exec_dial import server_of
-from holdfast.cli.session_start import start_host
+from holdfast.cli.session_start import HostStarter
 from holdfast.failures import Failure
 from holdfast.host.dialling import Kept
 from holdfast.host.model import Answer, AnyRecord, Happened, Prompt, TurnClosed
@@ -30,7 +29,7 @@ from holdfast.host.protocol import Trouble
 from holdfast.host.sitting import Reconnecting, Responsive, Seat, Seen, Unresponsive, seated
 from holdfast.runners.model import Asked
 from holdfast.workbench import Workbench
-from holdfast.world import command_of, environment_of, system_processes
+from holdfast.world import agents, command_of, environment_of, system_processes
 from tests.cli.running import COMMAND
 from tests.faults.host_casts import CASTS, HELLO, Piece, reply
 from tests.faults.host_disk import Disk, disk_at
@@ -53,6 +52,7 @@ class Stand:
     session: KeptSession
     disk: Disk | None
     cables: list[Cable]
+    model: ModelServer
     acknowledged: list[str] = field(default_factory=list[str])
     seen: list[Seen] = field(default_factory=list[Seen])
     answers: bool = False
@@ -89,7 +89,7 @@ class Stand:
 
     async def sit(self) -> None:
         """Take a seat where we have seen everything so far, as `attach` does."""
-        start = partial(start_host, self.session, self.settings)
+        start = HostStarter.of(self.session, self.settings)
         after = self.kept[-1].seq if self.kept else 0
         self.seat = await self._sitting.enter_async_context(seated(self.socket, start, after=after))
 
@@ -124,6 +124,19 @@ class Stand:
                     with suppress(Failure):  # the turn may be over
                         await self.seat.command(Answer(f"a-{asked.question}", asked.question, word))
                         self.acknowledged.append(f"a-{asked.question}")
+
+    def marked(self) -> set[tuple[int, int]]:
+        """Every living process of the session's agents, told from a later one of the same pid."""
+        return {(each.pid, each.started) for each in agents(self.session.id)}
+
+    def host_pid(self) -> int | None:
+        """The host, if there is one just now."""
+        return next((p for p, c in self._ours() if f"main host {self.session.id}" in c), None)
+
+    async def draft(self) -> bytes:
+        """What the draft changes, with its content."""
+        words = [*COMMAND, "draft", "diff", "--draft", self.session.draft]
+        return (await anyio.run_process(words, cwd=self.project)).stdout
 
     def pid_of_runner(self) -> int:
         (pid,) = (pid for pid, command in self._ours() if CASTS[self.runner].process in command)
@@ -233,7 +246,7 @@ async def stand(
             if cables:
                 url = await _behind_cables(stack, laid, settings, url)
             here = await _begun(home, runner, piece, url, monkeypatch)
-            made = Stand(home, runner, settings, here, found, laid)
+            made = Stand(home, runner, settings, here, found, laid, model)
             if cables:
                 laid.append(await stack.enter_async_context(cable_to_socket(made.socket)))
             try:

@@ -47,6 +47,8 @@ process of its own that could be killed: it lives in the host.
 
 - Every command that was acknowledged is in the journal, once; every record has been seen once,
   in order.
+- When a turn that failed is declared over, no process of it lives; when the host is killed in a
+  tool, the model and the draft are watched for 10 more seconds: no request, no write.
 - What the agent wrote before is in the draft, and the draft can be published.
 - The session goes on with the next prompt, and the agent knows what was said.
 - When the session has ended, no process of the agent is left; when `holdfast stop --all` has ended

@@ -45,6 +45,8 @@ CRASHED = (
 SLOW = {"unresponsive", "responsive"}  # what is said of a machine that has other things to do
 NEEDS_DISK = {"disk full", "power"}
 BRIEFLY, FOR_GOOD = 3.0, 25.0  # seconds in a state: what ends there is not to be over before
+WATCHED = ("host", "in a tool")  # the cell of each runner that is watched when its turn is over
+STAY_WATCHED, WATCH = 6.0, 10.0  # an agent that lived on would do something within this time
 
 
 def is_reached(here: Stand, state: str) -> bool:
@@ -69,26 +71,42 @@ def is_reached(here: Stand, state: str) -> bool:
 
 async def harmed(here: Stand, fault: str, state: str) -> str:
     """Bring a session into a state, do harm, go on, and say what became of its turn."""
+    marked, host = set[tuple[int, int]](), here.host_pid()
     if fault == "client" and state != "publishing":
         await lose_client(here, state)
     else:
         await here.prompt("c1", GO)
         await here.until(lambda: is_reached(here, state))
+        marked, host = here.marked(), here.host_pid()
         await (publish(here, fault) if state == "publishing" else HARMS[fault](here))
     here.answers = True
     await here.until(lambda: here.closed(2) is not None)
     closed = here.closed(2)
     assert closed is not None
+    if closed.failure is not None:
+        assert marked & here.marked() == set()  # the turn is over: none of its processes lives
+    if (fault, state) == WATCHED:
+        await watch(here)
     await here.prompt("c2", AGAIN)
     await here.until(lambda: here.closed(3) is not None)
     again = here.closed(3)
     assert again is not None
     assert again.ending is Ending.COMPLETED, again
+    if here.host_pid() != host:
+        assert marked & here.marked() == set()  # nor any that an earlier host had started
     if closed.failure is None:
         return GOES_ON
     if closed.failure["code"] == HostCrashed.code:
         assert from_wire(closed.failure).user_message == CRASHED
     return str(closed.failure["code"])
+
+
+async def watch(here: Stand) -> None:
+    """Nothing of a turn that is over asks the model or writes into the draft."""
+    asked, draft = len(here.model.requests), await here.draft()
+    await anyio.sleep(WATCH)
+    assert len(here.model.requests) == asked
+    assert await here.draft() == draft
 
 
 async def lose_client(here: Stand, state: str) -> None:
@@ -134,9 +152,10 @@ def read(path: Path) -> str:
 
 
 IN_EVERY_RUN = {
-    ("rehearsal", "host", "in a tool"),
+    ("rehearsal", *WATCHED),
+    ("codex", *WATCHED),
     ("codex", "exec-server", "approval pending"),
-    ("native", "host", "streaming"),
+    ("native", *WATCHED),
 }
 CELLS = [
     pytest.param(*cell, marks=() if cell in IN_EVERY_RUN else pytest.mark.long)
@@ -145,7 +164,7 @@ CELLS = [
 ]
 
 
-@pytest.mark.promise("A2", "A3", "A4", "A7", "A11")
+@pytest.mark.promise("A2", "A3", "A4", "A7", "A11", "A12")
 @pytest.mark.parametrize(("runner", "fault", "state"), CELLS)
 async def test_a_session_survives(
     runner: str, fault: str, state: str, monkeypatch: pytest.MonkeyPatch
@@ -154,6 +173,8 @@ async def test_a_session_survives(
     if missing is not None:
         pytest.skip(f"there is no disk to harm: {missing}")
     stay = BRIEFLY if expected(fault, state) == GOES_ON else FOR_GOOD
+    if (fault, state) == WATCHED:
+        stay = STAY_WATCHED
     async with stand(
         runner,
         Piece(state, stay),

@@ -17,7 +17,7 @@ from holdfast.host.model import AnyRecord, Opened, TurnClosed
 from holdfast.host.ports import Delivered, Revisited
 from holdfast.host.protocol import Role
 from holdfast.host.serving import Reception, Visit
-from holdfast.host.turns import Turns
+from holdfast.host.turns import EndEarlier, Turns, nothing_earlier
 from holdfast.rpc.memory import pair
 from holdfast.runners.twins import Puppet, Script
 from holdfast.world import companions
@@ -60,7 +60,14 @@ class Bench:
 class Hosted:
     """A host that runs here, and what it stands on."""
 
-    def __init__(self, disk: CrashingDisk, puppet: Puppet, answer_longest: float) -> None:
+    def __init__(
+        self,
+        disk: CrashingDisk,
+        puppet: Puppet,
+        answer_longest: float,
+        end_earlier: EndEarlier,
+        stopped_by: Callable[[int], str],
+    ) -> None:
         self.disk, self.puppet, self.bench = disk, puppet, Bench()
         self.clock = ManualClock()
         self.book = Book.open(disk, PATH, name="s1", run=run_inline)
@@ -73,6 +80,8 @@ class Hosted:
             told=self.reception.show,
             troubled=self.reception.complain,
             answer_longest=answer_longest,
+            end_earlier=end_earlier,
+            stopped_by=stopped_by,
         )
 
     @asynccontextmanager
@@ -92,9 +101,11 @@ async def hosted(
     *,
     disk: CrashingDisk | None = None,
     answer_longest: float = 60.0,
+    end_earlier: EndEarlier = nothing_earlier,
+    stopped_by: Callable[[int], str] = lambda _: "",
 ) -> AsyncGenerator[Hosted]:
     """A host, from where its disk says that its session stands to the end of the block."""
-    host = Hosted(disk or CrashingDisk(), Puppet(script), answer_longest)
+    host = Hosted(disk or CrashingDisk(), Puppet(script), answer_longest, end_earlier, stopped_by)
     records: tuple[AnyRecord, ...] = resumed(host.book.session, at_ms=NOW, reason="killed")
     if not host.book.seq:
         records = (Opened("s1", "/p", "d1", "puppet", NOW), *records)

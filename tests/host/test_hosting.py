@@ -8,11 +8,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.host import hosting
+from holdfast.host import hosting, read_book
 from holdfast.host.dialling import calling
 from holdfast.host.hosting import HostOrder, run_host
-from holdfast.host.model import Close, Prompt, TurnClosed
-from holdfast.runners.model import Said
+from holdfast.host.model import Close, Happened, Prompt, TurnClosed
+from holdfast.runners.model import Noticed, Said
 from holdfast.runners.twins import Puppet
 from holdfast.world import companions
 from holdfast.world.failures import JournalHeld
@@ -88,3 +88,38 @@ async def test_a_session_whose_first_record_is_damaged_still_knows_which_it_is(
 
         assert (standing.session, standing.draft, standing.attempt) == ("s1", "d1", attempt)
         journal.write_bytes(journal.read_bytes().replace(b'"opened"', b'"open\xffd"', 1))
+
+
+@pytest.mark.promise("A6")
+@pytest.mark.parametrize(("found", "put"), [(b"go", b"g\xff"), (b"", b"")], ids=["damaged", "torn"])
+async def test_a_damaged_journal_is_reported_in_its_session(
+    found: bytes, put: bytes, tmp_path: Path
+) -> None:
+    order, journal = order_in(tmp_path), tmp_path / "journal.jsonl"
+    told: list[Noticed] = []
+    for attempt in (1, 2, 3):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(run_host, order, puppet(), Bench())
+            await listening(order)
+            async with calling(order.socket) as call:
+                if attempt == 1:
+                    await call.command(Prompt("c1", "go"))
+                    await until(call, lambda each: isinstance(each, TurnClosed))
+                await call.command(Close(f"close-{attempt}"))
+        if attempt == 1:
+            whole = journal.read_bytes()
+            journal.write_bytes(whole.replace(found, put, 1) if found else whole[:-9])
+    for _, record in read_book(journal):
+        if isinstance(record, Happened) and isinstance(record.event, Noticed):
+            told.append(record.event)
+
+    if not found:
+        assert told == []  # a record that was never finished is not lost
+        return
+    (once,) = told
+    assert once.failure is not None
+    assert once.failure["code"] == "HOST_JOURNAL_REPAIRED"
+    details = once.failure["details"]
+    assert isinstance(details, dict)
+    aside = Path(str(details["set_aside"])).read_bytes()  # noqa: ASYNC240  # a few bytes
+    assert aside == whole.replace(found, put, 1)

@@ -38,12 +38,14 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.host.protocol import Trouble as Troubled
+from holdfast.host.turns import EndEarlier
 from holdfast.runners.failures import OptionUnknown, RunnerEnded
 from holdfast.runners.model import (
     Asked,
     Choice,
     Delta,
     Ending,
+    Noticed,
     Remembered,
     Said,
     SessionKnown,
@@ -277,6 +279,91 @@ async def test_the_next_host_goes_on_where_the_last_one_died() -> None:
     )
     assert crashed[-1] == TurnClosed(2, Ending.COMPLETED, AT, report="/reports/2")
     assert host.puppet.heard == ["2"]
+
+
+@pytest.mark.promise("A12")
+async def test_agents_of_an_earlier_host_are_ended_before_their_turn_is_over() -> None:
+    disk = CrashingDisk()
+    script = [[ToolStarted("t1", "run", "make"), 1e6]]
+    ended: list[int] = []
+    async with hosted(script, disk=disk, end_earlier=ended_at(ended)) as host, host.call() as call:
+        await call.command(Prompt("c1", "1"))
+        await until(call, lambda each: isinstance(each, Happened))
+    assert ended == []  # the first host has none before it
+
+    release = anyio.Event()
+
+    async def end_slowly() -> Sequence[str]:
+        await release.wait()
+        return ("sleep 9 (7)",)
+
+    async with hosted(script, disk=disk, end_earlier=end_slowly) as host, host.call() as call:
+        await anyio.sleep(30)
+        assert host.book.kept.is_running  # nobody is told that it is over
+        release.set()
+        kept = await until(call, lambda each: isinstance(each, TurnClosed))
+    text = "These processes of an earlier agent could not be ended: sleep 9 (7)"
+    assert [each.record for each in kept][-2] == Happened(1, Noticed(text))
+
+    async with hosted(script, disk=disk, end_earlier=ended_at(ended)) as host, host.call() as call:
+        await until(call, lambda each: isinstance(each, TurnClosed))
+    assert ended == [3]  # also if no turn was left running
+
+
+def ended_at(ended: list[int]) -> EndEarlier:
+    async def end() -> Sequence[str]:
+        ended.append(3)
+        return ()
+
+    return end
+
+
+@pytest.mark.promise("A12")
+async def test_a_turn_ends_also_if_its_agents_cannot_be_ended() -> None:
+    disk = CrashingDisk()
+    async with hosted([[1e6]], disk=disk) as host, host.call() as call:
+        await call.command(Prompt("c1", "1"))
+        await until(call, lambda each: isinstance(each, TurnBegun))
+
+    async def end() -> Sequence[str]:
+        raise OSError(errno.EIO, "no /proc")
+
+    async with hosted([], disk=disk, end_earlier=end) as host, host.call() as call:
+        kept = await until(call, lambda each: isinstance(each, TurnClosed))
+    assert closed_code(kept) == "HOST_CRASHED"
+
+
+@pytest.mark.promise("A7")
+@pytest.mark.parametrize(("at_ms", "code"), [(AT, "HOST_STOPPED"), (AT - 1, "HOST_CRASHED")])
+async def test_a_turn_that_was_stopped_on_purpose_says_so(at_ms: int, code: str) -> None:
+    """Unless everything was stopped before the turn began."""
+    disk = CrashingDisk()
+    async with hosted([[1e6]], disk=disk) as host, host.call() as call:
+        await call.command(Prompt("c1", "1"))
+        await until(call, lambda each: isinstance(each, TurnBegun))
+
+    def stopped_by(since: int) -> str:
+        return "ann" if at_ms >= since else ""
+
+    async with hosted([], disk=disk, stopped_by=stopped_by) as host, host.call() as call:
+        kept = await until(call, lambda each: isinstance(each, TurnClosed))
+    assert closed_code(kept) == code
+
+
+@pytest.mark.promise("A7")
+async def test_an_agent_that_is_stopped_before_its_host_is_no_failure_of_its_own() -> None:
+    script: Script = [[RunnerEnded(runner="puppet", reason="killed")]]
+    async with hosted(script, stopped_by=lambda _: "ann") as host, host.call() as call:
+        await call.command(Prompt("c1", "1"))
+        kept = await until(call, lambda each: isinstance(each, TurnClosed))
+    assert closed_code(kept) == "HOST_STOPPED"
+
+
+def closed_code(kept: list[Kept]) -> object:
+    closed = kept[-1].record
+    assert isinstance(closed, TurnClosed)
+    assert closed.failure is not None
+    return closed.failure["code"]
 
 
 async def test_what_is_done_in_place_is_published_before_the_turn_is_over() -> None:

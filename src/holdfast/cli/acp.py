@@ -17,7 +17,7 @@ from holdfast.cli.failures import EditorSupportMissing
 from holdfast.cli.model import Outcome
 from holdfast.cli.session_begin import begin_session
 from holdfast.cli.session_consent import write_down
-from holdfast.cli.session_start import start_host
+from holdfast.cli.session_start import HostStarter
 from holdfast.failures import Failure
 from holdfast.host import Seat, seated
 from holdfast.terminal.model import Opened
@@ -76,7 +76,7 @@ class _Stays:
     def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
         """Sit at a session, from the record that follows `after` on."""
         kept = self._sessions.find(session)
-        start = partial(start_host, kept, self._settings)
+        start = HostStarter.of(kept, self._settings)
         return seated(self._sessions.socket(kept), start, after=after)
 
     def last(self, session: str) -> int:

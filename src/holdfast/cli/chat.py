@@ -23,6 +23,7 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import CHOOSE, Request
 from holdfast.cli.configured import chosen_for, configured
 from holdfast.cli.core.error_page import error_page
+from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, is_terminal, write
@@ -121,17 +122,17 @@ async def _stay(session: KeptSession, request: Request, settings: Settings) -> N
         notify_command=tuple(shlex.split(request.value("notify_command") or "")),
         is_light=environment().get("COLORFGBG", "").rpartition(";")[2] in _LIGHT,
     )
-    start = partial(_start, session, settings)
+    start = partial(_start, session, server_of(Request(), settings))
     async with seated(sessions.socket(session), start) as seat:
         talk = Talk(seat, setting, _Ours(session), sessions.last(session))
         await talk.run(request.argument)
 
 
-async def _start(session: KeptSession, settings: Settings) -> Ended:
+async def _start(session: KeptSession, server: Server) -> Ended:
     """Start the host of a session; of one that is there already, nobody needs to know how."""
-    from holdfast.cli.session_start import start_host
+    from holdfast.cli.session_start import HostStarter
 
-    return await start_host(session, settings)
+    return await HostStarter(session, server)()
 
 
 def _draw(blocks: Sequence[Block], style: Style, *, after: Block | None, is_whole: bool) -> str:

@@ -81,12 +81,16 @@ class Server:
         """One at a time: whoever came before us may have started it."""
         try:
             return await self.dial()
-        except SocketRefused as refused:
-            note = last_note(state)
-            if note is not None and note != self.note:
-                raise LocalServerStopped(user=note.user, at=_time(note)) from refused
+        except SocketRefused:
+            self.refuse_if_stopped()
             await _start(self.url, state)
         return await self.dial()
+
+    def refuse_if_stopped(self) -> None:
+        """Raise LocalServerStopped if it was ended on purpose since we came."""
+        note = None if self.state is None else last_note(self.state)
+        if note is not None and note != self.note:
+            raise LocalServerStopped(user=note.user, at=_time(note))
 
 
 def server_of(request: Request, settings: Settings) -> Server:

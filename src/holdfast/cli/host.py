@@ -19,6 +19,7 @@ from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
+from holdfast.cli.session_processes import end_processes, stopped_by
 from holdfast.host import DraftedWorkshop, HostOrder, run_host
 from holdfast.world import WriterThread
 
@@ -44,6 +45,8 @@ async def _host(sessions: Sessions, session: KeptSession, settings: Settings) ->
         project=session.project,
         draft=session.draft,
         runner=session.runner,
+        end_earlier=partial(end_processes, session, settings),
+        stopped_by=partial(stopped_by, settings),
     )
     with WriterThread() as thread:
         workshop = DraftedWorkshop(

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 import anyio
@@ -24,7 +23,7 @@ from holdfast.cli.exec_run import attach as attach_process
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
 from holdfast.cli.session_attend import INTERRUPTING
-from holdfast.cli.session_start import start_host
+from holdfast.cli.session_start import HostStarter
 from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal, read_input
 from holdfast.failures import Failure, boundary, from_wire
@@ -76,7 +75,7 @@ class Stay:
     async def run(self) -> None:
         """Show what was said, then what is; what went wrong is kept, not raised."""
         socket = Sessions(self._settings).socket(self._session)
-        start = partial(start_host, self._session, self._settings)
+        start = HostStarter.of(self._session, self._settings)
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with anyio.create_task_group() as self._tasks:
                 try:

@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from functools import partial
 from importlib import import_module
 from itertools import count
 from typing import Final, NamedTuple
@@ -22,7 +21,7 @@ from holdfast.cli.core.turn_lines import TurnResult, ending_of, note_of, record_
 from holdfast.cli.failures import TurnTooLong
 from holdfast.cli.output import is_terminal
 from holdfast.cli.record_lines import json_line
-from holdfast.cli.session_start import start_host
+from holdfast.cli.session_start import HostStarter
 from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal
 from holdfast.failures import Failure, boundary, from_wire
@@ -91,7 +90,7 @@ class Attendance:
 
     async def _attend(self, order: TurnOrder) -> None:
         sessions = Sessions(self._settings)
-        start = partial(start_host, self._session, self._settings)
+        start = HostStarter.of(self._session, self._settings)
         seen = sessions.last(self._session)
         async with seated(sessions.socket(self._session), start, after=seen) as seat:
             prompt = Prompt(self._command, order.prompt, order.how, order.is_in_place)

@@ -53,7 +53,7 @@ class Engagement:
             place, root = entered.view.place, str(entered.directory)
             if place is not None and place.holder is not None:
                 server = await guest_of(server, Path(place.holder.directory))
-        async with Client(server.dial_or_start) as client:
+        async with Client(server.dial_or_start, label=session.id) as client:
             yield Stage(client, root, environment(), _scratch(), session.id), bench
 
     def _chosen(self, stage: Stage, bench: Workbench) -> Runner:

@@ -1,4 +1,8 @@
-"""Start the host of a session through the plane, so that it outlives whoever wants it."""
+"""Start the host of a session through the exec-server, so that it outlives its clients.
+
+Starting a host is idempotent by its session: of two hosts the second finds the journal locked, and
+ends. So a start whose outcome is unknown is repeated (`host.sitting`).
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,33 @@ from holdfast.exec.model import Command
 from holdfast.host import Ended
 
 
-async def start_host(session: KeptSession, settings: Settings) -> Ended:
-    """Start a host, which listens a moment later; return what waits for its end."""
+class HostStarter:
+    """Starts the host of one session, for one client of it.
+
+    Raises LocalServerStopped once everything here was ended on purpose since the client came:
+    what was stopped is not started again by those who were there.
+    """
+
+    def __init__(self, session: KeptSession, server: Server) -> None:
+        self._session, self._server = session, server
+
+    @classmethod
+    def of(cls, session: KeptSession, settings: Settings) -> HostStarter:
+        """For a client that comes now."""
+        return cls(session, server_of(Request(), settings))
+
+    async def __call__(self) -> Ended:
+        """Start a host, which listens a moment later; return what waits for its end."""
+        self._server.refuse_if_stopped()
+        return await start_host(self._session, self._server)
+
+
+async def start_host(session: KeptSession, server: Server) -> Ended:
+    """Start a host on a server; return what waits for its end."""
     argv = (sys.executable, "-P", "-m", "holdfast.cli.main", "host", runnable(session).id)
-    command = Command(argv, cwd=session.project, env=environment())
-    server = server_of(Request(), settings)
+    command = Command(argv, cwd=session.project, env=environment(), keep=True)
     async with Client(server.dial_or_start) as client:
-        process = await client.start(command)
+        process = await client.start(command, continue_if_started=True)
         held = client.session_id
     assert held is not None, "who has started something has a session"
     return partial(_ended, server, held, process.id)

@@ -17,6 +17,7 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.look import Look
 from holdfast.cli.core.sessions_page import (
+    INTERRUPTED,
     SeenSession,
     conversation_page,
     line_of,
@@ -24,15 +25,28 @@ from holdfast.cli.core.sessions_page import (
     sessions_page,
 )
 from holdfast.cli.core.turn_lines import record_of
+from holdfast.cli.failures import ProcessUndying
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
 from holdfast.cli.record_lines import json_line
+from holdfast.cli.session_processes import end_processes
 from holdfast.cli.terminal import Terminal
-from holdfast.host import Kept, Role, Session, calling, fold
-from holdfast.host.model import AnyRecord, Close, Prompted
+from holdfast.host import Kept, Role, Session, calling, end_host, fold
+from holdfast.host.failures import JournalRepaired
+from holdfast.host.model import AnyRecord, Close, Happened, Prompted
 from holdfast.rpc import connect
-from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
+from holdfast.rpc.failures import (
+    ConnectionClosed,
+    ConnectionLost,
+    RequestTimedOut,
+    SocketRefused,
+)
+from holdfast.runners.model import Noticed
+from holdfast.world import END_LONGEST
 
+_INTERRUPTED: Final = (
+    "The last turn was interrupted: its host is gone. Go on with: holdfast --resume {name}"
+)
 _GONE_LONGEST: Final = 20.0  # seconds that a host which is to end is waited for
 
 
@@ -50,12 +64,17 @@ def listing(request: Request, settings: Settings) -> Outcome:
 def show(request: Request, settings: Settings) -> Outcome:
     """All that was said and done in a session."""
     sessions = Sessions(settings)
-    records = sessions.records(sessions.find(request.argument))
+    session = sessions.find(request.argument)
+    records = sessions.records(session)
     if request.is_json:
         return Outcome(answer="".join(json_line(record_of(*each)) for each in records))
     look = look_for(sys.stdout, request, settings)
-    said = (record for _, record in records)
-    return Outcome(answer=conversation_page(said, look, cells=cells_of(look)))
+    said = [record for _, record in records]
+    page = conversation_page(said, look, cells=cells_of(look))
+    is_open = fold(Session(), said).is_running
+    if is_open and not anyio.run(_is_hosted, sessions, session):
+        return Outcome(answer=page, hint=_INTERRUPTED.format(name=short(session)))
+    return Outcome(answer=page)
 
 
 def watch(request: Request, settings: Settings) -> Outcome:
@@ -67,14 +86,34 @@ def watch(request: Request, settings: Settings) -> Outcome:
 
 
 def end(request: Request, settings: Settings) -> Outcome:
-    """End the running turn and the host of a session; what was said and the draft are kept."""
+    """End the running turn, the host and every process of a session; the draft is kept."""
     sessions = Sessions(settings)
     session = sessions.find(request.argument)
-    try:
-        anyio.run(_close, sessions, session)
-    except SocketRefused:
+    was_hosted, left = anyio.run(_end, sessions, session, settings)
+    if left:
+        failure = ProcessUndying(processes=", ".join(left), limit=END_LONGEST)
+        return Outcome(failure=failure)
+    if not was_hosted:
         return Outcome(hint=f"{session.id} is at rest.")
     return Outcome(hint=f"{session.id} has ended. What was said and the draft are kept.")
+
+
+async def _end(
+    sessions: Sessions, session: KeptSession, settings: Settings
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether it had a host, and what could not be ended.
+
+    A host that does not answer is killed: all it knows is in the journal.
+    """
+    was_hosted = True
+    try:
+        await _close(sessions, session)
+    except SocketRefused:
+        was_hosted = False
+    except (ConnectionClosed, ConnectionLost, RequestTimedOut):
+        pass
+    await end_host(sessions.socket(session))
+    return was_hosted, await end_processes(session, settings)
 
 
 def cells_of(look: Look) -> int | None:
@@ -129,6 +168,15 @@ async def _is_hosted(sessions: Sessions, session: KeptSession) -> bool:
     return True
 
 
+def _is_repair(record: AnyRecord) -> bool:
+    """Whether a host has found the journal damaged, and says so here."""
+    match record:
+        case Happened(event=Noticed(failure=dict(failure))):
+            return failure.get("code") == JournalRepaired.code
+        case _:
+            return False
+
+
 def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenSession:
     records = [record for _, record in sessions.records(session)]
     state = fold(Session(), records)
@@ -142,6 +190,7 @@ def _seen(sessions: Sessions, session: KeptSession, *, is_hosted: bool) -> SeenS
         title=session.title or asked.strip()[:TITLE_MOST],
         at_ms=session.at_ms,
         turns=state.turn,
-        phase=state.phase,
+        phase=INTERRUPTED if state.is_running and not is_hosted else state.phase,
         is_hosted=is_hosted,
+        is_repaired=any(map(_is_repair, records)),
     )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.host.core.session import Phase, Session, fold
     from holdfast.host.dialling import Call, Kept, News, Shown, calling
     from holdfast.host.drafting import DraftedWorkshop
+    from holdfast.host.ending import end_host
     from holdfast.host.hosting import HostOrder, run_host
     from holdfast.host.protocol import Role, Standing, Trouble
     from holdfast.host.sitting import (
@@ -51,6 +52,7 @@ __all__ = [
     "Unresponsive",
     "calling",
     "compose_book",
+    "end_host",
     "fold",
     "read_book",
     "run_host",
@@ -81,6 +83,7 @@ __getattr__ = face(
         "Unresponsive": "sitting",
         "calling": "dialling",
         "compose_book": "composing",
+        "end_host": "ending",
         "fold": "core.session",
         "read_book": "book",
         "run_host": "hosting",

@@ -18,6 +18,7 @@ import msgspec
 from holdfast.failures import Failure
 from holdfast.host.core.session import Session, fold
 from holdfast.host.core.tail import Line, Tail, pages
+from holdfast.host.failures import JournalRepaired
 from holdfast.host.model import AnyRecord, Happened
 from holdfast.runners.model import Remembered
 from holdfast.world import (
@@ -35,6 +36,7 @@ from holdfast.world import (
 JOURNAL: Final = "journal.jsonl"  # in the directory of a session
 SCHEMA: Final[RecordSchema] = Schema("session", 1, ())
 
+_LOSSES: Final = frozenset({"unreadable", "missing"})
 _REMEMBERED: Final = b'{"type":"remembered"'
 _decoder: Final = msgspec.json.Decoder[AnyRecord](AnyRecord)
 
@@ -78,9 +80,17 @@ class Book:
         return self._kept
 
     @property
-    def is_repaired(self) -> bool:
-        """Whether something in it was damaged when it was opened."""
-        return bool(self._journal.repairs.set_aside)
+    def damage(self) -> JournalRepaired | None:
+        """What was lost from it before it was opened; None if nothing was.
+
+        A last record that was never finished is no loss: nobody was told that it is there.
+        """
+        repairs = self._journal.repairs
+        lost = [each for each in repairs.damage if each.reason in _LOSSES]
+        if not lost or not repairs.set_aside:  # a gap that an earlier host has reported
+            return None
+        aside = [str(self._journal.path.parent / name) for name in repairs.set_aside]
+        return JournalRepaired(count=len(lost), set_aside=", ".join(aside))
 
     @property
     def writing_for(self) -> float:

@@ -21,6 +21,37 @@ class HostCrashed(
     reason: str
 
 
+class HostStopped(
+    Failure,
+    code="HOST_STOPPED",
+    kind=Kind.CANCELLED,
+    title="The turn was stopped",
+    user_message="The turn was stopped by {by} with `holdfast stop`. Your conversation history and "
+    "the draft are saved. Ask again to continue.",
+    actions=(Action.RETRY, Action.REVIEW_DRAFT),
+):
+    """The host of a session, or its agent, was ended on purpose while a turn ran."""
+
+    session: str
+    turn: int
+    by: str
+
+
+class JournalRepaired(
+    Failure,
+    code="HOST_JOURNAL_REPAIRED",
+    kind=Kind.LOST,
+    title="Part of the conversation was damaged",
+    user_message="The journal of this session was damaged in {count} place(s): what stood there is "
+    "lost from the conversation, all other records are kept. The original is in {set_aside}.",
+    recovery=Recovery.NONE,
+):
+    """Records of a session were unreadable or missing when a host opened its journal."""
+
+    count: int
+    set_aside: str
+
+
 class QuestionGone(
     Failure,
     code="HOST_QUESTION_GONE",

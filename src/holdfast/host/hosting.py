@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import anyio
 
+from holdfast.failures import to_wire
 from holdfast.host.book import JOURNAL, Book
 from holdfast.host.core.session import Phase, resumed
-from holdfast.host.model import AnyRecord, Opened
+from holdfast.host.model import AnyRecord, Happened, Opened
 from holdfast.host.ports import Workshop
 from holdfast.host.room import watch_room
 from holdfast.host.serving import Reception, Server
-from holdfast.host.turns import ANSWER_LONGEST, Converser, Turns
+from holdfast.host.turns import ANSWER_LONGEST, Converser, EndEarlier, Turns, nothing_earlier
 from holdfast.rpc import listen
+from holdfast.runners.model import Noticed
 from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
 
 IDLE_LONGEST: Final = 600.0  # seconds that a host with nothing to do, and nobody there, stays
@@ -27,7 +30,9 @@ class HostOrder:
     """Which session is to be hosted, where it is kept, and where its host is to be reached.
 
     `reason` says what became of the host before, as far as anybody knows; `answer_longest`, for
-    how long a question waits for a person.
+    how long a question waits for a person. `end_earlier` ends all that earlier hosts of the session
+    have started and returns the commands of what could not be ended. `stopped_by` names whoever has
+    ended everything here on purpose at this time (ms) or later.
     """
 
     session: str
@@ -38,6 +43,8 @@ class HostOrder:
     runner: str
     reason: str = "its host died"
     answer_longest: float = ANSWER_LONGEST
+    end_earlier: EndEarlier = nothing_earlier
+    stopped_by: Callable[[int], str] = field(default=lambda _: "")
 
 
 async def run_host(
@@ -82,6 +89,8 @@ async def hosted(
         told=reception.show,
         troubled=reception.complain,
         answer_longest=order.answer_longest,
+        end_earlier=order.end_earlier,
+        stopped_by=order.stopped_by,
     )
     async with companions() as tasks:
         tasks.start_soon(reception.serve, server, turns)  # at once: who comes is told of trouble
@@ -94,6 +103,9 @@ async def hosted(
 
 def _first_words(order: HostOrder, book: Book, at_ms: int) -> tuple[AnyRecord, ...]:
     records: tuple[AnyRecord, ...] = resumed(book.session, at_ms=at_ms, reason=order.reason)
+    if (damage := book.damage) is not None:
+        told = Noticed(damage.user_message, to_wire(damage.stamped(at_ms / 1000)))
+        records = (*records, Happened(book.session.turn, told))
     if book.session.id:
         return records
     # Nothing was written down yet, or power failed while its first words were.

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.failures import Failure
+from holdfast.failures import Failure, Kind
 from holdfast.host.core.heartbeat import Watched, answered, missed
 from holdfast.host.core.respawning import delay_before
 from holdfast.host.dialling import Call, Kept, News, called
@@ -28,7 +28,10 @@ Ended = Callable[[], Awaitable[object]]
 """Waits for the end of a host; raises a failure if that cannot be known any more."""
 
 Start = Callable[[], Awaitable[Ended | None]]
-"""Starts the host of a session, which need not listen yet when this returns."""
+"""Starts the host of a session, which need not listen yet when this returns.
+
+It may be called again before it is known what came of an earlier call: of two hosts one ends.
+"""
 
 START_LONGEST: Final = 60.0  # a machine can be busy
 PING_PAUSE: Final = 5.0  # between two pings
@@ -36,6 +39,7 @@ STARTED_USUALLY: Final = 1.0  # after which it is asked whether who was started 
 _START_AGAIN: Final = 0.1
 _DIAL_AGAIN: Final = 0.02
 _LOST = (ConnectionLost, ConnectionClosed)
+_UNKNOWN = (Kind.UNCERTAIN, Kind.LATE)  # it may have been started
 
 
 class Reconnecting(NamedTuple):
@@ -251,7 +255,8 @@ class Seat:
             try:
                 return await self._start()
             except Failure as failure:
-                if not failure.kind.passes or anyio.current_time() >= deadline:
+                is_repeatable = failure.kind.passes or failure.kind in _UNKNOWN
+                if not is_repeatable or anyio.current_time() >= deadline:
                     raise
             await anyio.sleep(_START_AGAIN)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 from functools import partial
 from typing import Final, Protocol
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from holdfast.failures import Failure, Ids, boundary, to_wire
 from holdfast.host.book import Book
 from holdfast.host.core.session import decide, next_turn
-from holdfast.host.failures import HostCrashed
+from holdfast.host.failures import HostCrashed, HostStopped
 from holdfast.host.model import (
     Answered,
     AnyRecord,
@@ -34,7 +34,15 @@ from holdfast.host.ports import Revisited, Workshop
 from holdfast.host.recalling import forgotten, recalled
 from holdfast.runners import Conversation, Memory
 from holdfast.runners.failures import OptionUnknown, RunnerEnded, SessionUnknown
-from holdfast.runners.model import AnyEvent, Asked, Delta, Ending, SessionKnown, TurnEnded
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Delta,
+    Ending,
+    Noticed,
+    SessionKnown,
+    TurnEnded,
+)
 from holdfast.world import Clock, companions
 
 ANSWER_LONGEST: Final = 24 * 3600.0  # that a question waits for a person
@@ -71,6 +79,15 @@ Troubled = Callable[[Failure | None], None]
 """Is told what keeps a session from being written down, and None when nothing does any more."""
 
 
+EndEarlier = Callable[[], Awaitable[Sequence[str]]]
+"""Ends all that earlier hosts have started; returns the commands of what could not be ended."""
+
+
+async def nothing_earlier() -> Sequence[str]:
+    """Earlier hosts have started nothing that is not in this process."""
+    return ()
+
+
 class Turns:
     """Takes turn after turn with a runner; the person's words reach the one that runs."""
 
@@ -84,12 +101,15 @@ class Turns:
         told: Told,
         troubled: Troubled,
         answer_longest: float = ANSWER_LONGEST,
+        end_earlier: EndEarlier = nothing_earlier,
+        stopped_by: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._book = book
         self._runner = runner
         self._workshop, self._clock = workshop, clock
         self._told, self._troubled = told, troubled
         self._answer_longest = answer_longest
+        self._end_earlier, self._stopped_by = end_earlier, stopped_by
         self._talk: Conversation | None = None
         self._stack = AsyncExitStack()
         self._is_begun = False  # the running turn has told of something that it did
@@ -106,6 +126,8 @@ class Turns:
     async def run(self) -> None:
         """End a turn that was left, then take every one that is wanted until the session closes."""
         async with companions() as self._tasks, self._stack:  # what is begun last ends first
+            if self._book.kept.attempt > 1:
+                await self._end_agents()
             if self._book.kept.is_running:
                 await self._end_left()
             while not self._book.kept.is_closed:
@@ -183,10 +205,24 @@ class Turns:
         except Failure as failure:
             ended = TurnEnded(Ending.FAILED, self._told_of(failure))
         if ended.failure is not None:
+            ended = self._stopped() or ended
+        if ended.failure is not None:
             await self._hang_up()  # the next turn begins with an agent in its right mind
         elif prompted.is_in_place and ended.ending is Ending.COMPLETED:
             await self._keep(Publishing(turn, f"{self._book.kept.id}/{turn}"))
         await self._close(turn, ended, made)
+
+    async def _end_agents(self) -> None:
+        """End the agents of earlier hosts, before anybody is told that their turn is over.
+
+        They would go on unseen: ask the model, and write into the draft.
+        """
+        left: Sequence[str] = ()
+        with suppress(Failure), boundary("host.end_earlier"):
+            left = await self._end_earlier()
+        if left:
+            text = f"These processes of an earlier agent could not be ended: {'; '.join(left)}"
+            await self._keep(Happened(self._book.kept.turn, Noticed(text)))
 
     async def _end_left(self) -> None:
         """End the turn that the host before us left; if it was to publish it, that is done."""
@@ -194,8 +230,18 @@ class Turns:
         ended = TurnEnded(Ending.COMPLETED)
         if not left.is_done:
             crashed = HostCrashed(session=left.id, turn=left.turn, reason=left.reason)
-            ended = TurnEnded(Ending.FAILED, self._told_of(crashed.during("host.turn")))
+            told = self._told_of(crashed.during("host.turn"))
+            ended = self._stopped() or TurnEnded(Ending.FAILED, told)
         await self._close(left.turn, ended, None)
+
+    def _stopped(self) -> TurnEnded | None:
+        """How the running turn ended, if everything here was ended on purpose since it began."""
+        turn = self._book.kept
+        by = self._stopped_by(turn.turn_at_ms)
+        if not by:
+            return None
+        stopped = HostStopped(session=turn.id, turn=turn.turn, by=by)
+        return TurnEnded(Ending.INTERRUPTED, self._told_of(stopped.during("host.turn")))
 
     async def _close(self, turn: int, ended: TurnEnded, made: Revisited | None) -> None:
         if self._book.kept.publishing is not None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.world.ports import Disk, FileStatus, OpenFile
     from holdfast.world.private import make_private
     from holdfast.world.process_marks import (
+        END_LONGEST,
         MARK,
         SERVICE,
         Ended,
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from holdfast.world.writer_loop import WriterThread, in_thread
 
 __all__ = [
+    "END_LONGEST",
     "MARK",
     "SERVICE",
     "Bookmark",
@@ -142,6 +144,7 @@ __getattr__ = face(
         "Inbox": "inbox",
         "Journal": "journal",
         "JournalEntry": "reading",
+        "END_LONGEST": "process_marks",
         "MARK": "process_marks",
         "SERVICE": "process_marks",
         "OpenFile": "ports",

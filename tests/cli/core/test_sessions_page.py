@@ -53,6 +53,23 @@ def test_a_session_without_a_host_rests() -> None:
     assert "at rest" in sessions_page([resting], wide(80), now=1000)
 
 
+@pytest.mark.promise("A12", "A15")
+def test_an_open_turn_without_a_host_is_interrupted() -> None:
+    left = replace(SEEN, is_hosted=False, phase="interrupted")
+    resting = replace(SEEN, is_hosted=False, phase="idle")
+
+    lines = sessions_page([left, resting], wide(80), now=1000).splitlines()
+    assert [line[10:23] for line in lines] == ["interrupted  ", "at rest      "]
+
+
+@pytest.mark.promise("A6")
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_journal_that_was_repaired_is_marked(columns: int) -> None:
+    page = sessions_page([replace(SEEN, is_repaired=True)], wide(columns), now=1000)
+    assert "(journal repaired)" in page
+    assert session_record(replace(SEEN, is_repaired=True))["repaired"] is True
+
+
 def test_a_program_reads_all_of_it() -> None:
     assert session_record(SEEN) == {
         "schema": 1,
@@ -66,6 +83,7 @@ def test_a_program_reads_all_of_it() -> None:
         "turns": 2,
         "phase": "running",
         "hosted": True,
+        "repaired": False,
     }
 
 

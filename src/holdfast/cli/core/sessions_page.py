@@ -14,11 +14,18 @@ from holdfast.runners.model import Said
 
 SCHEMA = 1
 _TITLE_LEAST = 9
+_STATE_LEAST = 7
+_REPAIRED = "(journal repaired) "
+INTERRUPTED = "interrupted"  # a turn is open, and no host carries it out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenSession:
-    """One session, as much of it as a list needs; `phase` is none if nobody hosts it."""
+    """One session, as much of it as a list needs.
+
+    Without a host its phase is `interrupted` if a turn is open, and of no interest otherwise.
+    `is_repaired`: its journal was damaged, and what could be read was kept.
+    """
 
     id: str
     name: str  # by which a person calls it
@@ -30,18 +37,25 @@ class SeenSession:
     turns: int
     phase: str
     is_hosted: bool
+    is_repaired: bool = False
 
 
 def sessions_page(sessions: Sequence[SeenSession], look: Look, *, now: float) -> str:
     """A line for each: how to name it, how it stands, since when, and what it began with."""
     lines: list[str] = []
+    widest = max((_STATE_LEAST, *(len(_state(each)) for each in sessions)))
     for each in sessions:
-        state = each.phase if each.is_hosted else "at rest"
-        head = f"{printable(each.name)}  {state:<7}  {age(each.at_ms / 1000, now=now):<10}"
-        room = max(look.width - len(head) - 2, _TITLE_LEAST)
+        state = _state(each).ljust(widest)
+        head = f"{printable(each.name)}  {state}  {age(each.at_ms / 1000, now=now):<10}"
+        note = _REPAIRED if each.is_repaired else ""
+        room = max(look.width - len(head) - len(note) - 2, _TITLE_LEAST)
         title = printable(" ".join(each.title.split()))
-        lines.append(f"{head}  {cut(title, room, more=look.signs.more)}\n")
+        lines.append(f"{head}  {note}{cut(title, room, more=look.signs.more)}\n")
     return "".join(lines)
+
+
+def _state(each: SeenSession) -> str:
+    return each.phase if each.is_hosted or each.phase == INTERRUPTED else "at rest"
 
 
 def session_record(each: SeenSession) -> dict[str, object]:
@@ -58,6 +72,7 @@ def session_record(each: SeenSession) -> dict[str, object]:
         "turns": each.turns,
         "phase": each.phase,
         "hosted": each.is_hosted,
+        "repaired": each.is_repaired,
     }
 
 

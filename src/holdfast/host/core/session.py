@@ -78,6 +78,7 @@ class Session(msgspec.Struct, frozen=True):
     reason: str = ""  # what became of the host that a running turn began with
     generation: int = 0  # of the newest lease
     turn: int = 0  # the number of the last turn that has begun
+    turn_at_ms: int = 0  # when it began
     is_running: bool = False
     is_done: bool = False  # the agent has completed the turn that runs; the rest is up to hosts
     is_closed: bool = False
@@ -210,9 +211,9 @@ def _after_step(
     session: Session, record: TurnBegun | Repaired | Revised | Publishing | Published | TurnClosed
 ) -> Session:
     match record:
-        case TurnBegun(turn):
+        case TurnBegun(turn, at_ms):
             waiting = tuple(each for each in session.waiting if each.turn != turn)
-            begun = replace(session, turn=turn, waiting=waiting, is_running=True)
+            begun = replace(session, turn=turn, turn_at_ms=at_ms, waiting=waiting, is_running=True)
             return replace(begun, answers={}, failure=None)
         case Repaired(items=items):
             return replace(session, tools=tuple(_without(session.tools, items)))
