@@ -128,3 +128,20 @@ def test_conflicts_are_listed_with_what_to_do(bench: Bench, draft: Path) -> None
 
 def test_a_draft_without_changes_says_so(bench: Bench) -> None:
     assert bench.asked("draft", "diff", "--stat").hint.endswith("changes nothing.")
+
+
+@pytest.mark.promise("W9")
+@pytest.mark.promise("W13")
+def test_a_new_fifo_and_a_second_hard_link_are_told(bench: Bench) -> None:
+    (bench.project / "one").write_text("1\n")
+    os.link(bench.project / "one", bench.project / "other")
+    os.mkfifo(bench.project / "old-fifo")
+    assert bench.ran("draft", "run", "--", "sh", "-c", "mkfifo fifo; echo 2 >> one").returncode == 0
+
+    told = bench.asked("draft", "diff", "--stat")
+    record = json.loads(bench.asked("draft", "diff", "--json").answer)
+
+    assert "2 hard links: its other names keep the old content" in told.answer
+    assert "Not published, because Holdfast cannot keep it:\n    fifo  (a fifo," in told.hint
+    assert "old-fifo" not in told.hint  # it was there before, and stays as it is
+    assert record["uncovered"] == [{"path": "fifo", "lack": "special"}]

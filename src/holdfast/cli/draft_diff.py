@@ -18,7 +18,7 @@ from holdfast.cli.core.changed_page import (
     ignored_page,
     stat_page,
 )
-from holdfast.cli.core.checkpoint_page import uncovered_record
+from holdfast.cli.core.checkpoint_page import uncovered_record, unpublishable_page
 from holdfast.cli.core.done_page import conflicts_page
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.failures import OutputLost
@@ -130,6 +130,7 @@ def withheld_page(request: Request, settings: Settings, found: Review) -> str:
     if found.withheld:
         count = f"{len(found.withheld):,} path{'' if len(found.withheld) == 1 else 's'}"
         page += f"Not published unless asked for (--git): .git, {count}\n"
+    page += unpublishable_page(found.uncovered, look)
     if not found.files and not page:
         page = f"{printable(found.draft.id)} changes nothing."
     return page.rstrip("\n")

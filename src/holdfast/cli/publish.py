@@ -11,6 +11,7 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.confirming import confirmed
 from holdfast.cli.core.changed_page import ignored_page, repository_page, stat_page
+from holdfast.cli.core.checkpoint_page import unpublishable_page
 from holdfast.cli.core.done_page import (
     ASK,
     ASK_COMMIT,
@@ -109,6 +110,7 @@ def _unconfirmed(
     page = repository_page(own, look) + stat_page(files, look)
     page += ignored_page(found.ignored, look) + conflicts_page((), found.merges, look)
     page += overwritten_page(found.overwrites, look)
+    page += unpublishable_page(found.uncovered, look)
     prompt = ASK_COMMIT if request.has("--commit") else ASK
     if not request.is_json and confirmed(page, prompt):
         return None

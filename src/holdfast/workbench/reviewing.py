@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from holdfast.nouns import RelativePath
@@ -12,7 +14,7 @@ from holdfast.workbench.core.three_way import Clashing, Decisions, Verdict, is_c
 from holdfast.workbench.holding import Held
 from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.merging import Merges, merges_of
-from holdfast.workbench.model import Change, Draft, Lack, Uncovered
+from holdfast.workbench.model import Change, Draft, Lack, Note, Sort, Uncovered
 from holdfast.workbench.publishing import PublishOrder, plan, planned_changes
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.showing import FileDiff, file_diffs, write_patch
@@ -127,7 +129,7 @@ def _review(
     return Review(
         draft=standing.draft,
         seal=standing.seal,
-        files=file_diffs(held.store, seen.changes),
+        files=_with_hard_links(held, file_diffs(held.store, seen.changes)),
         withheld=tuple(
             path for path in withheld if is_chosen(path, only) and path not in seen.ignored
         ),
@@ -147,6 +149,25 @@ def _review(
         uncovered=tuple(
             each
             for each in held.store.uncovered(standing.ours)
-            if is_chosen(each.path, only) and each.lack is not Lack.POLICY
+            if is_chosen(each.path, only)
+            and each.lack is not Lack.POLICY
+            and each.path not in standing.uncovered
         ),
     )
+
+
+def _with_hard_links(held: Held, files: tuple[FileDiff, ...]) -> tuple[FileDiff, ...]:
+    """The same files, with a note on those that have other names in the project.
+
+    A publication replaces a file, so that its other names keep what was there before.
+    """
+    noted: list[FileDiff] = []
+    for each in files:
+        count = 1
+        if each.before is not None and each.before.sort is Sort.FILE:
+            with suppress(OSError):
+                count = os.lstat(os.fsencode(held.bench.project) + b"/" + each.path.raw).st_nlink
+        text = f"{count:,} hard links: its other names keep the old content"
+        note = (Note(text, is_loud=False),) if count > 1 else ()
+        noted.append(replace(each, notes=each.notes + note))
+    return tuple(noted)

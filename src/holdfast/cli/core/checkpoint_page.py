@@ -28,6 +28,7 @@ _WHY = {
 assert _FOR.keys() == set(Occasion)
 assert _WHY.keys() == set(Lack)
 _MESSAGE_LEAST = 10
+_MOST = 10
 
 
 def checkpoints_page(checkpoints: Sequence[Checkpoint], look: Look, *, now: float) -> str:
@@ -82,6 +83,18 @@ def checkpoint_record(checkpoint: Checkpoint) -> dict[str, object]:
         "bytes": checkpoint.size,
         "uncoveredCount": checkpoint.uncovered,
     }
+
+
+def unpublishable_page(uncovered: Sequence[Uncovered], look: Look) -> str:
+    """What is in a draft and cannot be published, and why."""
+    if not uncovered:
+        return ""
+    sign = look.paint(look.signs.careful, Tone.CAREFUL)
+    lines = [f"{sign} Not published, because Holdfast cannot keep it:"]
+    lines += [f"    {printable(str(each.path))}  ({_WHY[each.lack]})" for each in uncovered[:_MOST]]
+    if len(uncovered) > _MOST:
+        lines.append(f"    {look.signs.more} and {len(uncovered) - _MOST:,} more")
+    return "\n".join(lines) + "\n"
 
 
 def uncovered_record(uncovered: Sequence[Uncovered]) -> list[dict[str, object]]:
