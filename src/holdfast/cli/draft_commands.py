@@ -135,6 +135,52 @@ come as they are, whole, fit for git apply.""",
         is_many=True,
     ),
     Command(
+        name="draft merge",
+        summary="bring the project's newer files into a draft",
+        description="""\
+Where a file was changed in the draft and in the project, too, bring the project's
+changes into the draft, for these paths or for all such files. Lines that both
+changed stand there twice, between conflict markers: have them corrected in the
+draft, then look at it and publish. A file counts as resolved from then on.
+
+--ours keeps the draft's version, --theirs takes the project's; so it must be where
+lines mean nothing, or one side has deleted the file. It leaves a revision that
+holdfast draft undo takes back. The project is not touched.""",
+        examples=(
+            ("holdfast draft merge", "all conflicts, with markers where lines clash"),
+            ("holdfast draft merge --theirs logo.png", "the project's version of one file"),
+        ),
+        options=(
+            Option(("--ours",), "keep the draft's version"),
+            Option(("--theirs",), "take the project's version"),
+            WHICH,
+            JSON,
+            PROJECT,
+        ),
+        argument=("[PATH...]", "only these, and what is below them"),
+        is_many=True,
+    ),
+    Command(
+        name="draft show",
+        summary="print a file as a draft, the project or the base has it",
+        description="""\
+Print one version of a file: the draft's, with --project the project's, with --base
+the one that the draft's changes are counted from. On a terminal nothing in it can
+steer that; through a pipe the bytes come as they are.""",
+        examples=(
+            ("holdfast draft show src/main.c", "as it is in the draft"),
+            ("holdfast draft show --project src/main.c", "as it is in the project"),
+        ),
+        options=(
+            Option(("--project",), "the project's version"),
+            Option(("--base",), "the version that the draft's changes are counted from"),
+            WHICH,
+            JSON,
+            Option(("-C",), "the project is there (otherwise: here, or above)", form="DIR"),
+        ),
+        argument=("PATH", "which file"),
+    ),
+    Command(
         name="draft undo",
         summary="go back to an earlier state of a draft",
         description="""\

@@ -34,8 +34,11 @@ from holdfast.workbench import publish as published
 from holdfast.workbench.failures import DraftMerged, DraftMovedOn, PublishedChanged
 
 _NEXT = {
-    PublishedChanged.code: "  holdfast publish --force PATH   takes the draft's of such a file\n"
-    "  holdfast publish --only PATH    publishes others",
+    PublishedChanged.code: "  holdfast draft merge PATH           merges it in the draft\n"
+    "  holdfast draft show --project PATH  shows what the project has\n"
+    '  holdfast ask --draft ID "..."       lets an agent correct it\n'
+    "  holdfast publish --force PATH       takes the draft's of such a file\n"
+    "  holdfast publish --only PATH        publishes others",
     DraftMerged.code: "  holdfast draft diff, then holdfast publish",
     DraftMovedOn.code: "  holdfast draft diff, then holdfast publish",
 }

@@ -36,6 +36,8 @@ HOMES = {  # the module and the function that carry a command out
     "demo": ("demo", "demo"),
     "doctor": ("doctor", "doctor"),
     "draft diff": ("draft_diff", "diff"),
+    "draft merge": ("draft_resolve", "merging"),
+    "draft show": ("draft_resolve", "showing"),
     "draft discard": ("draft_keep", "forget"),
     "draft list": ("draft_keep", "listing"),
     "draft open": ("draft_keep", "begin"),

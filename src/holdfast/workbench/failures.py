@@ -85,7 +85,8 @@ class PublishedChanged(
     kind=Kind.CONFLICT,
     title="The project changed meanwhile",
     user_message="Nothing was published: {paths} changed in the project since the draft began. "
-    "The draft is kept; merge the changes into it, or say file by file which to overwrite.",
+    "The draft is kept; merge the changes into it (holdfast draft merge), or say file by file "
+    "which to overwrite.",
     actions=(
         Action.MERGE_INTO_DRAFT,
         Action.FORCE,
@@ -229,6 +230,33 @@ class DraftMerged(
 
     draft: str
     paths: tuple[str, ...]
+
+
+class MergeNothing(
+    Failure,
+    code="MERGE_NOTHING",
+    kind=Kind.MISSING,
+    title="Nothing to merge",
+    user_message="Nothing was changed: draft {draft} has no conflict with the project at {path}; "
+    "`holdfast draft diff` lists them.",
+):
+    """A path was to be merged at which draft and project do not both differ from the base."""
+
+    draft: str
+    path: str
+
+
+class PathMissing(
+    Failure,
+    code="NOT_FOUND_PATH",
+    kind=Kind.MISSING,
+    title="No such file",
+    user_message="There is no file {path} in that version ({version}).",
+):
+    """A version of a file was asked for that has none."""
+
+    path: str
+    version: str
 
 
 class FileReadFailed(

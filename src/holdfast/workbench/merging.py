@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from holdfast.nouns import RelativePath
@@ -50,7 +50,18 @@ def merge_into_draft(
         entry = merged_entry(base[path], theirs[path], ours[path], content, size)
         if entry != ours[path]:
             changes.append(Change(path, ours[path], entry))
-    rebased = combined(held.store, standing.base, standing.theirs, merged)
+    put_into_draft(held, view, standing, tuple(changes), merged)
+
+
+def put_into_draft(
+    held: Held,
+    view: View,
+    standing: Standing,
+    changes: tuple[Change, ...],
+    resolved: Iterable[RelativePath],
+) -> None:
+    """Change a draft, all or nothing; at the resolved paths it is counted from the project now."""
+    rebased = combined(held.store, standing.base, standing.theirs, resolved)
     intent = Intent(
         deed=Deed.MERGE,
         key=held.ids.make("merge"),
@@ -58,7 +69,7 @@ def merge_into_draft(
         base=rebased.id,
     )
     site = held.draft_site(standing.draft, view)
-    outcome, _ = transact(held, site, tuple(changes), intent)
+    outcome, _ = transact(held, site, changes, intent)
     if outcome.way is not Way.FINISHED:
         raise BatchStale(paths=tuple(map(str, outcome.conflicts)))
 

@@ -83,7 +83,8 @@ def test_conflicts_say_what_can_be_done() -> None:
         "    a",
         "x In conflict with the project:",
         "    b\\x1b[2J  (both changed)",
-        "  > holdfast publish --force PATH takes the draft's; --only leaves them out.",
+        "  > holdfast draft merge PATH brings the project's into the draft; holdfast",
+        "  publish --force PATH takes the draft's; --only leaves them out.",
     ]
 
 

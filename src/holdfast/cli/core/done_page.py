@@ -150,8 +150,8 @@ def conflicts_page(
             f"    {printable(str(path))}  ({printable(reason)})\n" for path, reason in conflicts
         )
         lines += _wrapped(
-            f"{look.signs.leads_to} holdfast publish --force PATH takes the draft's; --only leaves "
-            "them out.",
+            f"{look.signs.leads_to} holdfast draft merge PATH brings the project's into the draft; "
+            "holdfast publish --force PATH takes the draft's; --only leaves them out.",
             look,
         )
     return lines

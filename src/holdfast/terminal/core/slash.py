@@ -56,6 +56,12 @@ SLASHES: Final = (
     Slash(
         "undo", "take the last step in the draft back", argv=("draft", "undo", "--draft", "{draft}")
     ),
+    Slash(
+        "merge",
+        "bring the project's newer files into the draft",
+        "[--ours|--theirs] [PATH…]",
+        argv=("draft", "merge", "--draft", "{draft}"),
+    ),
     Slash("discard", "throw the draft away", argv=("draft", "discard", "--draft", "{draft}")),
     Slash("checkpoint", "keep the project as it is", "[-m TEXT]", argv=("checkpoint", "create")),
     Slash("checkpoints", "what can be restored", argv=("checkpoint", "list")),

@@ -22,7 +22,7 @@ _OFFERS: Final = {
     Action.RESTORE_CHECKPOINT: Offer("Restore a checkpoint", "/restore "),
     Action.FREE_DISK_SPACE: Offer("See what takes space", "/storage"),
     Action.REVIEW_DRAFT: Offer("Review the draft", "/diff"),
-    Action.MERGE_INTO_DRAFT: Offer("Bring the newer state in", "/publish"),
+    Action.MERGE_INTO_DRAFT: Offer("Bring the newer state in", "/merge"),
     Action.PUBLISH_PARTIAL: Offer("Publish a part", "/publish --only "),
     Action.FORCE: Offer("Do it anyway", "/publish --force "),
     Action.SEND_TO_AGENT: Offer("Let the agent correct it", "Correct what went wrong: "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,11 +42,21 @@ def is_text(content: bytes) -> bool:
 
 def merge(base: bytes, theirs: bytes, ours: bytes) -> Merged | Clashes:
     """Both changes in one text; lines that both changed, or that touch, clash."""
+    merged: list[bytes] = []
+    clashes: list[Clash] = []
+    for stretch in stretches(base, theirs, ours):
+        if isinstance(stretch, Clash):
+            clashes.append(stretch)
+        else:
+            merged += stretch
+    return Clashes(tuple(clashes)) if clashes else Merged(b"".join(merged))
+
+
+def stretches(base: bytes, theirs: bytes, ours: bytes) -> Iterator[tuple[bytes, ...] | Clash]:
+    """The merged text from its beginning: lines that go together, and where they clash."""
     lines, their_lines, our_lines = map(split_lines, (base, theirs, ours))
     in_theirs = _places(lines, their_lines)
     in_ours = _places(lines, our_lines)
-    merged: list[bytes] = []
-    clashes: list[Clash] = []
     here = there = where = 0
     for line in [*(line for line in in_theirs if line in in_ours), len(lines)]:
         their_end = in_theirs.get(line, len(their_lines))
@@ -57,11 +68,9 @@ def merge(base: bytes, theirs: bytes, ours: bytes) -> Merged | Clashes:
             tuple(our_lines[where:our_end]),
         )
         chosen = _chosen(clash)
-        if chosen is None:
-            clashes.append(clash)
-        merged += [*(chosen or ()), *lines[line : line + 1]]
+        yield clash if chosen is None else chosen
+        yield tuple(lines[line : line + 1])
         here, there, where = line + 1, their_end + 1, our_end + 1
-    return Clashes(tuple(clashes)) if clashes else Merged(b"".join(merged))
 
 
 def _places(base: list[bytes], side: list[bytes]) -> dict[int, int]:
