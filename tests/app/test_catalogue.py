@@ -105,3 +105,27 @@ def test_the_page_is_written_by_one_command(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "holdfast.app.catalogue", str(target)], check=True)
 
     assert target.read_text(encoding="utf-8") == page()
+
+
+_DECODE = """
+from holdfast.failures import from_wire, load_classes_with, title_of, to_wire, type_of
+from holdfast.app.catalogue import load_failure_classes
+assert "MODEL_KEY_MISSING" not in type_of
+load_classes_with(load_failure_classes)
+details = {"provider": "openai", "variable": "OPENAI_API_KEY", "file": "keys.toml"}
+known = from_wire({"code": "MODEL_KEY_MISSING", "title": "Foreign", "details": details})
+print(title_of(known), known.kind.exit_status)
+print(title_of(from_wire({"code": "ALIEN", "title": "From elsewhere"})))
+print(type_of.keys() >= {"CODEX_NOT_FOUND", "NOT_FOUND_DRAFT", "CLI_USAGE_WRONG"})
+"""
+
+
+@pytest.mark.promise("S1")
+def test_an_unknown_code_loads_all_declarations_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _DECODE], capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.splitlines() == ["No key for the provider 4", "From elsewhere", "True"], (
+        done.stderr
+    )

@@ -81,8 +81,11 @@ def test_a_program_reads_records_and_then_the_result(bench: Bench) -> None:
         (("ask", "--json", "--no-such", "x"), 2, "CLI_USAGE_WRONG"),
         (("ask", "--json", "--runner", "nobody", "x"), 1, "RUNNER_UNKNOWN"),
         (("ask", "--json", "--session", "nobody", "x"), 1, "SESSION_MISSING"),
-        (("ask", "--json", "--draft", "nobody", "x"), 1, "NOT_FOUND_DRAFT"),
+        (("ask", "--json", "--demo", "--draft", "nobody", "x"), 1, "NOT_FOUND_DRAFT"),
         (("ask", "--json", "--runner", "codex", "x"), 3, "EGRESS_CONSENT_REQUIRED"),
+        (("ask", "--json", "--model", "openai/x", "x"), 3, "EGRESS_CONSENT_REQUIRED"),
+        (("ask", "--json", "--model", "gpt-5.1", "x"), 2, "CLI_USAGE_WRONG"),
+        (("ask", "--json", "x"), 4, "AGENT_NOT_CHOSEN"),
     ],
 )
 def test_what_never_begins_has_a_result_too(

@@ -34,7 +34,7 @@ def test_everything_is_shown_with_who_said_so(bench: Bench) -> None:
     record = json.loads(bench.asked("config", "show", "--json").answer)
 
     assert page.splitlines()[:5] == [
-        "runner           rehearsal",
+        "runner           -",
         "model            openai/x",
         "effort           -",
         "color            auto",

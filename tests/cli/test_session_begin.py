@@ -24,6 +24,7 @@ def bench() -> Iterator[Bench]:
 
 def request(bench: Bench, **given: str) -> Request:
     """What a program asks about the project of a bench."""
+    given = {"runner": "rehearsal"} | given
     flags = tuple((f"--{name}", value) for name, value in given.items())
     return Request("ask", is_json=True, given=(("--project", str(bench.project)), *flags))
 

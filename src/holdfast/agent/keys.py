@@ -69,6 +69,10 @@ class FileKeys:
         """The provider's line; a file that others may read is refused."""
         return self._read().get(provider.name)
 
+    def check(self) -> None:
+        """Raise what is wrong with the file; that there is none is fine."""
+        self._read()
+
     def _read(self) -> dict[str, str]:
         try:
             with open(self._path, "rb", opener=_open_to_read) as file:
@@ -131,6 +135,14 @@ class Keys:
             return None
         self._remember(value)
         return Key(value)
+
+    def has(self, provider: Provider) -> bool:
+        """Whether a source has a key of this provider; a source that is refused has none."""
+        for source in self._sources:
+            with suppress(Failure):
+                if (source.find(provider) or "").strip():
+                    return True
+        return False
 
     def look_for(self, providers: Iterable[Provider]) -> None:
         """Know all keys that there are; a source that is refused has none to tell."""

@@ -6,6 +6,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 
@@ -34,11 +35,21 @@ _COLUMNS = (
 )
 
 
+def load_failure_classes() -> None:
+    """Import every module that declares failures, for `failures.load_classes_with`.
+
+    Commands import only what they need, so a failure that arrives from a host may be of a class
+    that this process has not loaded yet.
+    """
+    for package in pkgutil.iter_modules(holdfast.__path__, "holdfast."):
+        name = f"{package.name}.failures"
+        if package.ispkg and find_spec(name) is not None:
+            importlib.import_module(name)
+
+
 def all_failures() -> list[type[Failure]]:
     """Every failure that the program declares, by code; imports all that may declare one."""
-    for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
-        if module.name.endswith(".failures"):
-            importlib.import_module(module.name)
+    load_failure_classes()
     ours = [known for known in type_of.values() if known.__module__.startswith("holdfast.")]
     return sorted(ours, key=lambda known: known.code)
 

@@ -174,7 +174,7 @@ def _programs(settings: Settings, machine: Machine) -> tuple[Check, ...]:
         return surroundings.judge_keyring(await keyring_usable())
 
     return (
-        *map(check, ("codex", "claude", "node", "git", "rg")),
+        *map(check, ("codex", "node", "git", "rg")),
         Check("program.keyring", "Programs (optional)", "keyring", keyring),
     )
 

@@ -28,19 +28,21 @@ class Config:
 
     settled: Mapping[str, Settled]
     untrusted: Path | None = None
+    beneath: frozenset[str] = frozenset()  # keys that something else than a flag settles
 
 
 def read_config(settings: Settings, here: Path, flags: Mapping[str, Value]) -> Config:
     """All that is settled for who is here; flags count most, a project's file only narrows."""
     layers = [Layer("flag", flags), *_variables(), _user(settings)]
+    beneath = frozenset(key for layer in layers[1:] for key in layer.values)
     file = project_file(here)
     if file is None:
-        return Config(settle(layers))
+        return Config(settle(layers), beneath=beneath)
     content = content_of(file)
     if not Trust(settings.state).holds(file, content):
-        return Config(settle(layers), untrusted=file)
+        return Config(settle(layers), untrusted=file, beneath=beneath)
     narrowing = Layer(str(file), project_values(file, content), narrows=True)
-    return Config(settle([*layers, narrowing]))
+    return Config(settle([*layers, narrowing]), beneath=beneath)
 
 
 def publishes_ignored(settings: Settings) -> bool:

@@ -12,7 +12,9 @@ import anyio
 
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings
+from holdfast.cli.agent_choice import with_agent
 from holdfast.cli.commands import Request
+from holdfast.cli.configured import configured
 from holdfast.cli.failures import EditorSupportMissing
 from holdfast.cli.model import Outcome
 from holdfast.cli.session_begin import begin_session
@@ -50,7 +52,8 @@ class _Stays:
         request = self._request._replace(given=given, is_json=True)
 
         def begun() -> KeptSession:
-            return begin_session("", request, self._settings, asks_later=True)
+            meant = with_agent(configured(request, self._settings), self._settings, can_ask=False)
+            return begin_session("", meant, self._settings, asks_later=True)
 
         return await self._known(await in_thread(begun))  # a large project may have to be copied
 

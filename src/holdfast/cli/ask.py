@@ -12,11 +12,12 @@ import anyio
 
 from holdfast.app.sessions import KeptSession, short
 from holdfast.app.settings import Settings
+from holdfast.cli.agent_choice import not_chosen, with_agent
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.configured import chosen_for, configured
 from holdfast.cli.core.turn_lines import LEFT, TurnResult, result_of
-from holdfast.cli.failures import OutputLost, UsageWrong
+from holdfast.cli.failures import AgentNotChosen, OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, write
 from holdfast.cli.record_lines import json_line
@@ -42,7 +43,12 @@ def ask(request: Request, settings: Settings) -> Outcome:
     try:
         prompt = _prompt(request)
         limit = request.value("--timeout")
+        request = with_agent(request, settings)
         session = session_for(prompt, request, settings)
+    except AgentNotChosen as failure:
+        if request.is_json:
+            raise
+        return not_chosen(failure, look_for(sys.stderr, request, settings))
     except KeyboardInterrupt:
         if request.is_json:  # who reads records is told, however it ends
             write(json_line(result_of(TurnResult(status=Ending.INTERRUPTED))))

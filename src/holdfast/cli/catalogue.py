@@ -71,7 +71,8 @@ sandboxes:
   holdfast sandbox probe     try to break out of it
 
 settings:
-  holdfast config show       what is settled, and by whom
+  holdfast login PROVIDER    enter the key of a provider of models
+  holdfast config show       show settings and where each comes from
   holdfast trust             let the settings of this project count
   holdfast consent           to whom an agent may send what it reads of it
 

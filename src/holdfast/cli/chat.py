@@ -19,12 +19,13 @@ import anyio
 
 from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable, short
 from holdfast.app.settings import Settings, environment
+from holdfast.cli.agent_choice import not_chosen, with_agent
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import CHOOSE, Request
 from holdfast.cli.configured import chosen_for, configured
 from holdfast.cli.core.error_page import error_page
 from holdfast.cli.exec_dial import Server, server_of
-from holdfast.cli.failures import UsageWrong
+from holdfast.cli.failures import AgentNotChosen, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import complain, is_terminal, write
 from holdfast.failures import Failure, boundary
@@ -41,6 +42,10 @@ def chat(request: Request, settings: Settings) -> Outcome:
     is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     request = configured(request, settings)
     is_plain = request.has("--plain") or not is_seen
+    try:
+        request = with_agent(request, settings)
+    except AgentNotChosen as failure:
+        return not_chosen(failure, look_for(sys.stderr, request, settings))
     session = _session(request, settings, asks_later=not is_plain)
     if is_plain:
         from holdfast.cli.session_attach import Stay

@@ -31,6 +31,19 @@ is run by this, and nothing of a project counts that you have not trusted.""",
         ),
     ),
     Command(
+        name="login",
+        summary="enter the key of a provider",
+        description="""\
+Enter the key of a provider of models. On a terminal it is not shown; otherwise it is
+read from standard input. It is kept in keys.toml in the configuration directory, which
+only you can read; a variable such as OPENAI_API_KEY is used instead of it.""",
+        examples=(
+            ("holdfast login openai", "type or paste the key"),
+            ("holdfast login anthropic < key.txt", "from a file"),
+        ),
+        argument=("PROVIDER", "openai, anthropic, ..., or one of your providers.toml"),
+    ),
+    Command(
         name="trust",
         summary="let the settings of this project count",
         description="""\

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.agent import Budget
 
 _FLAGS: Final = ("runner", "model")  # keys that are also flags with a value
-_GOING_ON: Final = ("--session", "--resume", "--continue")  # a session stays as it was begun
+GOING_ON: Final = ("--session", "--resume", "--continue")  # a session stays as it was begun
 _UNTRUSTED: Final = "({file} does not count until you have looked at it: holdfast trust)\n"
 
 
@@ -33,15 +33,16 @@ def configured(request: Request, settings: Settings) -> Request:
     if request.command == "chat":
         given |= _calling(counting)
         given |= {"--plain": "True"} if counting["plain"] is True else {}
-    if not any(map(request.has, _GOING_ON)):
+    if not any(map(request.has, GOING_ON)):
         given |= _settled_flags(request, config)
+        given |= _chosen_now(request, config)
         given |= {key: str(value) for key, value in counting.items() if key.startswith(BUDGET)}
     return request._replace(given=tuple(given.items()), colour=str(counting["color"]))
 
 
 def chosen_for(request: Request) -> dict[str, str]:
     """How turns are to be taken, where that is not how the session takes them anyway."""
-    if not any(map(request.has, _GOING_ON)):
+    if not any(map(request.has, GOING_ON)):
         return {}
     found = {name: request.value(f"--{name}") for name in ("model", "effort")}
     return {name: value for name, value in found.items() if value is not None}
@@ -101,12 +102,26 @@ def _calling(counting: Mapping[str, Value]) -> dict[str, str]:
 
 
 def _settled_flags(request: Request, config: Config) -> dict[str, str]:
-    """Flags that were not given; a model is settled for the runner that is, and for no other."""
-    wanted = ["runner", "model"] if not request.has("--runner") else []
+    """Flags that settings stand for; a model is settled for the settled runner and no other."""
+    is_named = request.has("--runner") or request.has("--demo")
+    wanted = [] if is_named else ["runner", "model"]
+    if "/" in (request.value("--model") or ""):
+        wanted = []
     if config.settled["runner"].value == "native":
         wanted.append("effort")
-    return {
+    found = {
         f"--{key}": str(config.settled[key].value)
         for key in wanted
         if not request.has(f"--{key}") and config.settled[key].origin != "default"
     }
+    model = found.get("--model") or request.value("--model") or ""
+    if not is_named and "--runner" not in found and "/" in model:
+        found["--runner"] = "native"
+    return found
+
+
+def _chosen_now(request: Request, config: Config) -> dict[str, str]:
+    """Mark a choice on the command line to be remembered, unless settings decide anyway."""
+    is_said = request.has("--runner") or "/" in (request.value("--model") or "")
+    is_settled = bool(config.beneath & {"runner", "model"})
+    return {"remember": "True"} if is_said and not is_settled else {}

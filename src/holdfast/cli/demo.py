@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from holdfast.app.agent_choice import AgentChoices
 from holdfast.app.sessions import NAME_CELLS
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
@@ -36,11 +37,12 @@ def demo(request: Request, settings: Settings) -> Outcome:
     """Let a scripted agent mend a small project, while what it stands on is killed."""
     sample = request.value("--sample")
     if sample is not None:
-        return _write_sample(Path(sample))
+        return _write_sample(Path(sample), settings)
     look = look_for(sys.stdout, request, settings)
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as made:
         directory = Path(made).resolve()
         write_sample(directory / "basket")
+        AgentChoices(directory / "home" / "state").add_sample(directory / "basket")
         show = Show(directory, look)
         try:
             _play(show)
@@ -50,7 +52,7 @@ def demo(request: Request, settings: Settings) -> Outcome:
     return Outcome()
 
 
-def _write_sample(directory: Path) -> Outcome:
+def _write_sample(directory: Path, settings: Settings) -> Outcome:
     if os.path.lexists(directory):
         problem = f"{printable(str(directory))} is there already"
         raise UsageWrong(problem=problem, read_on="holdfast demo --help")
@@ -58,6 +60,7 @@ def _write_sample(directory: Path) -> Outcome:
         write_sample(directory)
     except OSError as error:
         raise disk_failure(error, path=str(directory)) from error
+    AgentChoices(settings.state).add_sample(directory)
     return Outcome()
 
 

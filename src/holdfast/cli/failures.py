@@ -19,6 +19,22 @@ class UsageWrong(
     read_on: str
 
 
+class AgentNotChosen(
+    Failure,
+    code="AGENT_NOT_CHOSEN",
+    kind=Kind.CREDENTIALS,
+    title="No agent is chosen yet",
+    user_message="Nothing was sent. Choose an agent by one of these commands; the choice is "
+    "remembered: {commands}. To enter a key: holdfast login PROVIDER.",
+    phase="begin",
+    actions=(Action.SWITCH_RUNNER,),
+):
+    """A session was to begin, and nobody said with which agent."""
+
+    commands: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
 class OutputLost(
     Failure,
     code="CLI_OUTPUT_LOST",

@@ -16,6 +16,7 @@ _TALK = (
     "--resume",
     "--continue",
     "--runner",
+    "--demo",
     "--plain",
     "--notify",
     "--model",

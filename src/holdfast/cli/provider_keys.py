@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from holdfast.agent import EnvironmentKeys, FileKeys, KeyringKeys, Keys, Provider, read_providers
 from holdfast.app.settings import Settings, environment
@@ -16,9 +17,14 @@ def providers_of(settings: Settings) -> dict[str, Provider]:
     return read_providers(str(file), own_text(file))
 
 
+def key_file(settings: Settings) -> Path:
+    """Where `holdfast login` keeps keys."""
+    return settings.config / "keys.toml"
+
+
 def keys_of(settings: Settings, ring: Mapping[str, str]) -> Keys:
     """Keys from the environment, from what the keyring had, and from a file of the person's."""
-    file = settings.config / "keys.toml"
+    file = key_file(settings)
     return Keys((EnvironmentKeys(environment()), KeyringKeys(ring), FileKeys(file)), file=file)
 
 

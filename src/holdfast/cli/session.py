@@ -15,7 +15,7 @@ from holdfast.cli.commands import Misuse, Request
 from holdfast.cli.failures import OutputLost, UsageWrong
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, complain, write
-from holdfast.failures import Failure, boundary
+from holdfast.failures import Failure, boundary, load_classes_with
 from holdfast.nouns import printable
 
 READER_GONE = 141  # 128 + SIGPIPE: what a shell says of a program whose reader left
@@ -48,6 +48,7 @@ HOMES = {  # the module and the function that carry a command out
     "exec-server": ("exec_server", "exec_server"),
     "fork": ("session_fork", "fork"),
     "host": ("host", "host"),
+    "login": ("login", "login"),
     "logs": ("exec_processes", "logs"),
     "man": ("completion", "man"),
     "ps": ("exec_processes", "ps"),
@@ -72,6 +73,7 @@ HOMES = {  # the module and the function that carry a command out
 def run(request: Request | Misuse) -> int:
     """Carry out what is asked, say how it ended, and return the exit status."""
     settings: Settings | None = None
+    load_classes_with(_load_failure_classes)
     try:
         with boundary("cli"), _stoppable():
             if isinstance(request, Misuse):
@@ -90,6 +92,12 @@ def run(request: Request | Misuse) -> int:
     if outcome.hint:
         complain(f"{outcome.hint}\n")
     return status
+
+
+def _load_failure_classes() -> None:
+    from holdfast.app.catalogue import load_failure_classes
+
+    load_failure_classes()
 
 
 def _carry_out(request: Request, settings: Settings) -> Outcome:

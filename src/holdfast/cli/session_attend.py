@@ -7,7 +7,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from importlib import import_module
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -47,7 +46,6 @@ from holdfast.runners.model import Asked, Ending, Remembered, Said, Used
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
-_ROOMS: Final = {"native": "agent", "codex": "codex"}  # that know what a runner fails with
 _ABORT_LONGEST: Final = 20.0  # that a turn which is to end is waited for
 
 
@@ -162,16 +160,9 @@ class Attendance:
             case TurnClosed(ending=ending, failure=failure, report=report):
                 result.status, result.report = ending.value, report or None
                 if failure is not None and self.failure is None:
-                    self._declare_failures()
                     self.failure = from_wire(failure)
             case _:
                 pass
-
-    def _declare_failures(self) -> None:
-        """Know what may have become of the turn; else it would be foreign, with no exit status."""
-        room = _ROOMS.get(self._session.runner)
-        if room is not None:
-            import_module(f"holdfast.{room}.failures")
 
     async def _show(self, seq: int, record: AnyRecord) -> None:
         if isinstance(record, Happened) and isinstance(record.event, Remembered):

@@ -7,6 +7,7 @@ import os
 from holdfast.app.core.config import BUDGET, value_of
 from holdfast.app.sessions import RUNNERS, TITLE_MOST, KeptSession, Sessions, runnable
 from holdfast.app.settings import Settings
+from holdfast.cli.agent_choice import remember
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.session_consent import agree, provider_of
@@ -43,7 +44,8 @@ def begin_session(
 
     Who asks later for consent lets the session begin without: nothing is sent before there is one.
     """
-    runner = request.value("--runner") or RUNNERS[0]
+    runner = request.value("--runner")
+    assert runner is not None, "with_agent() has chosen one"
     if runner not in RUNNERS:
         raise RunnerUnknown(runner=runner, known=", ".join(RUNNERS))
     options = _options(request)
@@ -68,9 +70,11 @@ def begin_session(
         else:
             with project.workbench.held() as (held, _):
                 draft = held.drafts.find(draft).id
-    return Sessions(settings).make(
+    made = Sessions(settings).make(
         where, draft, runner, title=title.strip()[:TITLE_MOST], options=options
     )
+    remember(request, settings)
+    return made
 
 
 def _is_text(word: str) -> bool:

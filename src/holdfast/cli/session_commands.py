@@ -10,6 +10,7 @@ _EFFORT = Option(
     "how hard the model of native thinks: none, minimal, low, medium, high, xhigh, max",
     form="WORD",
 )
+_DEMO = Option(("--demo",), "use the scripted agent, which needs no key: --runner rehearsal")
 SESSION = (
     Command(
         name="ask",
@@ -28,17 +29,19 @@ agent asks leave for is refused then, and that is said. With --in-place the proj
 has what the turn did as soon as it has completed, after a checkpoint; a turn that
 fails or is interrupted leaves it as it is.
 
-rehearsal is an agent that follows a script; it needs no key and no network. native is
-our own agent: say which --model it asks, and have a key of its provider in the
-environment or in keys.toml. codex has to be installed and signed in. Both send what
-they read of the project to a model: you are asked once for each project and provider,
-or say so with --consent.""",
+native is our own agent: --model PROVIDER/MODEL starts it, with a key of the provider
+in the environment or entered by holdfast login. codex has to be installed and signed
+in. Both send what they read of the project to a model: you are asked once for each
+project and provider, or say so with --consent. The last choice is remembered. --demo
+starts a scripted agent (rehearsal) that needs no key and no network; without --demo
+it only starts in the sample project of holdfast demo.""",
         examples=(
-            ('holdfast ask "Mend the failing test"', "by the rehearsal agent, to see how it goes"),
+            ('holdfast ask "Mend the failing test"', "by the agent that you chose last"),
             (
-                'holdfast ask --runner native --model openai/gpt-5.1 "Mend the failing test"',
+                'holdfast ask --model openai/gpt-5.1 "Mend the failing test"',
                 "by our own agent",
             ),
+            ('holdfast ask --demo "Mend the failing test"', "by the scripted agent"),
             ('holdfast ask --runner codex "Mend the failing test"', "by Codex"),
             ('holdfast ask --session h1x7abcd "And now the docs"', "go on with a conversation"),
             ("holdfast ask - < task.md", "the prompt is in a file"),
@@ -46,7 +49,12 @@ or say so with --consent.""",
         ),
         options=(
             Option(("--json",), "print one JSON object per line; the last one is the result"),
-            Option(("--runner",), "who carries it out: rehearsal, native or codex", form="NAME"),
+            Option(
+                ("--runner",),
+                "the agent: native, codex or rehearsal (otherwise: the last one)",
+                form="NAME",
+            ),
+            _DEMO,
             Option(("--session",), "go on with this session", form="ID"),
             Option(("--in-place",), "publish what the turn did when it has completed"),
             Option(
@@ -58,7 +66,9 @@ or say so with --consent.""",
                 "the script of the rehearsal, or of the model of native",
                 form="FILE",
             ),
-            Option(("--model",), "the model to ask, for native as PROVIDER/MODEL", form="NAME"),
+            Option(
+                ("--model",), "the model to ask; as PROVIDER/MODEL it means native", form="NAME"
+            ),
             _EFFORT,
             Option(("--timeout",), "end the turn after so many seconds", form="SECONDS"),
             PROJECT,
@@ -84,7 +94,12 @@ twice leaves.""",
             ("holdfast --resume", "choose the session to go on with"),
         ),
         options=(
-            Option(("--runner",), "who carries it out: rehearsal, native or codex", form="NAME"),
+            Option(
+                ("--runner",),
+                "the agent: native, codex or rehearsal (otherwise: the last one)",
+                form="NAME",
+            ),
+            _DEMO,
             Option(
                 ("--resume",),
                 "be at this session again; without an ID, choose among those about this project",
@@ -104,7 +119,7 @@ twice leaves.""",
             Option(("--draft",), "work in this draft (otherwise: a new one)", form="ID"),
             Option(("--scenario",), "the script of the rehearsal", form="FILE"),
             Option(
-                ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
+                ("--model",), "the model to ask; as PROVIDER/MODEL it means native", form="NAME"
             ),
             _EFFORT,
             PROJECT,
@@ -180,13 +195,17 @@ or agree beforehand, with holdfast consent give or --consent.""",
             ("holdfast acp --runner codex", "as the command of an agent in the editor's settings"),
         ),
         options=(
-            Option(("--runner",), "who carries it out: rehearsal, native or codex", form="NAME"),
+            Option(
+                ("--runner",),
+                "the agent: native, codex or rehearsal (otherwise: the last one)",
+                form="NAME",
+            ),
             Option(
                 ("--consent",), "agree that the agent's model may see this project, from now on"
             ),
             Option(("--scenario",), "the script of the rehearsal", form="FILE"),
             Option(
-                ("--model",), "the model to ask (otherwise: as the agent is set up)", form="NAME"
+                ("--model",), "the model to ask; as PROVIDER/MODEL it means native", form="NAME"
             ),
             _EFFORT,
         ),

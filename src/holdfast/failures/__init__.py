@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast import face
-from holdfast.failures.base import Failure, ForeignFailure, Ids, type_of
+from holdfast.failures.base import (
+    Failure,
+    ForeignFailure,
+    Ids,
+    load_classes_with,
+    title_of,
+    type_of,
+)
 from holdfast.failures.boundary import (
     TooManyOpenFiles,
     UnexpectedError,
@@ -39,8 +46,10 @@ __all__ = [
     "exhausted",
     "from_rpc_data",
     "from_wire",
+    "load_classes_with",
     "only_failure",
     "parse_retry_after",
+    "title_of",
     "to_log",
     "to_rpc_error",
     "to_wire",

@@ -21,6 +21,7 @@ file contents and never prompts.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from reprlib import Repr
 from typing import ClassVar, Self, cast, dataclass_transform
@@ -29,6 +30,7 @@ from holdfast.failures.kinds import Action, Kind, Recovery
 
 type_of: dict[str, type[Failure]] = {}
 former_codes: dict[str, str] = {}  # journals and reports of earlier versions still decode
+_class_loaders: list[Callable[[], None]] = []
 
 _LISTED_MAX = 10
 _BRIEF = Repr()
@@ -283,7 +285,22 @@ class ForeignFailure(
 
 def class_of(code: str) -> type[Failure] | None:
     """The class that declares a code, or declared it in an earlier version."""
+    while former_codes.get(code, code) not in type_of and _class_loaders:
+        _class_loaders.pop()()
     return type_of.get(former_codes.get(code, code))
+
+
+def load_classes_with(load: Callable[[], None]) -> None:
+    """Have `load` import the modules that declare failures when an unknown code is decoded.
+
+    A program that imports lazily calls this once at its start. `load` runs at most once.
+    """
+    _class_loaders[:] = [load]
+
+
+def title_of(failure: Failure) -> str:
+    """The title that a person reads: that of the declaration, also if another program made it."""
+    return failure.foreign_title if isinstance(failure, ForeignFailure) else failure.title
 
 
 def revive(

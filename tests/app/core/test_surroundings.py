@@ -76,12 +76,12 @@ def test_socket(facts: Reached | Refused, machine: Machine, length: int, status:
             Finding(WARNING, "not found; needed to search fast", "apt install ripgrep"),
         ),
         (
-            "claude",
+            "codex",
             Ran(1, "boom"),
             Finding(
                 WARNING,
                 "does not start (status 1: boom)",
-                "npm install -g @anthropic-ai/claude-code",
+                "npm install -g @openai/codex",
             ),
         ),
         (

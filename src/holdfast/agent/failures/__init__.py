@@ -23,6 +23,7 @@ from holdfast.agent.failures.answers import (
 from holdfast.agent.failures.settings import (
     KeyFileOpen,
     KeyMissing,
+    KeyUnusable,
     McpSettingsUnfit,
     ProviderUnknown,
     ScriptInvalid,
@@ -63,6 +64,7 @@ __all__ = [
     "KeyFileOpen",
     "KeyMissing",
     "KeyRefused",
+    "KeyUnusable",
     "LeaveRefused",
     "McpSettingsUnfit",
     "McpUnavailable",

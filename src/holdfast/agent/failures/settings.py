@@ -10,7 +10,8 @@ class KeyMissing(
     code="MODEL_KEY_MISSING",
     kind=Kind.CREDENTIALS,
     title="No key for the provider",
-    user_message="There is no key for {provider}. Set {variable}, or put it into {file}.",
+    user_message="There is no key for {provider}. Enter it: holdfast login {provider}. Or set "
+    "{variable}, or put it into {file}.",
     actions=(Action.OPEN_SETTINGS, Action.SWITCH_MODEL),
 ):
     """A provider wants a key, and nobody has given us one."""
@@ -18,6 +19,20 @@ class KeyMissing(
     provider: str
     variable: str
     file: str
+
+
+class KeyUnusable(
+    Failure,
+    code="MODEL_KEY_UNUSABLE",
+    kind=Kind.INVALID,
+    title="The key cannot be used",
+    user_message="No key of {provider} was kept: {reason}.",
+    phase="login",
+):
+    """What was entered as a key is not one."""
+
+    provider: str
+    reason: str
 
 
 class KeyFileOpen(

@@ -102,7 +102,7 @@ def _is_text(raw: object) -> TypeGuard[str]:
 
 
 KEYS: Final = {
-    "runner": Key(f"one of {', '.join(RUNNERS)}", _one_of(*RUNNERS), RUNNERS[0]),
+    "runner": Key(f"one of {', '.join(RUNNERS)}", _one_of(*RUNNERS)),
     "model": Key("a word such as openai/gpt-5.1", _text),
     "effort": Key(f"one of {', '.join(EFFORTS)}", _one_of(*EFFORTS)),
     "color": Key("auto, always or never", _one_of("auto", "always", "never"), "auto"),

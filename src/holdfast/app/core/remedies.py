@@ -16,7 +16,7 @@ _INSTALL = {
 _FAMILIES = {"debian", "fedora", "arch", "alpine", "suse"}
 _RELATIVES = {"ubuntu": "debian", "rhel": "fedora", "centos": "fedora", "opensuse": "suse"}
 _PROFILE = "/etc/apparmor.d/holdfast"
-_NPM = {"codex": "@openai/codex", "claude": "@anthropic-ai/claude-code"}
+_NPM = {"codex": "@openai/codex"}
 
 
 def family_of(name: str, like: str) -> str:

@@ -16,7 +16,6 @@ _VERSION = re.compile(r"\d+(\.\d+)+[-.\w]*")
 _PACKAGES = {"node": "nodejs", "git": "git", "rg": "ripgrep"}
 _BECAUSE = {
     "codex": "to run Codex",
-    "claude": "to run Claude Code",
     "node": "to install coding agents",
     "git": "to know what a project ignores",
     "rg": "to search fast",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from holdfast.cli.core.look import Look, Tone
-from holdfast.failures import Action, Failure, Recovery
+from holdfast.failures import Action, Failure, Recovery, title_of
 from holdfast.nouns import printable
 
 _RECOVERIES = {
@@ -49,7 +49,7 @@ def error_page(failure: Failure, look: Look, *, is_verbose: bool) -> str:
     """What went wrong, what to do next, and the code to look it up by."""
     sign = look.paint(look.signs.bad, Tone.BAD)
     lines = [
-        f"{sign} {look.paint(printable(failure.title), Tone.STRONG)}",
+        f"{sign} {look.paint(printable(title_of(failure)), Tone.STRONG)}",
         *look.wrap(printable(failure.user_message), indent=2),
         *look.wrap(f"{look.signs.leads_to} {next_step(failure)}", indent=2),
         *(look.paint(f"    or: {each}", Tone.QUIET) for each in other_steps(failure)),

@@ -69,6 +69,7 @@ SLASHES: Final = (
     Slash("status", "the project and its drafts", argv=("status",)),
     Slash("storage", "what takes space", argv=("storage",)),
     Slash("sessions", "all conversations", argv=("sessions", "list")),
+    Slash("login", "enter the key of a provider", "PROVIDER", argv=("login",), wants=True),
     Slash("consent", "who may see this project", "[give|revoke PROVIDER]", argv=("consent",)),
     Slash("doctor", "what works on this machine", argv=("doctor",)),
     Slash(

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
-from holdfast.failures import Action, Failure, from_wire
+from holdfast.failures import Action, Failure, Kind, from_wire, title_of
 from holdfast.terminal.model import Offer, Trouble
 
 # Each is a line that could be typed; one that ends with a space wants more words.
@@ -32,6 +32,7 @@ _OFFERS: Final = {
     Action.WAIT: Offer("Wait", ""),
     Action.CANCEL: Offer("Leave it", ""),
 }
+_ENTER_KEY: Final = Offer("Enter the key", "/login {provider}", "/retry")
 assert _OFFERS.keys() == set(Action)
 
 
@@ -39,7 +40,7 @@ def trouble_of(wire: dict[str, object], *, at: str = "") -> Trouble:
     """What a person is shown of a failure; `at` says when it happened."""
     failure = from_wire(wire)
     return Trouble(
-        failure.title,
+        title_of(failure),
         failure.user_message,
         offers_of(failure),
         tuple(_details(failure, at)),
@@ -48,9 +49,15 @@ def trouble_of(wire: dict[str, object], *, at: str = "") -> Trouble:
 
 def offers_of(failure: Failure) -> tuple[Offer, ...]:
     """What can be done about it here, the likeliest first, each way once."""
-    known = [_filled(_OFFERS[each], failure) for each in reversed(failure.actions)]
+    known = [_filled(_offer(each, failure), failure) for each in reversed(failure.actions)]
     found = {each.line: each for each in known}
     return tuple(each for each in reversed(found.values()) if each.line)
+
+
+def _offer(action: Action, failure: Failure) -> Offer:
+    """The offer for an action; a missing or refused key of a provider can be entered here."""
+    is_key = failure.kind is Kind.CREDENTIALS and bool(failure.details.get("provider"))
+    return _ENTER_KEY if action is Action.OPEN_SETTINGS and is_key else _OFFERS[action]
 
 
 def _filled(offer: Offer, failure: Failure) -> Offer:

@@ -1,0 +1,107 @@
+"""Enter the key of a provider: hidden on a terminal, or from standard input."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from holdfast.agent.failures import KeyUnusable, ProviderUnknown
+from holdfast.app.settings import Settings, environment
+from holdfast.cli.commands import Request
+from holdfast.cli.failures import UsageWrong
+from holdfast.cli.model import Outcome
+from holdfast.cli.output import is_terminal
+from holdfast.cli.provider_keys import key_file, providers_of
+from holdfast.cli.terminal import Terminal, whole_input
+from holdfast.nouns import printable
+from holdfast.world import SystemDisk, make_private, replace_file
+
+_BYTES_MAX: Final = 4096
+_READ_ON: Final = "holdfast login --help"
+
+
+def login(request: Request, settings: Settings) -> Outcome:
+    """Store a key in keys.toml, which only its owner can read."""
+    providers = providers_of(settings)
+    wanting = sorted(name for name, each in providers.items() if each.variable)
+    name = request.argument
+    if name is None:
+        problem = f"name a provider: {', '.join(map(printable, wanting))}"
+        raise UsageWrong(problem=problem, read_on=_READ_ON)
+    name = name.partition("/")[0]
+    if name not in providers:
+        raise ProviderUnknown(provider=name, known=", ".join(wanting))
+    if name not in wanting:
+        return Outcome(hint=f"{printable(name)} needs no key.")
+    file = key_file(settings)
+    keep_key(file, name, _checked(name, _entered(name)))
+    hint = f"The key of {printable(name)} is kept in {printable(str(file))}; only you can read it."
+    variable = providers[name].variable
+    if environment().get(variable):
+        hint += f"\n{variable} is set, too, and is used instead of it."
+    return Outcome(hint=hint)
+
+
+def keep_key(file: Path, provider: str, key: str) -> None:
+    """Replace the line of a provider in keys.toml, or add it; all other lines stay."""
+    own = FileText.read(file)
+    line = f"{_toml_key(provider)} = {json.dumps(key)}"
+    kept = [each for each in own.lines if not own.is_about(each, provider)]
+    make_private(file.parent)
+    replace_file(SystemDisk(), file, ["".join(f"{each}\n" for each in [*kept, line]).encode()])
+
+
+class FileText:
+    """The lines of keys.toml; each that is about a provider holds its key alone."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+
+    @classmethod
+    def read(cls, file: Path) -> FileText:
+        """Read the file; one that others can read, or that is not valid, is refused."""
+        from holdfast.agent import FileKeys
+
+        FileKeys(file).check()
+        return cls(file.read_text(encoding="utf-8").splitlines() if file.exists() else [])
+
+    @staticmethod
+    def is_about(line: str, provider: str) -> bool:
+        """Whether a line sets the key of this provider."""
+        try:
+            return provider in tomllib.loads(line)
+        except tomllib.TOMLDecodeError:
+            return False
+
+
+def _entered(provider: str) -> str:
+    if not is_terminal(sys.stdin):
+        return whole_input(_BYTES_MAX + 1).strip()
+    return anyio.run(_asked, provider) or ""
+
+
+async def _asked(provider: str) -> str | None:
+    prompt = f"Key of {printable(provider)} (it is not shown; Enter alone leaves): "
+    key = await Terminal().ask("", prompt, lambda line: line.strip(), is_secret=True)
+    sys.stderr.write("\n")  # the end of the line was not shown either
+    return key
+
+
+def _checked(provider: str, key: str) -> str:
+    if not key:
+        raise KeyUnusable(provider=provider, reason="nothing was entered")
+    if len(key) > _BYTES_MAX:
+        raise KeyUnusable(provider=provider, reason=f"it is longer than {_BYTES_MAX} characters")
+    if not re.fullmatch(r"[\x21-\x7e]+", key):
+        raise KeyUnusable(provider=provider, reason="it has blanks or letters that no key has")
+    return key
+
+
+def _toml_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name)
