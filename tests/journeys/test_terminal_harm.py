@@ -79,7 +79,9 @@ def _go_on(screen: PtyScreen, *, is_lost: bool, is_idle: bool) -> None:
     if is_lost:
         screen.sees("The agent crashed and lost its current turn.")
     screen.shows("> half of a thought")
-    screen.type("\x15" if is_lost or is_idle else "\x03")
+    screen.type("\x15")
+    if not (is_lost or is_idle):
+        screen.type("\x03")
     screen.shows(READY)
     screen.type("Go on\r")
     screen.sees("Answer 2.")
@@ -128,3 +130,45 @@ def test_a_host_that_is_killed_whenever_it_comes_is_given_up_and_restarted(bench
         screen.shows(READY)
         screen.type("Go on\r")
         screen.sees("Answer 2.")
+
+
+@pytest.mark.promise("A7")
+def test_a_prompt_to_a_backend_that_keeps_dying_is_kept_or_sent_again(bench: Bench) -> None:
+    killed: set[int] = set()
+
+    def kill_all() -> None:
+        for host in {*hosts_of(bench)} - killed:
+            killed.add(host)
+            with suppress(ProcessLookupError):
+                os.kill(host, signal.SIGKILL)
+
+    def is_given_up(times: int) -> bool:
+        kill_all()
+        return screen.scrolled.count("→ Restart it (Enter)") >= times
+
+    with at(bench, '{say = "Answer 1."}') as screen:
+        screen.type("Begin\r")
+        screen.sees("Answer 1.")
+        screen.until(lambda: is_given_up(1), "the offer")
+        screen.type("Go on\r")  # restarts it, and it dies again
+        screen.until(lambda: is_given_up(2), "the offer, again")
+        screen.shows("> Go on")
+        screen.type("\r")
+        screen.sees("Answer 2.")
+
+
+@pytest.mark.promise("A7")
+def test_ctrl_c_in_a_turn_keeps_the_half_typed_line(bench: Bench) -> None:
+    with at(bench, '{say = "I begin."}, {wait = 600}') as screen:
+        screen.type("Begin\r")
+        screen.sees("I begin.")
+        screen.type("half of a thought")
+        screen.shows("> half of a thought")
+        screen.type("\x03")
+        screen.sees("The turn was interrupted")
+        screen.shows(READY)
+        screen.shows("> half of a thought")
+        screen.type("\x03")  # nothing runs: now it clears the line, and Up has it back
+        screen.until(lambda: "> half of a thought" not in screen.lines, "an empty line")
+        screen.type("\x1b[A")
+        screen.shows("> half of a thought")

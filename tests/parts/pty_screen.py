@@ -134,7 +134,7 @@ def on_screen(
     process = subprocess.Popen(
         argv,
         cwd=cwd,
-        env={**env, "TERM": "xterm-256color"},
+        env={"TERM": "xterm-256color", **env},
         stdin=slave,
         stdout=slave,
         stderr=slave,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,7 @@ from holdfast.nouns import printable
 from holdfast.terminal import Setting, Talk, guarded
 from holdfast.terminal.model import Block, Style
 
+_DUMB: Final = (None, "", "dumb")  # terminals that understand no escape sequences
 _LIGHT: Final = ("7", "15")  # grounds that a terminal names by their numbers, where it names them
 
 
@@ -41,7 +43,7 @@ def chat(request: Request, settings: Settings) -> Outcome:
     """Let a person talk with an agent until they leave, and say how to come back."""
     is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     request = configured(request, settings)
-    is_plain = request.has("--plain") or not is_seen
+    is_plain = request.has("--plain") or not is_seen or environment().get("TERM") in _DUMB
     try:
         request = with_agent(request, settings)
     except AgentNotChosen as failure:
@@ -50,7 +52,10 @@ def chat(request: Request, settings: Settings) -> Outcome:
     if is_plain:
         from holdfast.cli.session_attach import Stay
 
-        stay = Stay(session, settings, look_for(sys.stdout, request, settings))
+        look = look_for(sys.stdout, request, settings)
+        if request.colour != "always":
+            look = replace(look, is_coloured=False)
+        stay = Stay(session, settings, look, prompt=request.argument)
         anyio.run(stay.run)
         return stay.outcome()
     if not request.has("--continue") and not request.has("--resume"):

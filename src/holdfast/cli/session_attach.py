@@ -22,6 +22,7 @@ from holdfast.cli.core.turn_lines import words_of
 from holdfast.cli.exec_run import attach as attach_process
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
+from holdfast.cli.plain_shell import PlainShell
 from holdfast.cli.session_attend import INTERRUPTING
 from holdfast.cli.session_start import HostStarter
 from holdfast.cli.sessions import cells_of
@@ -43,7 +44,10 @@ from holdfast.nouns import printable
 from holdfast.runners.model import AnyEvent, Asked
 
 _LINE_MOST: Final = 1 << 20  # bytes of one prompt that is typed or piped in
-_GUIDE: Final = "Type what is to be done. Ctrl-C interrupts the turn, Ctrl-D leaves the session."
+_GUIDE: Final = (
+    "Type what is to be done; /help lists commands. Ctrl-C interrupts the turn, "
+    "Ctrl-D leaves the session."
+)
 
 
 def attach(request: Request, settings: Settings) -> Outcome:
@@ -59,16 +63,22 @@ def attach(request: Request, settings: Settings) -> Outcome:
 class Stay:
     """One stay at one session, until the person leaves."""
 
-    def __init__(self, session: KeptSession, settings: Settings, look: Look) -> None:
+    def __init__(
+        self, session: KeptSession, settings: Settings, look: Look, *, prompt: str | None = None
+    ) -> None:
+        """Begin with `prompt`, if there is one, before anything that is typed."""
+        self._prompt = (prompt or "").encode("utf-8", "surrogateescape")
         self._session, self._settings, self._look = session, settings, look
         self._terminal = Terminal()
         self._is_typed = is_terminal(sys.stdin)
         self._state = Session()
         self._seen = 0
         self._until = Sessions(settings).last(session)  # what was said before we came
+        self._commands = PlainShell(session, settings, self._leave)
         self._mark, self._count = f"attach-{secrets.token_hex(6)}", 0
         self._given: set[str] = set()  # what we said that is not written down yet
         self._is_input_over = False
+        self._has_quit = False
         self._failure: Failure | None = None
         self._tasks: TaskGroup
 
@@ -113,7 +123,14 @@ class Stay:
         is_busy = self._state.is_running or self._state.waiting or self._given
         return self._is_input_over and self._seen >= self._until and not is_busy
 
+    def _leave(self) -> None:
+        """Heed /quit: a person leaves at once; on a pipe it ends the input."""
+        self._has_quit = True
+        if self._is_typed:
+            self._tasks.cancel_scope.cancel()
+
     async def _show(self, seen: Seen) -> None:
+        self._commands.take(seen)
         match seen:
             case Kept(seq, record):
                 self._seen, self._state = seq, fold(self._state, (record,))
@@ -145,8 +162,9 @@ class Stay:
 
     async def _listen(self, seat: Seat) -> None:
         """Pass every line on that is typed; who ends the input leaves, or waits for the answer."""
+        await self._say(self._prompt, seat)
         rest = b""
-        while data := await read_input():
+        while not self._has_quit and (data := await read_input()):
             *lines, rest = (rest + data).split(b"\n")
             for line in (*lines, rest) if len(rest) > _LINE_MOST else lines:
                 await self._say(line, seat)
@@ -160,13 +178,17 @@ class Stay:
 
     async def _say(self, line: bytes, seat: Seat) -> None:
         text = line.decode("utf-8", "backslashreplace").strip()
-        if not text:
+        if not text or self._has_quit:
+            return
+        words = self._commands.words_in(text, seat)
+        if words is None:
+            await self._commands.run(text, seat)
             return
         self._count += 1
         name = f"{self._mark}-{self._count}"
-        command: Command = Prompt(name, text)
+        command: Command = Prompt(name, words, self._commands.how(seat))
         if self._state.questions:
-            command = Answer(name, self._state.questions[0].question, text)
+            command = Answer(name, self._state.questions[0].question, words)
         self._given.add(name)
         try:
             await seat.command(command)

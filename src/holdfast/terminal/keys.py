@@ -71,7 +71,7 @@ def _enter(screen: Keyed) -> None:
 
 def _interrupt(screen: Keyed) -> None:
     if screen.attended.interrupt(screen.buffer.text):
-        screen.buffer.reset()
+        screen.buffer.reset(append_to_history=True)  # Up brings it back
 
 
 def _choose(screen: Keyed, digit: str) -> None:

@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure, to_wire
 from holdfast.host import Seat
+from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.model import Abort, Answer, Command, Prompt, Steer
 from holdfast.runners.model import Asked
 from holdfast.terminal.core.branches import prompt_lines
@@ -58,6 +59,10 @@ class Shell(Protocol):
         """Begin a line for the person."""
         ...
 
+    def give_back(self, text: str) -> None:
+        """Put a line that could not be sent back where it was typed."""
+        ...
+
     def unfold(self, block: Block | None = None) -> None:
         """Show all of something, or of what was folded last."""
         ...
@@ -72,6 +77,7 @@ class Meaning:
 
     def __init__(self, seat: Seat, transcript: Transcript, shell: Shell, about: Setting) -> None:
         self.trouble: Trouble | None = None  # about which Enter does the likeliest
+        self.is_gone = False  # the backend, which is not started again by itself
         self._seat, self._transcript, self._shell = seat, transcript, shell
         self._about = about
         self._chosen = dict(about.how)  # for what is asked from now on, if not as before
@@ -94,6 +100,11 @@ class Meaning:
         self._mean(text)
         return True
 
+    def words_in(self, line: str) -> str | None:
+        """The words for the agent in a line; None if the line is a command."""
+        meant = meaning_of(line, draft=self._about.draft)
+        return meant.text if isinstance(meant, Say) else None
+
     @property
     def is_asked(self) -> bool:
         """Whether Enter leads to a question about what went wrong."""
@@ -110,7 +121,8 @@ class Meaning:
         """Tell the agent something: in the turn that runs, or in one of its own."""
         self._said = text
         is_added = self._transcript.is_busy and self._head is None
-        self._do(Steer(self._name(), text) if is_added else Prompt(self._name(), text, self._how()))
+        command = Steer(self._name(), text) if is_added else Prompt(self._name(), text, self.how())
+        self._tasks.start_soon(self._told, partial(self._send, command), text)
 
     def abort(self) -> None:
         """End the turn."""
@@ -137,7 +149,8 @@ class Meaning:
         if words and text not in words:
             self._shell.tell(Note(f"The answers are: {', '.join(words)}", is_warning=True))
             return False
-        self._do(Answer(self._name(), asked.question, text))
+        answer = Answer(self._name(), asked.question, text)
+        self._tasks.start_soon(self._told, partial(self._send, answer), text)
         return True
 
     def _take_offer(self) -> bool:
@@ -158,7 +171,7 @@ class Meaning:
             Deed.HELP: lambda: self._list(help_lines(columns - 2)),
             Deed.QUIT: shell.leave,
             Deed.RETRY: self._retry,
-            Deed.RESTART: lambda: self._tasks.start_soon(self._told, self._seat.restart),
+            Deed.RESTART: lambda: self._tasks.start_soon(self._told, self._restart),
             Deed.COST: lambda: self._list(cost_lines(transcript.session.used)),
             Deed.REPORT: lambda: self._list([transcript.report or "No turn has ended yet."]),
             Deed.DETAILS: shell.unfold,
@@ -187,7 +200,7 @@ class Meaning:
         else:
             self._list(["Nothing was asked yet."])
 
-    def _how(self) -> dict[str, str]:
+    def how(self) -> dict[str, str]:
         """How the next prompt is to be taken; where it goes on from counts once."""
         head, self._head = self._head, None
         before = {"model": self._transcript.model, "effort": self._transcript.effort}
@@ -210,7 +223,7 @@ class Meaning:
         if "compact" not in self._about.options():
             self._list(["This agent makes room by itself, or not at all: it cannot be told to."])
         else:
-            self._do(Prompt(self._name(), "", {**self._how(), "compact": "yes"}))
+            self._do(Prompt(self._name(), "", {**self.how(), "compact": "yes"}))
 
     def _branch(self, number: str) -> None:
         """List the prompts that one can go back to, or begin with one of them again."""
@@ -237,13 +250,25 @@ class Meaning:
     def _do(self, command: Command) -> None:
         self._tasks.start_soon(self._told, partial(self._seat.command, command))
 
-    async def _told(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Do something, and tell the person if it goes wrong."""
+    async def _send(self, command: Command) -> None:
+        """Send a command; a backend that was given up is restarted first, as Enter offers."""
+        if self.is_gone:
+            await self._restart()
+        await self._seat.command(command)
+
+    async def _restart(self) -> None:
+        await self._seat.restart()
+        self.is_gone = False
+
+    async def _told(self, work: Callable[[], Awaitable[object]], typed: str = "") -> None:
+        """Do something; if it fails, tell the person and give back what they typed for it."""
         try:
             await work()
         except Failure as failure:
+            self.is_gone = isinstance(failure, HostGone | SessionClosed)
             self.trouble = trouble_of(to_wire(failure))
             self._shell.tell(self.trouble)
+            self._shell.give_back(typed)
 
     def _name(self) -> str:
         self._count += 1

@@ -82,13 +82,14 @@ class Talk:
         return self._meaning.choose(number)
 
     def interrupt(self, typed: str) -> bool:
-        """End the turn; without one clear what was typed; twice, leave."""
+        """End the turn, which keeps what is typed; without a turn clear it; twice, leave."""
         now = anyio.current_time()
         is_second, self._interrupted = now - self._interrupted < _TWICE, now
-        if is_second:
+        if is_second and (self._transcript.is_busy or not typed):
             self.leave()
         elif self._transcript.is_busy:
             self._meaning.abort()
+            return False
         elif not typed:
             self.tell(Note("Ctrl-C again leaves; the session stays."))
         return bool(typed)
@@ -122,6 +123,14 @@ class Talk:
         """Begin a line for the person."""
         self._screen.buffer.insert_text(text)
 
+    def give_back(self, text: str) -> None:
+        """Put a line that could not be sent back, before what was typed since."""
+        if text:
+            buffer = self._screen.buffer
+            since = buffer.text
+            buffer.reset()
+            buffer.insert_text(f"{text}\n{since}" if since else text)
+
     async def _run(self, argv: Sequence[str], then: Callable[[], object] | None) -> None:
         await self._flush()
         status = await self._screen.aside(lambda: self._commands.run(argv))
@@ -144,7 +153,7 @@ class Talk:
                         self._notice(each, blocks)
             except (HostGone, SessionClosed) as gone:
                 trouble, self._transcript.is_reconnecting = trouble_of(to_wire(gone)), False
-                self._meaning.trouble = trouble
+                self._meaning.trouble, self._meaning.is_gone = trouble, True
                 self.tell(trouble)
             self._stirred.set()
 
