@@ -1,4 +1,4 @@
-"""Slash commands where lines are all there is: `--plain`, TERM=dumb, a pipe, `holdfast attach`.
+"""Slash commands for plain lines: `--plain`, TERM=dumb, a pipe, `holdfast attach`.
 
 The commands are those of the terminal (`terminal.Meaning`). What they show is printed as lines
 without escape sequences; commands of ours run as child processes, one after another.
