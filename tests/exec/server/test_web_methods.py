@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -124,6 +126,71 @@ async def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
         ]
 
     assert found == [(-32603, "EXEC_HTTP_FAILED")] * 3 + [(-32602, "EXEC_REQUEST_INVALID")] * 2
+
+
+UNCLEAR = {
+    "negative": b"Content-Length: -1",
+    "underscore": b"Content-Length: 1_0",
+    "sign": b"Content-Length: +5",
+    "hexadecimal": b"Content-Length: 0x5",
+    "empty": b"Content-Length:",
+    "two lengths": b"Content-Length: 5\r\nContent-Length: 6",
+    "two lengths in one line": b"Content-Length: 5, 6",
+    "length and coding": b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+    "other coding": b"Transfer-Encoding: gzip, chunked",
+    "coding in two lines": b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+}
+
+
+@pytest.mark.parametrize("header", UNCLEAR.values(), ids=UNCLEAR.keys())
+async def test_an_answer_whose_length_is_unclear_is_refused(tmp_path: Path, header: bytes) -> None:
+    answer = b"HTTP/1.1 200 OK\r\n" + header + b"\r\n\r\nhello"
+    async with site({"/": answer}) as web, housed(tmp_path) as server, server.talk() as talk:
+        with pytest.raises(Refused) as refused:
+            await talk.call("http/request", **asking(f"{web.url}/", timeoutMs=60_000))
+
+    assert refused.value.failure == "EXEC_HTTP_FAILED"
+    assert "Content-Length" in refused.value.text or "coding" in refused.value.text
+
+
+@pytest.mark.parametrize("size", [b"-5", b"0x5", b"0_5", b"+5", b" 5", b""])
+async def test_a_chunk_whose_size_is_unclear_is_refused(tmp_path: Path, size: bytes) -> None:
+    answer = CHUNKED.replace(b"\r\n5\r\n", b"\r\n" + size + b"\r\n")
+    async with site({"/": answer}) as web, housed(tmp_path) as server, server.talk() as talk:
+        with pytest.raises(Refused, match="chunk size"):
+            await talk.call("http/request", **asking(f"{web.url}/"))
+
+
+async def test_the_same_length_twice_is_one_length(tmp_path: Path) -> None:
+    answer = PLAIN.replace(b"X-A: 1", b"Content-Length: 5, 5")
+    async with site({"/": answer}) as web, housed(tmp_path) as server, server.talk() as talk:
+        found = await talk.call("http/request", **asking(f"{web.url}/"))
+
+    assert body(found) == b"hello"
+
+
+async def test_one_tls_context_is_made_and_not_on_the_event_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    make = ssl.create_default_context
+
+    def counted() -> ssl.SSLContext:
+        made.append(threading.get_ident())
+        return make()
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    nowhere = asking("https://127.0.0.1:1/")
+    async with housed(tmp_path) as server:
+        for _ in range(2):  # on each of two connections, several at once
+            async with server.talk() as talk:
+                asks = [await talk.ask("http/request", nowhere) for _ in range(4)]
+                for each in asks:
+                    with pytest.raises(Refused):
+                        await talk.answer(each)
+
+    assert len(made) == 1
+    assert made[0] != threading.get_ident()
 
 
 async def deltas(talk: Talk) -> list[Json]:

@@ -14,6 +14,11 @@ _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _OURS = {"connection", "content-length", "host", "transfer-encoding"}
 _DENIED = re.compile(r"OPENAI_.*|CODEX_.*|HOLDFAST_.*|AWS_.*|AZURE_.*|GOOGLE_.*|ANTHROPIC_.*")
 _AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))  # of an address; the rest is percent-encoded
+_STATUS = re.compile(r"HTTP/1\.[01] ([1-5][0-9]{2})(?: .*)?")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[\t ]*(?:;[^\r\n]*)?\r\n")
+_BODILESS = {204, 304}
+CHUNKED = "chunked"
 _REDIRECTS = {301, 302, 303, 307, 308}
 SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
@@ -91,6 +96,45 @@ def redirected(request: WebRequest, status: int, location: str | None) -> WebReq
     return WebRequest(method, url, headers, body, request.secret)
 
 
+def status_of(line: str) -> int:
+    """The status that the first line of an answer gives; raises `ValueError` if it is not valid."""
+    found = _STATUS.fullmatch(line)
+    if found is None:
+        raise ValueError("it does not answer in HTTP/1.1")
+    return int(found[1])
+
+
+def body_length(
+    status: int, headers: Sequence[tuple[str, str]], *, method: str
+) -> int | str | None:
+    """How long the body of an answer is: so many bytes, `CHUNKED`, or (None) up to the end.
+
+    RFC 9112, 6.3, strictly: raises `ValueError` where two readers could disagree, that is for a
+    length that is not digits alone, lengths that differ, and a length beside a transfer coding.
+    """
+    codings = _words(headers, "transfer-encoding")
+    lengths = set(_words(headers, "content-length"))
+    if method == "HEAD" or status in _BODILESS:
+        return 0
+    if codings and lengths:
+        raise ValueError("the answer has both Transfer-Encoding and Content-Length")
+    if codings:
+        if [each.lower() for each in codings] != [CHUNKED]:
+            raise ValueError("the answer has a transfer coding that was not asked for")
+        return CHUNKED
+    if len(lengths) > 1 or not all(map(_LENGTH.fullmatch, lengths)):
+        raise ValueError("the answer has an invalid Content-Length")
+    return int(lengths.pop()) if lengths else None
+
+
+def chunk_size(line: bytes) -> int:
+    """The size that the first line of a chunk gives; raises `ValueError` if it is not valid."""
+    found = _CHUNK_SIZE.fullmatch(line)
+    if found is None:
+        raise ValueError("the answer has an invalid chunk size")
+    return int(found[1], 16)
+
+
 def head_of(request: WebRequest) -> bytes:
     """The first lines of a request, as HTTP writes them."""
     path = request.url.path or "/"
@@ -112,6 +156,12 @@ def _in_plain_letters(url: SplitResult) -> SplitResult:
         host = host.encode("idna").decode("ascii")
     path, query = quote(url.path, safe=_AS_IT_IS), quote(url.query, safe=_AS_IT_IS)
     return url._replace(netloc=f"{user}{at}{host}", path=path, query=query)
+
+
+def _words(headers: Sequence[tuple[str, str]], name: str) -> list[str]:
+    """All members of a header that is a list, also where it stands in several lines."""
+    values = [value for each, value in headers if each.lower() == name]
+    return [word.strip("\t ") for value in values for word in value.split(",")]
 
 
 def _variable(header: str, variable: str, own: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 import msgspec
@@ -14,6 +14,7 @@ from holdfast.exec.server.complaints import ComplainingTransport
 from holdfast.exec.server.desk import Desk, Handlers, plain
 from holdfast.exec.server.file_methods import FileMethods
 from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.http_loop import WebClient
 from holdfast.exec.server.launching import Server
 from holdfast.exec.server.machine import configuration, environment_info
 from holdfast.exec.server.model import ConfigParams
@@ -45,6 +46,7 @@ class House:
     own: Server
     telemetry: Telemetry | None = None
     bindings: Bindings | None = None
+    web: WebClient = field(default_factory=WebClient)
 
 
 class Attendant:
@@ -68,7 +70,8 @@ class Attendant:
         try:
             async with anyio.create_task_group() as tasks:
                 environment = self._house.own.environment
-                self._web = WebMethods(self._desk, self._transport, tasks, environment)
+                client = self._house.web
+                self._web = WebMethods(self._desk, self._transport, tasks, environment, client)
                 async with Connection(self._transport, self._terms()) as connection:
                     connection.follow(self)
                     tasks.start_soon(self._desk.pump.run)

@@ -8,11 +8,13 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from holdfast.exec.core.http_rules import WebRequest, head_of
+from holdfast.exec.core.http_rules import WebRequest, body_length, chunk_size, head_of, status_of
 from holdfast.exec.failures import HttpFailed
+from holdfast.world import in_thread
 
 _HEAD_BYTES_MAX = 256 * 2**10
 _PIECE_BYTES = 256 * 2**10
+_BROKEN = (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -23,7 +25,7 @@ class WebAnswer:
     status: int
     headers: tuple[tuple[str, str], ...]
     reader: asyncio.StreamReader
-    is_empty: bool
+    length: int | str | None  # as `body_length` says it
 
     def header(self, name: str) -> str | None:
         """The first header of this name."""
@@ -31,55 +33,64 @@ class WebAnswer:
 
     async def body(self) -> AsyncIterator[bytes]:
         """The body, piece by piece; raises if it breaks off."""
-        if self.is_empty:
-            return
-        length = self.header("content-length")
-        if "chunked" in (self.header("transfer-encoding") or "").lower():
-            pieces = _chunked(self.reader)
-        elif length is not None:
-            pieces = _counted(self.reader, int(length))
-        else:
-            pieces = _to_the_end(self.reader)
+        match self.length:
+            case None:
+                pieces = _to_the_end(self.reader)
+            case int(length):
+                pieces = _counted(self.reader, length)
+            case _:
+                pieces = _chunked(self.reader)
         async for piece in pieces:
             yield piece
 
 
-@asynccontextmanager
-async def asked(request: WebRequest) -> AsyncGenerator[WebAnswer]:
-    """Make a request, and read its answer in this block; raises `HttpFailed`."""
-    url = request.url
-    assert url.hostname is not None, "the request was checked"
-    try:
-        reader, writer = await asyncio.open_connection(
-            url.hostname,
-            url.port or _PORTS[url.scheme],
-            ssl=ssl.create_default_context() if url.scheme == "https" else None,
-            limit=_HEAD_BYTES_MAX,
-        )
+class WebClient:
+    """Makes web requests; what it trusts is read once, when the first of them needs it."""
+
+    def __init__(self) -> None:
+        self._trusted: asyncio.Task[ssl.SSLContext] | None = None
+
+    @asynccontextmanager
+    async def asked(self, request: WebRequest) -> AsyncGenerator[WebAnswer]:
+        """Make a request, and read its answer in this block; raises `HttpFailed`."""
+        url = request.url
+        assert url.hostname is not None, "the request was checked"
         try:
-            writer.write(head_of(request))
-            writer.write(request.body)
-            await writer.drain()
-            yield await _answer(reader, request.method)
-        finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
-    except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-        reason = f"error sending request for url ({url.geturl()}): {error}"
-        raise HttpFailed(url=url.geturl(), reason=reason) from error
+            reader, writer = await asyncio.open_connection(
+                url.hostname,
+                url.port or _PORTS[url.scheme],
+                ssl=await self._context() if url.scheme == "https" else None,
+                limit=_HEAD_BYTES_MAX,
+            )
+            try:
+                writer.write(head_of(request))
+                writer.write(request.body)
+                await writer.drain()
+                yield await _answer(reader, request.method)
+            finally:
+                writer.close()
+                with suppress(OSError):
+                    await writer.wait_closed()
+        except _BROKEN as error:
+            reason = f"error sending request for url ({url.geturl()}): {error}"
+            raise HttpFailed(url=url.geturl(), reason=reason) from error
+
+    async def _context(self) -> ssl.SSLContext:
+        """The one TLS context: to read all certificates takes 90 ms, so not on the event loop."""
+        if self._trusted is None or (self._trusted.done() and self._trusted.exception()):
+            self._trusted = asyncio.create_task(in_thread(ssl.create_default_context))
+        return await asyncio.shield(self._trusted)
 
 
 async def _answer(reader: asyncio.StreamReader, method: str) -> WebAnswer:
     """Read the head of the answer, passing over those that only announce it."""
     while True:
         lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        status = int(lines[0].split(" ")[1:2][0] if " " in lines[0] else "x")
+        status = status_of(lines[0])
         pairs = (line.partition(":") for line in lines[1:] if ":" in line)
         headers = tuple((name.strip(), value.strip()) for name, _, value in pairs)
         if status >= 200:
-            is_empty = method == "HEAD" or status in {204, 304}
-            return WebAnswer(status, headers, reader, is_empty)
+            return WebAnswer(status, headers, reader, body_length(status, headers, method=method))
 
 
 async def _counted(reader: asyncio.StreamReader, left: int) -> AsyncIterator[bytes]:
@@ -92,10 +103,11 @@ async def _counted(reader: asyncio.StreamReader, left: int) -> AsyncIterator[byt
 
 
 async def _chunked(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
-    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
+    while size := chunk_size(await reader.readuntil(b"\r\n")):
         async for piece in _counted(reader, size):
             yield piece
-        await reader.readexactly(2)
+        if await reader.readexactly(2) != b"\r\n":
+            raise ValueError("a chunk of the answer is longer than it says")
     while await reader.readuntil(b"\r\n") != b"\r\n":
         pass  # trailers, which nobody asked for
 

@@ -19,7 +19,7 @@ from holdfast.exec.core.http_rules import (
 from holdfast.exec.failures import HttpFailed, RequestInvalid
 from holdfast.exec.server.desk import Desk, Handlers
 from holdfast.exec.server.files import FILE_BYTES_MAX, encoded
-from holdfast.exec.server.http_loop import WebAnswer, asked
+from holdfast.exec.server.http_loop import WebAnswer, WebClient
 from holdfast.exec.server.model import HttpAnswerHeader, HttpParams, HttpResult
 from holdfast.exec.server.process import decoded
 from holdfast.exec.server.web_body import Patience, WebBody, in_time
@@ -35,9 +35,15 @@ class WebMethods:
     """Serves one connection; whatever it has under way ends with it."""
 
     def __init__(
-        self, desk: Desk, transport: Transport, tasks: TaskGroup, own: Mapping[str, str]
+        self,
+        desk: Desk,
+        transport: Transport,
+        tasks: TaskGroup,
+        own: Mapping[str, str],
+        client: WebClient,
     ) -> None:
         self._desk, self._transport, self._tasks, self._own = desk, transport, tasks, own
+        self._client = client
         self._live: dict[str, WebBody] = {}
 
     def handlers(self) -> Handlers:
@@ -59,7 +65,7 @@ class WebMethods:
             return await self._streamed(params, request, limit=limit, follow=follow)
         with in_time(params.url, limit):
             async with AsyncExitStack() as stack:
-                answer = await _followed(stack, request, follow=follow)
+                answer = await _followed(self._client, stack, request, follow=follow)
                 return _result(answer, await _whole(answer, params.url))
 
     def _checked(self, params: HttpParams) -> WebRequest:
@@ -92,7 +98,7 @@ class WebMethods:
         async def tell(*, task_status: TaskStatus[WebAnswer | HttpFailed]) -> None:
             try:
                 await body.tell(
-                    lambda stack: _followed(stack, request, follow=follow),
+                    lambda stack: _followed(self._client, stack, request, follow=follow),
                     params.url,
                     task_status=task_status,
                 )
@@ -106,11 +112,13 @@ class WebMethods:
         return _result(head, b"", is_paced=True if held is not None else UNSET)
 
 
-async def _followed(stack: AsyncExitStack, request: WebRequest, *, follow: bool) -> WebAnswer:
+async def _followed(
+    client: WebClient, stack: AsyncExitStack, request: WebRequest, *, follow: bool
+) -> WebAnswer:
     """The answer to a request, or to the one that it is sent on to."""
     for _ in range(_REDIRECTS_MAX + 1):
         async with AsyncExitStack() as step:
-            answer = await step.enter_async_context(asked(request))
+            answer = await step.enter_async_context(client.asked(request))
             location = answer.header("location") if follow else None
             onward = redirected(request, answer.status, location)
             if onward is None:
