@@ -281,8 +281,28 @@ async def test_what_was_sent_before_the_end_is_still_read_by_the_child() -> None
 
 
 async def test_closing_is_prompt_when_the_child_is() -> None:
-    async with child(LISTENS, grace=30.0) as transport:
-        await transport.send([b"{}"])
+    times = []
+    for _ in range(3):  # the best of three: another process may have the processor
+        async with child(LISTENS, grace=30.0) as transport:
+            await transport.send([b"{}"])
+            began = anyio.current_time()
+            await transport.aclose()
+            times.append(anyio.current_time() - began)
+
+    assert min(times) < 2.0
+
+
+async def test_killing_does_not_wait_for_a_child_that_ignores_everything() -> None:
+    times = []
+    for _ in range(3):
+        async with child(IGNORES_EVERYTHING, grace=30.0) as transport:
+            await take(transport, 1)
+            began = anyio.current_time()
+            await transport.kill()
+            times.append(anyio.current_time() - began)
+            assert not is_alive(transport.pid)
+
+    assert min(times) < 2.0
 
 
 # A wrapper that starts the program proper and waits for it, like the launchers of npm.

@@ -23,6 +23,7 @@ class ChildTransport:
         self._child, self._tree, self._grace = child, tree, grace
         self._stream = child.stream
         self._closed: anyio.Event | None = None
+        self._is_doomed = False
 
     @property
     def pid(self) -> int:
@@ -67,7 +68,15 @@ class ChildTransport:
                 self._child.release()
                 self._closed.set()
 
+    async def kill(self) -> None:
+        """End the child and all its descendants by SIGKILL, without the grace of `aclose`."""
+        self._is_doomed = True
+        await self.aclose()
+
     async def _end_kindly(self) -> None:
+        if self._is_doomed:
+            self._stream.writer.close()
+            return
         with anyio.move_on_after(self._grace):
             await self._stream.writer.flushed()
             self._stream.writer.close()

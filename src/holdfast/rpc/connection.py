@@ -70,6 +70,7 @@ class Connection:
         self._observer = Observer(self._terms.telemetry, self._terms.peer)
         self._waiting = Waiting(self._peer, self._say)
         self._followers: list[Follower] = []
+        self._withdrawals = _withdrawals(self._terms.dialect)
         self._tasks: TaskGroup = anyio.create_task_group()
         self._ended = anyio.Event()
         self._failure: Failure | None = None
@@ -195,8 +196,8 @@ class Connection:
             self._waiting.settle(answer)
         for request in received.requests:
             self._admit(request)
-        if self._terms.dialect.cancel_method is not None:
-            self._heed_cancellations(received)
+        if self._withdrawals:
+            self._heed_withdrawals(received)
 
     def _admit(self, request: Request) -> None:
         """Answer at once what can be, and start the rest."""
@@ -210,15 +211,16 @@ class Connection:
         except Failure as failure:
             self._outbox.put(self._refused(request, failure))
 
-    def _heed_cancellations(self, received: Received) -> None:
-        dialect = self._terms.dialect
+    def _heed_withdrawals(self, received: Received) -> None:
+        """Cancel requests of the peer's that it withdrew, or that another client answered."""
         for notification in received.notifications:
-            if notification.method == dialect.cancel_method:
+            key = self._withdrawals.get(notification.method)
+            if key is not None:
                 try:
                     params = msgspec.json.decode(notification.params, type=dict[str, object])
                 except UNREADABLE:
                     continue
-                if isinstance(id_ := params.get(dialect.cancel_key), (int, str)):
+                if isinstance(id_ := params.get(key), (int, str)):
                     self._dispatch.cancel(id_)
 
     async def _settle(self, request: Request, outcome: object) -> None:
@@ -274,6 +276,15 @@ class Connection:
         for follower in tuple(self._followers):
             follower.end(failure)
         self._followers.clear()
+
+
+def _withdrawals(dialect: Dialect) -> dict[str, str]:
+    """The notifications that withdraw a request of the peer's, each with the key of its id."""
+    pairs = (
+        (dialect.cancel_method, dialect.cancel_key),
+        (dialect.resolved_method, dialect.resolved_key),
+    )
+    return {method: key for method, key in pairs if method is not None}
 
 
 def _read(answer: Answer, method: str, result: type[Result] | None) -> Result | Raw:

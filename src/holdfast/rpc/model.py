@@ -66,6 +66,8 @@ class Dialect:
     jsonrpc: bool = False  # whether ours carry the member "jsonrpc": "2.0"
     cancel_method: str | None = None  # how to tell that an answer is no longer wanted
     cancel_key: str = "id"
+    resolved_method: str | None = None  # how the peer says that its own request is settled
+    resolved_key: str = "requestId"
     ping_method: str | None = None  # a request that is answered at once, whatever else runs
 
 
