@@ -4,8 +4,9 @@
 
 The tables below say which messages matter; everything they lead to is generated with them, but
 for what `RAW` names, which stays plain JSON. A union with a tag gets one more member, for what a
-newer server adds; an enumeration is a plain string. In what only the server says, nothing is
-indispensable but ids and records: a plain value that is missing is read as a blank.
+newer server adds; an enumeration is a plain string. In what only the server says, a member that is
+missing is read as a blank, and a record as a record of blanks, unless `NEEDED` names it: every
+version of Codex adds and drops members, and one that no caller uses must not break every answer.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ REQUESTS = {  # method: what its types are called in the schema, without Params 
     "thread/items/list": "ThreadItemsList",
     "thread/name/set": "ThreadSetName",
     "thread/archive": "ThreadArchive",
-    "thread/backgroundTerminals/clean": "ThreadBackgroundTerminalsClean",
+    "thread/unarchive": "ThreadUnarchive",
+    "thread/compact/start": "ThreadCompactStart",
+    "thread/unsubscribe": "ThreadUnsubscribe",
+    "thread/backgroundTerminals/list": "ThreadBackgroundTerminalsList",
+    "thread/backgroundTerminals/terminate": "ThreadBackgroundTerminalsTerminate",
     "turn/start": "TurnStart",
     "turn/steer": "TurnSteer",
     "turn/interrupt": "TurnInterrupt",
@@ -124,6 +129,13 @@ RAW = {  # too deep, too much in motion, or of no concern to a client that only 
     "TurnEnvironmentParams",
     "TurnToolOutput",
 }
+NEEDED = {  # all that a server cannot leave out; docs/how-to/embed-codex.md lists it
+    ("Thread", "id"),  # nothing can be done with what has no name
+    ("Turn", "id"),
+    ("CommandExecutionRequestApprovalParams", "itemId"),  # nobody may agree to what is not shown
+    ("FileChangeRequestApprovalParams", "itemId"),
+    ("PermissionsRequestApprovalParams", "permissions"),
+}
 FLAT = {"McpServerElicitationRequestParams"}  # a union at the top of a message: one type for all
 ERROR_INFO = "CodexErrorInfo"  # its names become an enumeration, to be matched on
 PRIMITIVES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
@@ -135,6 +147,7 @@ BLANKS = {
     "array": "()",
     "null": "None",
 }
+FACTORY = "factory:"  # marks a blank that is made anew each time
 IDS = ("threadId", "turnId", "itemId")
 NAMES_LISTED_MAX = 12
 
@@ -217,7 +230,7 @@ class Generator:
         foreign = f"Foreign{name}"
         common = {each: parts[0]["properties"][each] for each in sorted(shared)}
         lines = [
-            f"{_snake(key)}: {self.expression(kind)} = {self.blank(kind)}"
+            _member(key, self.expression(kind), default=self.blank(kind))
             for key, kind in common.items()
         ]
         lines = [
@@ -239,7 +252,8 @@ class Generator:
         required = set(schema.get("required", ()))
         blanks: dict[str, str] = {}
         if of not in self.written:
-            found = {key: self.blank(properties[key]) for key in required if not _is_id(key)}
+            optional = {key for key in required if (name, key) not in NEEDED}
+            found = {key: self.blank(properties[key]) for key in optional}
             blanks = {key: blank for key, blank in found.items() if blank is not None}
             required -= blanks.keys()
         if tag:
@@ -247,7 +261,13 @@ class Generator:
         lines = []
         for key in sorted(
             properties,
-            key=lambda key: (key not in required, key not in blanks, _rank(key), key),
+            key=lambda key: (
+                key not in required,
+                not (_is_id(key) or blanks.get(key, "").startswith(FACTORY)) or key not in blanks,
+                key not in blanks,
+                _rank(key),
+                key,
+            ),
         ):
             kind = self.expression(properties[key])
             default = blanks.get(key) or _default(_plain(properties[key]).get("default"))
@@ -257,18 +277,34 @@ class Generator:
         return _class(name, self.promise(name, schema), lines, tag)
 
     def blank(self, schema: Schema | bool) -> str | None:
-        """Say what stands for a plain value that is missing; nothing can stand for a record."""
+        """Say what stands for a value that is missing; None where nothing can."""
         schema = _plain(schema)
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
-            return "None" if name in RAW else self.blank(self.definitions[name])
+            return "None" if name in RAW else self.blank_of(name, self.definitions[name])
         parts = schema.get("oneOf") or schema.get("anyOf") or schema.get("allOf")
         types = schema.get("type", "object")
         if parts:
             blanks = [self.blank(part) for part in parts]
+        elif types == "object":
+            blanks = [f"{FACTORY}{self.expression(schema)}" if schema else "None"]
         else:
             blanks = [BLANKS.get(each) for each in ([types] if isinstance(types, str) else types)]
         return "None" if "None" in blanks else blanks[0]
+
+    def blank_of(self, name: str, schema: Schema) -> str | None:
+        """Say what stands for a missing value of a definition: for a record, one of blanks."""
+        parts = schema.get("oneOf") or schema.get("anyOf") or []
+        if _tag(parts) and name not in FLAT:
+            return f"{FACTORY}Foreign{self.named(name)}"
+        if "properties" not in schema:
+            return self.blank(schema)
+        required = schema.get("required", ())
+        is_needed = any(
+            (name, key) in NEEDED or self.blank(schema["properties"][key]) is None
+            for key in required
+        )
+        return None if is_needed or name in self.written else f"{FACTORY}{self.named(name)}"
 
     def promise(self, name: str, schema: Schema) -> str:
         """Say in one sentence what a record is."""
@@ -331,6 +367,9 @@ def _member(key: str, kind: str, *, default: str | None) -> str:
     alias = "" if _camel(name) == key else f'name="{key}"'
     if default is None:
         return f"{name}: {kind}" + (f" = field({alias})" if alias else "")
+    if default.startswith(FACTORY):
+        more = f", {alias}" if alias else ""
+        return f"{name}: {kind} = field(default_factory={default.removeprefix(FACTORY)}{more})"
     return f"{name}: {kind} = " + (f"field(default={default}, {alias})" if alias else default)
 
 

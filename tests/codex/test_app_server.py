@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 
-from holdfast.codex import AppServer, EventsDropped, Health, State, UnknownEvent
+from holdfast.codex import (
+    NEWEST_TESTED,
+    OLDEST_SUPPORTED,
+    Approval,
+    AppServer,
+    Decision,
+    EventsDropped,
+    Health,
+    State,
+    ThreadForkParams,
+    ThreadListParams,
+    ThreadOptions,
+    ThreadResumeParams,
+    ThreadStartParams,
+    TurnCompletedNotification,
+    TurnStartedNotification,
+    UnknownEvent,
+)
+from holdfast.codex.core.versions import UNKNOWN
 from holdfast.codex.failures import (
+    CodexIncompatible,
     CodexInitRejected,
     CodexInitTimeout,
     CodexNotFound,
     CodexOverloaded,
     CodexStartupFailed,
+    TurnInProgress,
 )
 from holdfast.failures import Failure
 from holdfast.rpc import Overflow
@@ -30,9 +53,11 @@ from holdfast.rpc.failures import (
     TooManyRequests,
     Unencodable,
 )
-from holdfast.rpc.memory import pair
+from holdfast.rpc.memory import MemoryTransport, pair
 from tests.codex.served import ENV, Watched, sent, serving, until
 from tests.parts import fake_app_server
+from tests.parts.conversation import Json
+from tests.parts.recording import lacking, recorded
 
 pytestmark = pytest.mark.anyio
 
@@ -96,6 +121,42 @@ async def test_a_handshake_without_an_answer_kills_the_server(tmp_path: Path) ->
             pass
 
     assert raised.value.limit == 0.3
+
+
+@pytest.mark.promise("F4")
+@pytest.mark.parametrize("ignore", [["EOF", "SIGTERM"], []])
+async def test_a_handshake_without_an_answer_takes_no_longer_than_its_limit(
+    ignore: list[str], tmp_path: Path
+) -> None:
+    scenario = {"on": {"initialize": [[]]}, "ignore": ignore}
+    began = anyio.current_time()
+    with pytest.raises(CodexInitTimeout):
+        async with serving(tmp_path, scenario, init_timeout=1.0):
+            pass
+
+    assert anyio.current_time() - began < 4.0  # a kind end would take 5 s for each thing it ignores
+
+
+@pytest.mark.promise("F5")
+async def test_a_server_that_refuses_the_handshake_is_killed_at_once(tmp_path: Path) -> None:
+    refusal = [{"refuse": -32600, "message": "too old"}]
+    scenario = {"on": {"initialize": [refusal]}, "ignore": ["EOF", "SIGTERM"]}
+    began = anyio.current_time()
+    with pytest.raises(CodexInitRejected):
+        async with serving(tmp_path, scenario):
+            pass
+
+    assert anyio.current_time() - began < 4.0
+
+
+@pytest.mark.promise("F1")
+@pytest.mark.parametrize("command", [[], [""], (), "codex app-server", ""])
+async def test_a_command_that_names_no_program_is_a_named_failure(command: Sequence[str]) -> None:
+    with pytest.raises(CodexNotFound) as raised:
+        async with AppServer.connect(command=command):
+            pass
+
+    assert "list of words" in raised.value.user_message
 
 
 @pytest.mark.promise("F5")
@@ -208,6 +269,19 @@ async def test_noise_is_skipped_until_it_is_too_much(tmp_path: Path) -> None:
         assert "sense" in (await server.health()).reason
         await server.request("config/read")
         assert (await server.health()).healthy
+
+
+@pytest.mark.promise("F9")
+async def test_how_much_noise_is_too_much_can_be_set(tmp_path: Path) -> None:
+    noise = [{"raw": "not json", "times": 2}, {"answer": {}}]
+    babble = [{"answer": {}}, {"raw": "not json", "times": 3}]
+    scenario = {"on": {"model/list": [noise, babble]}}
+    async with serving(tmp_path, scenario, malformed_max=3) as server:
+        await server.request("model/list")
+        assert server.is_intelligible
+        await server.request("model/list")
+        with anyio.fail_after(60):
+            await until(lambda: not server.is_intelligible)
 
 
 @pytest.mark.promise("F10")
@@ -421,3 +495,215 @@ async def test_nothing_is_left_behind(tmp_path: Path) -> None:
 
     assert len(os.listdir("/proc/self/fd")) <= before + 1
     assert fake_app_server.received(tmp_path / "0")
+
+
+OPTIONS: ThreadOptions = {
+    "cwd": Path("/p"),
+    "approval_policy": "on-request",
+    "sandbox": "workspace-write",
+    "model": "m",
+}
+WRITTEN = {
+    "cwd": "/p",
+    "approvalPolicy": "on-request",
+    "sandbox": "workspace-write",
+    "model": "m",
+}
+
+
+async def test_a_thread_is_started_with_what_was_given_and_nothing_else(tmp_path: Path) -> None:
+    more = ThreadStartParams(sandbox="read-only", ephemeral=True)
+    async with serving(tmp_path, {}) as server:
+        await server.start_thread(more=more)
+        await server.start_thread(more=more, model="m", sandbox=None)
+        await server.start_thread(more=more, **OPTIONS)
+        await server.start_thread()
+
+    assert [message["params"] for message in sent(tmp_path, "thread/start")] == [
+        {"sandbox": "read-only", "ephemeral": True},
+        {"sandbox": "read-only", "ephemeral": True, "model": "m"},
+        {**WRITTEN, "ephemeral": True},
+        {},
+    ]
+
+
+async def test_resuming_and_forking_take_what_starting_takes(tmp_path: Path) -> None:
+    forked = [{"answer": {"thread": {"id": "fork"}}}]
+    async with serving(tmp_path, {"on": {"thread/fork": [forked]}}) as server:
+        await server.resume_thread("t", more=ThreadResumeParams("?", personality="none"), **OPTIONS)
+        fork = await server.fork_thread(
+            "t", more=ThreadForkParams("?", last_turn_id="u"), **OPTIONS
+        )
+
+    assert fork.id == "fork"
+    (resume,) = (message["params"] for message in sent(tmp_path, "thread/resume"))
+    assert resume.items() >= {**WRITTEN, "threadId": "t", "personality": "none"}.items()
+    (params,) = (message["params"] for message in sent(tmp_path, "thread/fork"))
+    assert params.items() >= {**WRITTEN, "threadId": "t", "lastTurnId": "u"}.items()
+
+
+async def test_threads_and_models_are_listed_with_types(tmp_path: Path) -> None:
+    pages = [
+        [{"answer": {"data": [{"id": "a"}], "nextCursor": "2"}}],
+        [{"answer": {"data": [{"id": "b"}], "nextCursor": None}}],
+    ]
+    scenario = {
+        "on": {
+            "thread/list": pages,
+            "model/list": pages,
+            "thread/archive": [[{"answer": {}}]],
+            "thread/unarchive": [[{"answer": {"thread": {"id": "a"}}}]],
+        }
+    }
+    async with serving(tmp_path, scenario) as server:
+        first = await server.list_threads(limit=1, more=ThreadListParams(cwd="/p", limit=7))
+        second = await server.list_threads(cursor=first.next_cursor)
+        models = await server.models()
+        await server.archive_thread("a")
+        await server.unarchive_thread("a")
+
+    assert [thread.id for thread in (*first.data, *second.data)] == ["a", "b"]
+    assert second.next_cursor is None
+    assert [model.id for model in models] == ["a", "b"]
+    assert sent(tmp_path, "thread/list")[0]["params"] == {"limit": 1, "cwd": "/p"}
+    assert sent(tmp_path, "thread/unarchive")[0]["params"] == {"threadId": "a"}
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+async def test_a_turn_that_was_started_by_a_raw_request_can_be_followed_whole(
+    is_slow: bool, tmp_path: Path
+) -> None:
+    acts = [{"begin": None}, {"say": "Hello"}, {"end": "completed"}]
+    async with serving(tmp_path, {"on": {"turn/start": [acts]}}) as server:
+        thread = await server.start_thread()
+        for _ in range(2):
+            await server.request("turn/start", {"threadId": thread.id, "input": []})
+            if is_slow:
+                await server.health()  # the turn is over before anybody follows it
+            with anyio.fail_after(30):
+                events = [event async for event in thread.follow()]
+            kinds = [type(event) for event in events]
+            assert kinds[-1] is TurnCompletedNotification
+            assert TurnStartedNotification in kinds
+        assert [event async for event in thread.follow()] == []
+
+
+@pytest.mark.promise("F21")
+async def test_a_raw_request_starts_no_second_turn(tmp_path: Path) -> None:
+    acts = [{"begin": None}, {"sleep": 60}]
+    async with serving(tmp_path, {"on": {"turn/start": [acts]}}) as server:
+        thread = await server.start_thread()
+        params = {"threadId": thread.id, "input": []}
+        await server.request("turn/start", params)
+        with pytest.raises(TurnInProgress):
+            await server.request("turn/start", params)
+        with pytest.raises(TurnInProgress):
+            await thread.ask("x")
+
+    assert len(sent(tmp_path, "turn/start")) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "version"),
+    [
+        ({"userAgent": "holdfast/0.140.0 (Debian 12; x86_64) xterm"}, "0.140.0"),
+        ({"userAgent": "holdfast/0.170.0-alpha.3 (Mac)"}, "0.170.0-alpha.3"),
+        ({"userAgent": 5}, UNKNOWN),
+        (None, UNKNOWN),
+        ("odd", UNKNOWN),
+    ],
+)
+async def test_the_version_of_the_server_is_known_and_named_where_it_matters(
+    answer: object, version: str, tmp_path: Path
+) -> None:
+    scenario = {
+        "on": {
+            "initialize": [[{"answer": answer}]],
+            "thread/start": [[{"answer": {"thread": {"name": "it lacks its id"}}}]],
+        }
+    }
+    async with serving(tmp_path, scenario) as server:
+        with pytest.raises(CodexIncompatible) as raised:
+            await server.start_thread()
+        assert server.version == version
+
+    message = raised.value.user_message
+    assert all(
+        each in message for each in (version, OLDEST_SUPPORTED, NEWEST_TESTED, "thread/start")
+    )
+
+
+async def replayed(said: Sequence[tuple[str, Json]], far: MemoryTransport) -> None:
+    """Say again what a server said, each time after the client said something."""
+    heard: list[bytes] = []
+    with suppress(ConnectionClosed):  # the client leaves when it cannot go on
+        for speaker, message in said:
+            if speaker == "server":
+                await far.send([json.dumps(message).encode()])
+            else:
+                while not heard:
+                    heard += await far.receive()
+                del heard[0]
+
+
+async def outcome(said: Sequence[tuple[str, Json]]) -> tuple[str, list[str]]:
+    """Have one turn with a server that says this: its status or failure, and what was approved."""
+    asked: list[str] = []
+
+    async def hook(approval: Approval) -> Decision:
+        asked.append(type(approval).__name__)
+        return Decision.ACCEPT
+
+    near, far = pair()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(replayed, said, far)
+        async with AppServer.connect(transport=near, approvals=hook) as server:
+            try:
+                with anyio.fail_after(20):
+                    ended = (await (await server.start_thread()).ask("go")).status
+            except (Failure, TimeoutError) as failure:
+                ended = type(failure).__name__
+        tasks.cancel_scope.cancel()
+    return ended, asked
+
+
+def approvals_conversation() -> list[tuple[str, Json]]:
+    """What the real Codex said in a turn with a command and a patch that need an approval."""
+    said = recorded()
+    begins = [i for i, (_, message) in enumerate(said) if message.get("method") == "initialize"]
+    return said[begins[2] : begins[3]]
+
+
+@pytest.mark.promise("F12")
+async def test_a_turn_goes_well_whatever_one_member_the_server_leaves_out() -> None:
+    said = approvals_conversation()
+    whole = ("completed", ["CommandApproval", "FileChangeApproval"])
+    odd: dict[tuple[str, str], object] = {}
+    seen: set[tuple[str, str, str]] = set()
+    names = {1: "initialize", 2: "thread/start", 3: "turn/start"}  # by id
+    for index, (speaker, message) in enumerate(said):
+        part = "params" if "params" in message else "result"
+        method = message.get("method") or names.get(message["id"], "")
+        for way, less in lacking(message[part]) if speaker == "server" else ():
+            kind = str(message[part].get("item", {}).get("type"))
+            if (method, kind, way) not in seen:
+                seen.add((method, kind, way))
+                fewer = [*said[:index], (speaker, {**message, part: less}), *said[index + 1 :]]
+                got = await outcome(fewer)
+                if got != whole:
+                    odd[method, way] = got
+
+    unnamed, approvals = ("CodexIncompatible", []), whole[1]
+    assert len(seen) > 200
+    assert await outcome(said) == whole
+    assert odd == {
+        ("thread/start", "thread"): unnamed,
+        ("thread/start", "thread.id"): unnamed,
+        ("turn/start", "turn"): unnamed,
+        ("turn/start", "turn.id"): unnamed,
+        ("item/commandExecution/requestApproval", "itemId"): ("completed", approvals[1:]),
+        ("item/fileChange/requestApproval", "itemId"): ("completed", approvals[:1]),
+        ("turn/completed", "turn"): ("CodexIncompatible", approvals),
+        ("turn/completed", "turn.id"): ("CodexIncompatible", approvals),
+        ("turn/completed", "turn.status"): ("", approvals),
+    }

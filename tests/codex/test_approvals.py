@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
 import pytest
 
-from holdfast.codex import Approval, CommandApproval, Decision, FileChangeApproval, Thread
+from holdfast.codex import (
+    Approval,
+    CommandApproval,
+    Decision,
+    FileChangeApproval,
+    Hook,
+    Reply,
+    Thread,
+)
 from holdfast.rpc.failures import ConnectionLost
 from tests.codex.served import Watched, serving, talking, until
 from tests.parts import fake_app_server
@@ -90,6 +102,177 @@ async def test_a_broken_hook_is_a_refusal_and_is_logged_with_its_stack(
     assert decisions(tmp_path) == ["decline"]
     if returns == "raises":
         assert "in hook" in str(watched.of("note")[0]["stack"])
+
+
+async def cancelled_future(approval: Approval) -> Decision:
+    future: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
+    future.cancel()
+    return await future
+
+
+async def cancelled_task(approval: Approval) -> Decision:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await anyio.sleep(60)
+    return Decision.ACCEPT
+
+
+async def cancelled_at_the_end(approval: Approval) -> Decision:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return Decision.ACCEPT
+
+
+async def raised_cancellation(approval: Approval) -> Decision:
+    raise asyncio.CancelledError
+
+
+async def cancelled_in_a_group(approval: Approval) -> Decision:
+    async with asyncio.TaskGroup() as group:
+        await group.create_task(cancelled_future(approval))
+    return Decision.ACCEPT
+
+
+@pytest.mark.promise("F14")
+@pytest.mark.parametrize(
+    "hook",
+    [
+        cancelled_future,
+        cancelled_task,
+        cancelled_at_the_end,
+        raised_cancellation,
+        cancelled_in_a_group,
+    ],
+)
+async def test_a_cancelled_hook_is_a_refusal_and_the_connection_goes_on(
+    hook: Hook, tmp_path: Path
+) -> None:
+    watched = Watched()
+    is_reached = False
+    async with talking(
+        tmp_path, BEGIN, COMMAND, END, approvals=hook, telemetry=watched.telemetry
+    ) as (server, thread):
+        with anyio.fail_after(60):
+            answers = [await thread.ask("x"), await thread.ask("y")]
+            assert (await server.health()).healthy
+        is_reached = True
+
+    assert is_reached
+    assert [answer.status for answer in answers] == ["completed"] * 2
+    assert decisions(tmp_path) == ["decline"] * 2
+    assert "CODEX_HOOK_CANCELLED" in str(watched.of("note")[0]["stack"])
+    assert [fields["decision"] for fields in watched.of("approval.completed")] == ["decline"] * 2
+
+
+def thread_hook(release: threading.Event) -> Hook:
+    async def hook(approval: Approval) -> Decision:
+        await anyio.to_thread.run_sync(release.wait, 60)
+        return Decision.ACCEPT
+
+    return hook
+
+
+def shielding_hook(release: threading.Event) -> Hook:
+    async def hook(approval: Approval) -> Decision:
+        with anyio.CancelScope(shield=True):
+            while not release.is_set():  # noqa: ASYNC110  # a hook of somebody else
+                await anyio.sleep(0.01)
+        return Decision.ACCEPT
+
+    return hook
+
+
+def stubborn_hook(release: threading.Event) -> Hook:
+    async def hook(approval: Approval) -> Decision:
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await anyio.sleep(0.01)
+        return Decision.ACCEPT
+
+    return hook
+
+
+@pytest.mark.promise("F13")
+@pytest.mark.parametrize("making", [thread_hook, shielding_hook, stubborn_hook])
+async def test_a_hook_that_cannot_be_cancelled_is_declined_at_the_deadline(
+    making: Callable[[threading.Event], Hook], tmp_path: Path
+) -> None:
+    release = threading.Event()
+    watched = Watched()
+    options = {"approval_timeout": 0.2, "telemetry": watched.telemetry}
+    async with talking(tmp_path, BEGIN, COMMAND, END, approvals=making(release), **options) as (
+        server,
+        thread,
+    ):
+        with anyio.fail_after(30):
+            answer = await thread.ask("x")  # before the hook may return
+        release.set()
+        with anyio.fail_after(30):
+            await server.health()
+
+    assert answer.status == "completed"
+    assert decisions(tmp_path) == ["decline"]
+    assert watched.of("approval.timeout") == [
+        {"method": "item/commandExecution/requestApproval", "limit": 0.2}
+    ]
+
+
+@pytest.mark.promise("F13")
+async def test_a_hook_in_a_thread_does_not_hold_up_the_end_of_the_block(tmp_path: Path) -> None:
+    release, asked = threading.Event(), anyio.Event()
+    hook = thread_hook(release)
+
+    async def noting(approval: Approval) -> Decision | Reply:
+        asked.set()
+        return await hook(approval)
+
+    try:
+        with anyio.fail_after(30):
+            async with talking(tmp_path, BEGIN, COMMAND, END, approvals=noting) as (_, thread):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(thread.ask, "x")
+                    await asked.wait()
+                    tasks.cancel_scope.cancel()
+        assert not release.is_set()
+    finally:
+        release.set()
+
+
+@pytest.mark.promise("F14", "F27")
+async def test_a_request_that_was_resolved_elsewhere_withdraws_its_hook(tmp_path: Path) -> None:
+    asked, withdrawn = anyio.Event(), anyio.Event()
+    watched = Watched()
+
+    async def hook(approval: Approval) -> Decision:
+        asked.set()
+        try:
+            await anyio.sleep(60)
+        finally:
+            withdrawn.set()
+        return Decision.ACCEPT
+
+    resolved = {"notify": "serverRequest/resolved", "params": {"threadId": "t", "requestId": 0}}
+    scenario = {
+        "on": {
+            "turn/start": [[BEGIN, COMMAND], [BEGIN, END]],
+            "model/list": [[resolved, {"answer": {}}]],
+        }
+    }
+    async with serving(tmp_path, scenario, approvals=hook, telemetry=watched.telemetry) as server:
+        thread = await server.start_thread()
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(thread.ask, "x")
+                await asked.wait()
+                await server.request("model/list")
+                await withdrawn.wait()
+                tasks.cancel_scope.cancel()
+            assert (await server.health()).healthy
+
+    assert decisions(tmp_path) == []
+    assert [fields["decision"] for fields in watched.of("approval.completed")] == ["withdrawn"]
 
 
 @pytest.mark.promise("F15")

@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from holdfast.codex.calls import Calls
-from holdfast.codex.failures import CodexOverloaded
+from holdfast.codex.core.versions import NEWEST, OLDEST, UNKNOWN
+from holdfast.codex.failures import CodexIncompatible, CodexOverloaded
 from holdfast.codex.wire.generated import (
     CommandExecParams,
     TextUserInput,
@@ -22,7 +23,6 @@ from holdfast.codex.wire.generated import (
 )
 from holdfast.rpc import Connection, Terms
 from holdfast.rpc.failures import (
-    AnswerInvalid,
     ConnectionClosed,
     ErrorResponse,
     RequestTimedOut,
@@ -101,10 +101,11 @@ async def test_an_answer_is_read_forgiving_what_is_new() -> None:
 
 async def test_an_answer_that_says_nothing_is_named() -> None:
     async with calling({"result": {"turn": None}}) as talk:
-        with pytest.raises(AnswerInvalid) as failed:
+        with pytest.raises(CodexIncompatible) as failed:
             await talk.start()
 
     assert failed.value.method == "turn/start"
+    assert all(it in failed.value.user_message for it in (OLDEST, NEWEST, UNKNOWN))
     assert len(talk.server.asked) == 1
 
 

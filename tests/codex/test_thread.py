@@ -9,8 +9,23 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.codex import AppServer, Event, EventsDropped, Thread
-from holdfast.codex.failures import ModelQuotaSpent, TurnInProgress
+from holdfast.codex import (
+    AppServer,
+    Event,
+    EventsDropped,
+    LocalImageUserInput,
+    MentionUserInput,
+    TextUserInput,
+    Thread,
+    TurnStartParams,
+)
+from holdfast.codex.failures import (
+    CodexIncompatible,
+    ModelQuotaSpent,
+    ThreadClosed,
+    TurnInProgress,
+    TurnMismatch,
+)
 from holdfast.codex.wire.generated import (
     AgentMessageDeltaNotification,
     ErrorNotification,
@@ -18,7 +33,6 @@ from holdfast.codex.wire.generated import (
 )
 from holdfast.failures import Failure
 from holdfast.rpc.failures import (
-    AnswerInvalid,
     ConnectionClosed,
     ConnectionLost,
     ErrorResponse,
@@ -28,6 +42,7 @@ from tests.codex.served import sent, serving, talking, until
 
 pytestmark = pytest.mark.anyio
 BEGIN, SAY, END = {"begin": None}, {"say": "Hello", "deltas": 2}, {"end": "completed"}
+SLEEP = {"sleep": 60}
 
 
 async def test_a_turn_is_streamed_to_its_end(tmp_path: Path) -> None:
@@ -132,23 +147,87 @@ async def test_a_turn_that_is_slow_to_start_is_not_interrupted(tmp_path: Path) -
     assert sent(tmp_path, "turn/interrupt") == []
 
 
-async def test_interrupting_ends_the_turn_and_cleans_up(tmp_path: Path) -> None:
-    async with talking(tmp_path, BEGIN, SAY, {"sleep": 60}) as (_, thread):
-        statuses: list[str] = []
+async def interrupted(thread: Thread) -> tuple[str, bool]:
+    """Interrupt a turn once it runs: how it ended, and whether the interruption says so."""
+    statuses: list[str] = []
 
-        async def ask() -> None:
-            statuses.append((await thread.ask("x")).status)
+    async def ask() -> None:
+        statuses.append((await thread.ask("x")).status)
 
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await until(lambda: thread.active_turn is not None)
+            has_ended = await thread.interrupt()
+    return statuses[0], has_ended
+
+
+async def test_interrupting_ends_the_turn_and_only_the_processes_of_that_turn(
+    tmp_path: Path,
+) -> None:
+    listed = [{"itemId": f"item-{number}", "processId": f"p{number}"} for number in range(6)]
+    scenario = {
+        "on": {
+            "turn/start": [[BEGIN, {"run": "first"}, END], [BEGIN, {"run": "second"}, SLEEP]],
+            "thread/backgroundTerminals/list": [[{"answer": {"data": listed}}]],
+        }
+    }
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        first = await thread.ask("x")
+        outcome = await interrupted(thread)
+        is_idle = await thread.interrupt()
+
+    assert outcome == ("interrupted", True)
+    assert is_idle
+    assert len(sent(tmp_path, "turn/interrupt")) == 1
+    assert [item.id for item in first.items] == ["item-1", "item-2"]
+    ended = [
+        m["params"]["processId"] for m in sent(tmp_path, "thread/backgroundTerminals/terminate")
+    ]
+    assert ended == ["p4"]
+
+
+async def test_interrupting_a_turn_without_commands_touches_no_process(tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, SAY, SLEEP) as (_, thread):
+        assert await interrupted(thread) == ("interrupted", True)
+
+    assert sent(tmp_path, "thread/backgroundTerminals/list") == []
+
+
+async def test_an_interrupt_says_that_the_turn_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 0.2)
+    agrees = [{"answer": {}}]
+    scenario = {"on": {"turn/start": [[BEGIN, SLEEP]], "turn/interrupt": [agrees]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(thread.ask, "x")
+            await until(lambda: thread.active_turn is not None)
+            with anyio.fail_after(60):
+                assert not await thread.interrupt()
+            assert thread.active_turn is not None
+            tasks.cancel_scope.cancel()
+
+
+async def test_a_turn_that_the_server_does_not_run_is_not_waited_for_after_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 0.2)
+    ghost = [{"answer": {"turn": {"id": "ghost"}}}]
+    scenario = {"on": {"turn/start": [ghost, [BEGIN, SAY, END]]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(ask)
-                await until(lambda: thread.active_turn is not None)
+                tasks.start_soon(thread.ask, "x")
+                await until(lambda: thread.active_turn == "ghost")
+                tasks.cancel_scope.cancel()
+            with pytest.raises(ErrorResponse):
                 await thread.interrupt()
-        await thread.interrupt()
-
-    assert statuses == ["interrupted"]
-    assert len(sent(tmp_path, "turn/interrupt")) == 1
-    assert len(sent(tmp_path, "thread/backgroundTerminals/clean")) == 1
+            assert (await thread.ask("y")).text == "Hello"
 
 
 async def test_the_end_of_the_turn_is_answer_enough(
@@ -255,11 +334,11 @@ async def test_whoever_follows_a_turn_is_told_when_its_server_dies(tmp_path: Pat
                 pass
 
 
-async def test_what_is_left_of_a_turn_that_was_given_up_is_not_taken_for_the_next(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.promise("F21")
+async def test_a_start_that_was_given_up_is_not_mixed_with_the_next(tmp_path: Path) -> None:
     old, new = (
-        [{"until": "thread/list"}, BEGIN, {"say": text}, END] for text in ("the old", "the new")
+        [{"until": "thread/list"}, BEGIN, {"say": text}, {"until": "model/list"}, END]
+        for text in ("the old", "the new")
     )
     async with serving(tmp_path, {"on": {"turn/start": [old, new]}}) as server:
         thread = await server.start_thread()
@@ -267,18 +346,220 @@ async def test_what_is_left_of_a_turn_that_was_given_up_is_not_taken_for_the_nex
             tasks.start_soon(thread.ask, "old")
             await until(lambda: len(sent(tmp_path, "turn/start")) == 1)
             tasks.cancel_scope.cancel()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server.health)
+        with pytest.raises(TurnInProgress):  # it is not answered yet
+            await thread.ask("new")
+        await server.health()
+        with anyio.fail_after(60):
+            await until(lambda: thread.active_turn is not None)
+        with pytest.raises(TurnInProgress):  # it runs
+            await thread.ask("new")
+        with pytest.raises(ErrorResponse):
+            await server.request("model/list")
+        with anyio.fail_after(60):
+            await until(lambda: thread.active_turn is None)
             answer = await thread.ask("new")
 
     assert (answer.text, len(answer.items)) == ("the new", 2)
+    assert len(sent(tmp_path, "turn/start")) == 2
+
+
+@pytest.mark.promise("F7", "F21")
+@pytest.mark.parametrize("has_begun", [True, False])
+async def test_a_start_that_timed_out_is_asked_about_before_the_next(
+    has_begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.calls.limit_of", lambda method, _: LIMITS.get(method, 30.0))
+    status = {"type": "active", "activeFlags": []} if has_begun else {"type": "idle"}
+    read = [{"answer": {"thread": {"id": "$thread", "status": status}}}]
+    scenario = {"on": {"turn/start": [[], [BEGIN, SAY, END]], "thread/read": [read]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        with pytest.raises(RequestTimedOut):
+            await thread.ask("old")
+        if has_begun:
+            with pytest.raises(TurnInProgress):
+                await thread.ask("new")
+        else:
+            monkeypatch.undo()
+            assert (await thread.ask("new")).text == "Hello"
+
+    assert len(sent(tmp_path, "turn/start")) == (1 if has_begun else 2)
+
+
+LIMITS = {"turn/start": 0.2}
+
+
+@pytest.mark.parametrize("news", ["thread/closed", "thread/archived", "thread/deleted"])
+async def test_a_turn_of_a_thread_that_is_closed_ends_by_name(news: str, tmp_path: Path) -> None:
+    closed = {"notify": news, "params": {"threadId": "$thread"}}
+    scenario = {"on": {"turn/start": [[BEGIN, SAY, closed], [BEGIN, SAY, END]]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        with anyio.fail_after(60), pytest.raises(ThreadClosed):
+            await thread.ask("x")
+        with pytest.raises(ThreadClosed):
+            await thread.ask("y")
+        assert thread.active_turn is None
+        again = await server.resume_thread(thread.id)
+        assert (await again.ask("z")).text == "Hello"
+
+
+@pytest.mark.promise("F21")
+@pytest.mark.parametrize("resume", ["typed", "raw"])
+async def test_a_turn_ends_by_name_when_its_connection_unsubscribes(
+    resume: str, tmp_path: Path
+) -> None:
+    ends: list[Failure] = []
+    acts = [BEGIN, SAY, {"until": "thread/unsubscribe"}, {"until": "thread/resume"}, END]
+    async with talking(tmp_path, *acts) as (server, thread):
+
+        async def run() -> None:
+            with pytest.raises(Failure) as raised:
+                await thread.ask("x")
+            ends.append(raised.value)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(run)
+                await until(lambda: thread.active_turn is not None)
+                await server.request("thread/unsubscribe", {"threadId": thread.id})
+            with pytest.raises(ThreadClosed):  # the server would mix it into the running turn
+                await thread.ask("y")
+            if resume == "typed":
+                await server.resume_thread(thread.id)
+            else:
+                await server.request("thread/resume", {"threadId": thread.id})
+            assert (await thread.ask("z")).text == "Hello"
+
+    assert [type(end) for end in ends] == [ThreadClosed]
+    assert len(sent(tmp_path, "turn/start")) == 2
+
+
+@pytest.mark.parametrize("has_started", [True, False])
+async def test_a_turn_that_runs_under_another_id_ends_by_name(
+    has_started: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.MISMATCH_LIMIT", 0.2)
+    other = {"threadId": "$thread", "turn": {"id": "another", "status": "completed"}}
+    acts = [
+        {"answer": {"turn": {"id": "promised"}}},
+        *([{"notify": "turn/started", "params": other}] if has_started else []),
+        {"notify": "turn/completed", "params": other},
+    ]
+    async with serving(tmp_path, {"on": {"turn/start": [acts, [BEGIN, SAY, END]]}}) as server:
+        thread = await server.start_thread()
+        with anyio.fail_after(60), pytest.raises(TurnMismatch) as raised:
+            await thread.ask("x")
+        assert (await thread.ask("y")).text == "Hello"
+
+    assert (raised.value.turn, raised.value.other) == ("promised", "another")
+
+
+async def test_what_is_left_of_an_earlier_turn_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    left = {"threadId": "$thread", "turn": {"id": "earlier", "status": "completed"}}
+    acts = [{"notify": "turn/completed", "params": left}, BEGIN, SAY, END]
+    async with talking(tmp_path, *acts) as (_, thread):
+        events = [event async for event in thread.run("x")]
+
+    assert isinstance(events[-1], TurnCompletedNotification)
+    assert events[-1].turn.id != "earlier"
+
+
+async def test_news_of_a_start_that_comes_after_the_end_leaves_the_thread_free(
+    tmp_path: Path,
+) -> None:
+    late = {"threadId": "$thread", "turn": {"id": "$turn", "status": "inProgress"}}
+    acts = [BEGIN, SAY, END, {"notify": "turn/started", "params": late}]
+    async with talking(tmp_path, *acts) as (server, thread):
+        await thread.ask("x")
+        await server.health()  # all that was sent before its answer has been read
+
+        assert thread.active_turn is None
+        assert (await thread.ask("y")).text == "Hello"
+
+
+async def test_options_of_a_turn_reach_the_server(tmp_path: Path) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    picture = LocalImageUserInput("/p.png")
+    async with talking(tmp_path, BEGIN, SAY, END) as (_, thread):
+        await thread.ask(
+            [TextUserInput("look"), picture, MentionUserInput("a", "app://a")],
+            model="m",
+            effort="high",
+            output_schema=schema,
+            sandbox="read-only",
+            approval_policy="never",
+            cwd=tmp_path,
+            more=TurnStartParams("replaced", (), model="replaced", personality="friendly"),
+        )
+        await thread.ask("plain")
+
+    first, second = (message["params"] for message in sent(tmp_path, "turn/start"))
+    assert first == {
+        "threadId": thread.id,
+        "input": [
+            {"type": "text", "text": "look"},
+            {"type": "localImage", "path": "/p.png"},
+            {"type": "mention", "name": "a", "path": "app://a"},
+        ],
+        "model": "m",
+        "effort": "high",
+        "outputSchema": schema,
+        "sandboxPolicy": {"type": "readOnly"},
+        "approvalPolicy": "never",
+        "cwd": str(tmp_path),
+        "personality": "friendly",
+    }
+    assert second == {"threadId": thread.id, "input": [{"type": "text", "text": "plain"}]}
+
+
+async def test_a_thread_is_named_and_archived(tmp_path: Path) -> None:
+    scenario = {"on": {"thread/name/set": [[{"answer": {}}]]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        await thread.set_name("a name")
+        await thread.archive()
+
+    assert sent(tmp_path, "thread/name/set")[0]["params"] == {
+        "threadId": thread.id,
+        "name": "a name",
+    }
+    assert sent(tmp_path, "thread/archive")[0]["params"] == {"threadId": thread.id}
+
+
+@pytest.mark.promise("F21")
+async def test_compacting_is_a_turn_of_its_own(tmp_path: Path) -> None:
+    turn = {"id": "compaction", "items": [], "status": "completed"}
+    acts = [
+        {"answer": {}},
+        {"until": "model/list"},
+        {"notify": "turn/started", "params": {"threadId": "$thread", "turn": turn}},
+        {"notify": "turn/completed", "params": {"threadId": "$thread", "turn": turn}},
+    ]
+    statuses: list[str] = []
+    async with serving(tmp_path, {"on": {"thread/compact/start": [acts]}}) as server:
+        thread = await server.start_thread()
+
+        async def compact() -> None:
+            statuses.append((await thread.compact()).status)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(compact)
+                await until(lambda: len(sent(tmp_path, "thread/compact/start")) == 1)
+                with pytest.raises(TurnInProgress):
+                    await thread.ask("x")
+                with pytest.raises(ErrorResponse):
+                    await server.request("model/list")
+
+    assert statuses == ["completed"]
 
 
 @pytest.mark.promise("F12")
 async def test_a_turn_whose_end_cannot_be_read_ends_by_name(tmp_path: Path) -> None:
     end = {"notify": "turn/completed", "params": {"threadId": "$thread", "turn": {"new": 1}}}
     async with talking(tmp_path, BEGIN, SAY, end) as (server, thread):
-        with anyio.fail_after(60), pytest.raises(AnswerInvalid):
+        with anyio.fail_after(60), pytest.raises(CodexIncompatible):
             await thread.ask("x")
 
         assert thread.active_turn is None

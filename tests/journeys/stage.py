@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.codex import AppServer, Thread
-from tests.parts.codex_binary import codex_binary, codex_home
+from tests.parts.codex_binary import VERSION, codex_binary, codex_home
 from tests.parts.model_acts import Reply
 from tests.parts.model_server import ModelRequest, ModelServer
 
@@ -27,6 +27,7 @@ class Stage:
     place: Path
     model: ModelServer
     env: dict[str, str]
+    version: str = VERSION
 
     def connect(
         self,
@@ -35,7 +36,7 @@ class Stage:
         **options: Any,  # Any: whatever `connect` takes
     ) -> AbstractAsyncContextManager[AppServer]:
         """Start a server in this home, and end it with the block."""
-        argv = [str(word) for word in command or (codex_binary(), "app-server")]
+        argv = [str(word) for word in command or (codex_binary(self.version), "app-server")]
         return AppServer.connect(command=argv, cwd=str(self.place), env=self.env, **options)
 
     def living(self) -> dict[int, str]:
@@ -61,19 +62,23 @@ class Stage:
 async def staged(
     place: Path,
     script: Iterable[Reply] | Callable[[ModelRequest], Reply],
+    *,
+    version: str = VERSION,
     **home: Any,  # Any: whatever `codex_home` takes
 ) -> AsyncIterator[Stage]:
     """Set a home up for a model that follows this script."""
     async with ModelServer(script) as model:
-        yield Stage(place, model, codex_home(place, model.url, **home))
+        yield Stage(place, model, codex_home(place, model.url, **home), version)
 
 
 @asynccontextmanager
 async def playing(
     place: Path,
     script: Iterable[Reply] | Callable[[ModelRequest], Reply],
+    *,
+    version: str = VERSION,
     **options: Any,  # Any: whatever `connect` takes
 ) -> AsyncIterator[tuple[Stage, AppServer, Thread]]:
     """One server and one thread on such a stage."""
-    async with staged(place, script) as stage, stage.connect(**options) as server:
+    async with staged(place, script, version=version) as stage, stage.connect(**options) as server:
         yield stage, server, await server.start_thread(cwd=place)

@@ -59,6 +59,23 @@ def test_the_program_of_the_how_to_runs(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("Two files.\ncompleted: The second.\n", "")
 
 
+def test_the_program_without_an_event_loop_runs(tmp_path: Path) -> None:
+    codex = pretend(tmp_path, {"on": {"turn/start": TURNS}})
+    env = environment(tmp_path)
+    section = HOW_TO.split("## Without an event loop\n")[1]
+    done = subprocess.run(
+        [sys.executable, "-c", program(section)],
+        env={**env, "PATH": f"{codex.parent}:{env['PATH']}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.stdout, done.stderr) == ("Two files.The second.\n", "")
+
+
 def test_the_program_of_the_how_to_says_what_went_wrong(tmp_path: Path) -> None:
     codex = pretend(tmp_path, {"start": [{"exit": 3}]})
     env = {**environment(tmp_path), "PATH": str(codex.parent)}

@@ -1,9 +1,10 @@
-"""The real Codex binary, pinned, and a home in which it runs offline.
+"""The real Codex binary, pinned in two versions, and a home in which it runs offline.
 
-    python -m tests.parts.codex_binary          installs it once, and prints where it is
+    python -m tests.parts.codex_binary          installs both once, and prints where they are
 
-It comes by name from whatever registry npm is set up to use, into a cache inside the checkout.
-Tests ask for it with `codex_binary()` and skip, saying why, where it cannot be had.
+They come by name from whatever registry npm is set up to use, into a cache inside the checkout.
+Tests ask for the newest with `codex_binary()`, for the oldest that is supported with
+`codex_binary(OLDEST)`, and skip, saying why, where it cannot be had.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from pathlib import Path
 
 import pytest
 
-VERSION = "0.166.0"
-PACKAGE = f"@openai/codex@{VERSION}"
-CACHE = Path(__file__).parent.parent.parent / ".cache" / "npm" / f"codex-{VERSION}"
+VERSION = "0.166.0"  # the newest
+OLDEST = "0.140.0"  # the oldest that is supported
+NPM_CACHE = Path(__file__).parent.parent.parent / ".cache" / "npm"
+CACHE = NPM_CACHE / f"codex-{VERSION}"
 INSTALL_LONGEST = 600.0
 
 _PLATFORMS = {  # what the npm wrapper looks for: its platform package, and the directory inside
@@ -62,51 +64,52 @@ class Unavailable(Exception):
     """The real Codex cannot be had here; says what is missing."""
 
 
-def codex_binary() -> Path:
+def codex_binary(version: str = VERSION) -> Path:
     """The native binary; skips the test that asks, naming what is missing, where there is none."""
-    found = _found_once()
+    found = _found_once(version)
     if isinstance(found, Unavailable):
-        pytest.skip(f"the real codex is missing: {found}")
+        pytest.skip(f"the real codex {version} is missing: {found}")
     return found
 
 
 @functools.cache
-def _found_once() -> Path | Unavailable:
+def _found_once(version: str) -> Path | Unavailable:
     """Look, and install, once a process: a missing network is not asked for again and again."""
     try:
-        return install()
+        return install(version)
     except Unavailable as missing:
         return missing
 
 
-def install() -> Path:
-    """Install the pinned Codex unless it is there; one process at a time, whole or not at all."""
-    binary, wrapper = native_binary(CACHE), wrapper_script(CACHE)
-    CACHE.parent.mkdir(parents=True, exist_ok=True)
-    with (CACHE.parent / "codex.lock").open("w") as lock:
+def install(version: str = VERSION) -> Path:
+    """Install a pinned Codex unless it is there; one process at a time, whole or not at all."""
+    prefix = NPM_CACHE / f"codex-{version}"
+    binary, wrapper = native_binary(prefix), wrapper_script(prefix)
+    NPM_CACHE.mkdir(parents=True, exist_ok=True)
+    with (NPM_CACHE / "codex.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (binary.exists() and wrapper.exists()):
-            _npm_install()
+            _npm_install(f"@openai/codex@{version}", prefix)
     if not os.access(binary, os.X_OK):
-        raise Unavailable(f"{PACKAGE} holds no program for {platform.machine()} in {binary.name}")
+        raise Unavailable(f"codex {version} holds no program for {platform.machine()}")
     return binary
 
 
-def _npm_install() -> None:
+def _npm_install(package: str, prefix: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise Unavailable("npm is not installed")
-    staging = Path(tempfile.mkdtemp(dir=CACHE.parent, prefix="installing-"))
+    staging = Path(tempfile.mkdtemp(dir=prefix.parent, prefix="installing-"))
     place = ["--prefix", str(staging), "--no-save", "--no-package-lock"]
     quiet = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
-    command = [npm, "install", *place, *quiet, PACKAGE]
+    command = [npm, "install", *place, *quiet, package]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_LONGEST)
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines() or ["it did not say why"]
-            raise Unavailable(f"npm install {PACKAGE} failed (no network?): {said[-1]}")
-        shutil.rmtree(CACHE, ignore_errors=True)
-        staging.rename(CACHE)
+            raise Unavailable(f"npm install {package} failed (no network?): {said[-1]}")
+        shutil.rmtree(prefix, ignore_errors=True)
+        staging.rename(prefix)
     except subprocess.TimeoutExpired as late:
         raise Unavailable(f"npm install took more than {INSTALL_LONGEST:g} s") from late
     finally:
@@ -167,11 +170,12 @@ def codex_home(
 
 
 def main() -> None:
-    """Install, and say in one line how that went; tests skip where it went wrong."""
-    try:
-        print(f"codex {VERSION}: {install().relative_to(CACHE.parent.parent.parent)}")
-    except Unavailable as missing:
-        print(f"codex {VERSION} is missing ({missing}); the tests that need it will skip.")
+    """Install, and say in a line each how that went; tests skip where it went wrong."""
+    for version in (VERSION, OLDEST):
+        try:
+            print(f"codex {version}: {install(version).relative_to(NPM_CACHE.parent.parent)}")
+        except Unavailable as missing:
+            print(f"codex {version} is missing ({missing}); the tests that need it will skip.")
 
 
 if __name__ == "__main__":

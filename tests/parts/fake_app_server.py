@@ -73,7 +73,13 @@ STANDARD: dict[str, list[dict[str, Json]]] = {
     "thread/list": [{"answer": {"data": [], "nextCursor": None}}],
     "thread/loaded/list": [{"answer": {"data": []}}],
     "thread/turns/list": [{"answer": {"data": [], "nextCursor": None}}],
-    "thread/backgroundTerminals/clean": [{"answer": {}}],
+    "thread/backgroundTerminals/list": [{"answer": {"data": [], "nextCursor": None}}],
+    "thread/backgroundTerminals/terminate": [{"answer": {"terminated": True}}],
+    "thread/unsubscribe": [{"answer": {"status": "unsubscribed"}}],
+    "thread/archive": [
+        {"answer": {}},
+        {"notify": "thread/archived", "params": {"threadId": "$thread"}},
+    ],
     "turn/start": [
         {"begin": None},
         {"say": "Hello from the fake", "deltas": 3},
@@ -205,6 +211,7 @@ class Reaction:
         special = {
             "thread/start": self.start_thread,
             "thread/resume": self.resume_thread,
+            "thread/read": self.resume_thread,
             "turn/interrupt": self.interrupt,
         }
         if method in special:
@@ -233,7 +240,7 @@ class Reaction:
             "preview": "",
             "projectId": None,
             "source": "appServer",
-            "status": {"type": "idle"},
+            "status": self.status(),
             "turns": [],
         }
         return {
@@ -245,6 +252,11 @@ class Reaction:
             "approvalsReviewer": "user",
             "sandbox": {"type": "dangerFullAccess"},
         }
+
+    def status(self) -> Json:
+        if self.thread in self.server.turns:
+            return {"type": "active", "activeFlags": []}
+        return {"type": "idle"}
 
     def interrupt(self) -> None:
         running = self.server.turns.get(self.thread)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import anyio
@@ -20,6 +20,24 @@ from tests.parts.model_server import ModelServer
 
 RECORDED = Path(__file__).parent.parent / "codex" / "wire" / "recorded.jsonl"
 Said = list[tuple[str, Json]]
+
+
+def recorded() -> Said:
+    """All that was said when it was recorded last."""
+    messages = [json.loads(line) for line in RECORDED.read_bytes().splitlines()]
+    return [(message.pop("from"), message) for message in messages]
+
+
+def lacking(value: Json) -> Iterator[tuple[str, Json]]:
+    """The same JSON without one member, each in turn, at any depth; tags of unions stay."""
+    for key, inner in value.items():
+        if key != "type":
+            yield key, {each: value[each] for each in value if each != key}
+        if isinstance(inner, dict):
+            yield from ((f"{key}.{way}", {**value, key: less}) for way, less in lacking(inner))
+        for index, each in enumerate(inner if isinstance(inner, list) else ()):
+            for way, less in lacking(each) if isinstance(each, dict) else ():
+                yield f"{key}.{way}", {**value, key: [*inner[:index], less, *inner[index + 1 :]]}
 
 
 async def record(binary: Path, directory: Path) -> Said:

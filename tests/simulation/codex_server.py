@@ -113,7 +113,8 @@ class SimulatedServer:
             "turn/steer": self._steer,
             "turn/interrupt": self._interrupt,
             "thread/list": lambda id_, _: self._answer(id_, {"data": [], "nextCursor": None}),
-            "thread/backgroundTerminals/clean": lambda id_, _: self._answer(id_, {}),
+            "thread/read": self._read_thread,
+            "thread/backgroundTerminals/list": lambda id_, _: self._answer(id_, {"data": []}),
             "echo": self._answer,
         }
         self._acts: list[Callable[[Turn], Awaitable[None]]] = [
@@ -280,6 +281,12 @@ class SimulatedServer:
         for asked in self._asked.values():
             if asked.turn.thread == thread:
                 self._send(asked.message)
+
+    def _read_thread(self, id_: int, params: Json) -> None:
+        answer = forms.thread(params["threadId"])
+        if self._store.running(params["threadId"]) is not None:
+            answer["thread"]["status"] = {"type": "active", "activeFlags": []}
+        self._answer(id_, answer)
 
     def _start_turn(self, id_: int, params: Json) -> None:
         thread, prompt = params["threadId"], params["input"][0]["text"]

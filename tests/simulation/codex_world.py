@@ -35,7 +35,6 @@ class World:
     codex: AppServer | None = None
     connections: int = 0
     ended: float = math.inf  # when the connection did
-    in_doubt: set[str] = field(default_factory=set[str])  # threads of which a start was given up
     objections: list[object] = field(default_factory=list[object])
     _begun: dict[str, int] = field(default_factory=dict[str, int])  # turn → connection
     _decided: dict[str, str] = field(default_factory=dict[str, str])  # item → decision
@@ -46,9 +45,9 @@ class World:
         return self.codex is not None and self.codex.state is State.CONNECTED
 
     def asked_to_start(self, turn: Turn, prompt: str) -> None:
-        """Object to a second turn, unless its client cannot know of the first."""
+        """Object to a prompt that is mixed into a running turn."""
         self.trial.note("prompt", prompt, turn.id)
-        if turn.prompts and turn.thread not in self.in_doubt:
+        if turn.prompts:
             self.objections.append(f"{prompt} was mixed into {turn.prompts}")
         self._begun.setdefault(turn.id, self.connections)
 

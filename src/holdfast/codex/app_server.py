@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import TypeGuard, Unpack
 
 import msgspec
+from msgspec import Raw
 
 from holdfast import __version__
 from holdfast.codex.approvals import Approvals
 from holdfast.codex.calls import Calls
 from holdfast.codex.core.events import read_event
+from holdfast.codex.core.options import ThreadOptions, thread_params
+from holdfast.codex.core.versions import UNKNOWN, version_of
 from holdfast.codex.environment import inherited
 from holdfast.codex.failures import (
     CodexInitRejected,
@@ -22,22 +26,32 @@ from holdfast.codex.failures import (
 from holdfast.codex.following import Router
 from holdfast.codex.locate import native_program
 from holdfast.codex.model import Event, Health, Hook, State
-from holdfast.codex.thread import Thread
+from holdfast.codex.thread import Thread, settle_doubt
 from holdfast.codex.wire.generated import (
-    AskForApproval,
     ClientInfo,
     InitializeCapabilities,
     InitializeParams,
-    SandboxMode,
+    InitializeResponse,
+    Model,
+    ModelListParams,
+    ModelListResponse,
+    ThreadArchiveParams,
+    ThreadArchiveResponse,
     ThreadForkParams,
     ThreadForkResponse,
+    ThreadListParams,
+    ThreadListResponse,
     ThreadResumeInitialTurnsPageParams,
     ThreadResumeParams,
     ThreadResumeResponse,
     ThreadStartParams,
     ThreadStartResponse,
+    ThreadUnarchiveParams,
+    ThreadUnarchiveResponse,
+    TurnStartResponse,
 )
-from holdfast.codex.wire.reading import read_anything
+from holdfast.codex.wire.generated import Thread as ThreadRecord
+from holdfast.codex.wire.reading import read_answer, read_anything
 from holdfast.failures import Failure
 from holdfast.rpc import (
     ChildTransport,
@@ -51,6 +65,7 @@ from holdfast.rpc import (
     spawn,
 )
 from holdfast.rpc.failures import (
+    AnswerInvalid,
     CommandNotFound,
     ConnectionClosed,
     ConnectionLost,
@@ -59,10 +74,16 @@ from holdfast.rpc.failures import (
 )
 from holdfast.rpc.model import Dialect
 from holdfast.telemetry import Telemetry
-from holdfast.world import Chance, SystemChance, SystemClock
+from holdfast.world import Chance, SystemChance, SystemClock, companions
 
 _INITIALIZE = "initialize"
+_RESOLVED = "serverRequest/resolved"
 _HEALTH_LIMIT = 5.0
+_CLOSING = {  # requests after which the server sends no more news of their thread
+    "thread/unsubscribe": "this connection unsubscribed from it",
+    "thread/archive": "it was archived",
+    "thread/delete": "it was deleted",
+}
 _LAST_TURN = ThreadResumeInitialTurnsPageParams("notLoaded", limit=1, sort_direction="desc")
 
 
@@ -90,36 +111,48 @@ class AppServer:
         init_timeout: float = 10.0,
         max_in_flight: int = 100,
         message_bytes_max: int = 100 * 2**20,
+        malformed_max: int = 10,
         approval_timeout: float = 30.0,
         telemetry: Telemetry | None = None,
         chance: Chance | None = None,
     ) -> AsyncGenerator[AppServer]:
         """Start an app-server, or take a transport to one, and introduce ourselves.
 
-        The server ends with the block. Without a hook every approval is declined. `chance` decides
-        how long to wait before an overloaded server is asked again.
+        The server ends with the block. Without a hook every approval is declined. After
+        `malformed_max` malformed messages in a row `health` says that the server is unhealthy.
+        `chance` decides how long to wait before an overloaded server is asked again.
         """
         telemetry = telemetry or Telemetry([], clock=SystemClock())
-        router = Router(telemetry)
-        asking = Approvals(
-            hook=approvals,
-            patience=approval_timeout,
-            changes=lambda thread, item: router.followed(thread).turns.changes_of(item),
-            telemetry=telemetry,
-        )
-        terms = Terms(
-            limits=Limits(in_flight_max=max_in_flight, message_bytes_max=message_bytes_max),
-            dialect=Dialect(),
-            service=asking.service(),
-            calls=Gate(method=_INITIALIZE),
-            telemetry=telemetry,
-            peer="codex",
-        )
-        way = transport or await _started(command, cwd, env, message_bytes_max)
-        async with Connection(way, terms) as connection:
-            connection.follow(router)
-            await _introduce(connection, way, terms.calls, init_timeout)
-            yield cls(connection, Calls(connection, telemetry, chance or SystemChance()), router)
+        async with companions() as tasks:
+            router = Router(telemetry, tasks)
+            hooks = Approvals(
+                hook=approvals,
+                timeout=approval_timeout,
+                changes=lambda thread, item: router.followed(thread).turns.changes_of(item),
+                is_open=lambda: router.is_open,
+                telemetry=telemetry,
+            )
+            terms = Terms(
+                limits=Limits(
+                    in_flight_max=max_in_flight,
+                    malformed_max=malformed_max,
+                    message_bytes_max=message_bytes_max,
+                ),
+                dialect=Dialect(resolved_method=_RESOLVED),
+                service=hooks.service(),
+                calls=Gate(method=_INITIALIZE),
+                telemetry=telemetry,
+                peer="codex",
+            )
+            way = transport or await _started(command, cwd, env, message_bytes_max)
+            try:
+                async with Connection(way, terms) as connection:
+                    connection.follow(router)
+                    version = await _introduce(connection, way, terms.calls, init_timeout)
+                    calls = Calls(connection, telemetry, chance or SystemChance(), version)
+                    yield cls(connection, calls, router)
+            finally:
+                await hooks.close()
 
     @property
     def state(self) -> State:
@@ -136,65 +169,139 @@ class AppServer:
 
     @property
     def is_intelligible(self) -> bool:
-        """Whether what the server says makes sense; ten malformed messages in a row do not."""
+        """Whether what the server says makes sense: `malformed_max` bad messages do not."""
         return self._connection.failure is not None or self._connection.healthy
 
-    async def start_thread(
-        self,
-        *,
-        cwd: str | os.PathLike[str] | None = None,
-        approval_policy: AskForApproval | None = None,
-        sandbox: SandboxMode | None = None,
-        model: str | None = None,
-        more: ThreadStartParams | None = None,
-    ) -> Thread:
-        """Begin a conversation; it can be resumed once its first turn has begun."""
-        params = msgspec.structs.replace(
-            more or ThreadStartParams(),
-            cwd=None if cwd is None else os.fspath(cwd),
-            approval_policy=approval_policy,
-            sandbox=sandbox,
-            model=model,
-        )
-        started = await self._calls.typed("thread/start", params, ThreadStartResponse)
-        return self._thread(started.thread.id, started.thread.path)
+    @property
+    def version(self) -> str:
+        """The version of the server, as it names itself."""
+        return self._calls.version
 
-    async def resume_thread(self, thread: str, *, cwd: str | None = None) -> Thread:
+    async def start_thread(
+        self, *, more: ThreadStartParams | None = None, **options: Unpack[ThreadOptions]
+    ) -> Thread:
+        """Begin a conversation; it can be resumed once its first turn has begun.
+
+        Options that are given replace those of `more`, which holds any other parameter of
+        `thread/start`.
+        """
+        params = thread_params(more or ThreadStartParams(), options)
+        started = await self._calls.typed("thread/start", params, ThreadStartResponse)
+        return self._thread(started.thread)
+
+    async def resume_thread(
+        self,
+        thread: str,
+        *,
+        more: ThreadResumeParams | None = None,
+        **options: Unpack[ThreadOptions],
+    ) -> Thread:
         """Continue a conversation, also one that another connection began, where it was or here.
 
         History and id survive the loss of a connection. The running turn does only where the
         server outlives the connection; then `active_turn` is set and `follow` yields the rest.
         """
         followed = self._router.followed(thread)
-        params = ThreadResumeParams(
-            thread, cwd=cwd, exclude_turns=True, initial_turns_page=_LAST_TURN
+        base = msgspec.structs.replace(
+            more or ThreadResumeParams(thread),
+            thread_id=thread,
+            exclude_turns=True,
+            initial_turns_page=_LAST_TURN,
         )
+        params = thread_params(base, options)
         resumed = await self._calls.typed("thread/resume", params, ThreadResumeResponse)
+        followed.open()
         page = resumed.initial_turns_page
-        for turn in page.data if page is not None else ():
+        for turn in page.data if page is not None else resumed.thread.turns[-1:]:
             if turn.status == "inProgress":
                 followed.turns.found(turn.id)
-        return self._thread(resumed.thread.id, resumed.thread.path)
+        return self._thread(resumed.thread)
 
-    async def fork_thread(self, thread: str, *, cwd: str | None = None) -> Thread:
+    async def fork_thread(
+        self, thread: str, *, more: ThreadForkParams | None = None, **options: Unpack[ThreadOptions]
+    ) -> Thread:
         """Begin another conversation that knows all that was said in one so far, there or here.
 
         It is kept at once, and can be resumed as any other; the first one stays as it is.
         """
-        params = ThreadForkParams(thread, cwd=cwd, exclude_turns=True)
+        base = msgspec.structs.replace(
+            more or ThreadForkParams(thread), thread_id=thread, exclude_turns=True
+        )
+        params = thread_params(base, options)
         forked = await self._calls.typed("thread/fork", params, ThreadForkResponse)
-        return self._thread(forked.thread.id, forked.thread.path)
+        return self._thread(forked.thread)
+
+    async def list_threads(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        more: ThreadListParams | None = None,
+    ) -> ThreadListResponse:
+        """List stored threads, the newest first, a page at a time.
+
+        `next_cursor` of a page is the `cursor` of the next one; None after the last. `more` holds
+        any other parameter of `thread/list`: directory, search term, archived ones.
+        """
+        given = {"limit": limit, "cursor": cursor}
+        params = msgspec.structs.replace(
+            more or ThreadListParams(), **{k: v for k, v in given.items() if v is not None}
+        )
+        return await self._calls.typed("thread/list", params, ThreadListResponse)
+
+    async def archive_thread(self, thread: str) -> None:
+        """Put a thread away, loaded or not; lists show it only among archived ones."""
+        params = ThreadArchiveParams(thread)
+        await self._calls.typed("thread/archive", params, ThreadArchiveResponse)
+        self._router.followed(thread).close(_CLOSING["thread/archive"])
+
+    async def unarchive_thread(self, thread: str) -> None:
+        """Take an archived thread back; it can be resumed again."""
+        params = ThreadUnarchiveParams(thread)
+        await self._calls.typed("thread/unarchive", params, ThreadUnarchiveResponse)
+
+    async def models(self, *, include_hidden: bool = False) -> tuple[Model, ...]:
+        """List the models that Codex offers."""
+        found: list[Model] = []
+        cursor: str | None = None
+        while True:
+            params = ModelListParams(cursor=cursor, include_hidden=include_hidden or None)
+            page = await self._calls.typed("model/list", params, ModelListResponse)
+            found += page.data
+            if not page.data or page.next_cursor in (None, cursor):
+                return tuple(found)
+            cursor = page.next_cursor
 
     async def request(
         self, method: str, params: object = None, *, timeout: float | None = None
     ) -> object:
-        """Ask anything and return the answer as plain JSON values.
+        """Send any request and return the answer as plain JSON values.
 
         Without a timeout each method has a limit of its own. Only a request that the server was
-        too busy to look at is made again.
+        too busy to look at is made again. `turn/start` is refused while a turn runs, and `follow`
+        of its thread yields the events of what it started.
         """
-        answer = await self._calls.raw(method, params, timeout=timeout)
+        thread = _thread_named(params)
+        if method == "turn/start" and thread is not None:
+            answer = await self._start_turn(thread, params, timeout)
+        else:
+            answer = await self._calls.raw(method, params, timeout=timeout)
+        if thread is not None and method in _CLOSING:
+            self._router.followed(thread).close(_CLOSING[method])
+        elif thread is not None and method == "thread/resume":
+            self._router.followed(thread).open()
         return read_anything(method, answer)
+
+    async def _start_turn(self, thread: str, params: object, timeout: float | None) -> Raw:
+        followed = self._router.followed(thread)
+
+        async def request() -> tuple[str, Raw]:
+            await settle_doubt(self._calls, followed)
+            followed.hold()
+            answer = await self._calls.raw("turn/start", params, timeout=timeout)
+            return self._calls.read("turn/start", TurnStartResponse, answer).turn.id, answer
+
+        return await followed.start(request)
 
     async def notifications(
         self, *, overflow: Overflow = Overflow.END, items_max: int = 100_000
@@ -220,8 +327,21 @@ class AppServer:
             return Health(False, failure.user_message, failure)
         return Health(True)
 
-    def _thread(self, thread: str, path: str | None) -> Thread:
-        return Thread(thread, self._calls, self._router.followed(thread), path=path)
+    def _thread(self, thread: ThreadRecord) -> Thread:
+        followed = self._router.followed(thread.id)
+        return Thread(thread.id, self._calls, followed, path=thread.path)
+
+
+def _thread_named(params: object) -> str | None:
+    """The thread that the parameters of a raw request are about, if they are about one."""
+    named: object = getattr(params, "thread_id", None)
+    if _is_mapping(params):
+        named = params.get("threadId")
+    return named if isinstance(named, str) else None
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
 
 
 async def _started(
@@ -231,6 +351,9 @@ async def _started(
     message_bytes_max: int,
 ) -> ChildTransport:
     """Start the app-server itself, not the wrapper that npm puts before it."""
+    if isinstance(command, str) or not command or not command[0]:
+        named = command if isinstance(command, str) else ""
+        raise CodexNotFound(path=repr(named), reason="the command must be a list of words")
     env, cwd = inherited() if env is None else env, cwd or os.getcwd()
     program = native_program(command[0], path=env.get("PATH", os.defpath), cwd=cwd)
     order = Command(argv=(program, *command[1:]), cwd=cwd, env=env)
@@ -242,20 +365,37 @@ async def _started(
 
 async def _introduce(
     connection: Connection, transport: Transport, gate: Gate | None, limit: float
-) -> None:
-    """Do the handshake; whatever goes wrong with it has a name of its own."""
+) -> str:
+    """Do the handshake and return the server's version; kill a server that fails it."""
     assert gate is not None
     info = ClientInfo(name="holdfast", title="Holdfast", version=__version__)
     params = InitializeParams(info, InitializeCapabilities(experimental_api=True))
     try:
-        await connection.request(_INITIALIZE, params, timeout=limit)
+        answer = await connection.request(_INITIALIZE, params, timeout=limit)
         gate.open = True
         await connection.notify("initialized")
     except (ConnectionLost, ConnectionClosed) as end:
         status = end.status if isinstance(end, ConnectionLost) else 0
         raise CodexStartupFailed(reason=end.reason, status=status, stderr=end.stderr) from end
     except RequestTimedOut as late:
-        stderr = transport.stderr if isinstance(transport, ChildTransport) else ""
-        raise CodexInitTimeout(limit=limit, stderr=stderr) from late
+        raise CodexInitTimeout(limit=limit, stderr=await _killed(transport)) from late
     except ErrorResponse as refused:
+        await _killed(transport)
         raise CodexInitRejected(reason=refused.error_message) from refused
+    return _version_in(answer)
+
+
+async def _killed(transport: Transport) -> str:
+    """Kill the server, if it is a child of ours, and return its last words."""
+    if not isinstance(transport, ChildTransport):
+        return ""
+    await transport.kill()
+    return transport.stderr
+
+
+def _version_in(answer: Raw) -> str:
+    try:
+        read = read_answer(_INITIALIZE, InitializeResponse, answer)
+    except AnswerInvalid:
+        return UNKNOWN
+    return version_of(read.user_agent)

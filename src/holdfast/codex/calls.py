@@ -8,12 +8,13 @@ from typing import TypeVar
 from msgspec import Raw
 
 from holdfast.codex.core.limits import limit_of
+from holdfast.codex.core.versions import UNKNOWN, incompatible
 from holdfast.codex.failures import CodexOverloaded
 from holdfast.codex.wire.message import Message
 from holdfast.codex.wire.reading import read_answer
 from holdfast.failures import Failure, RetryPolicy
 from holdfast.rpc import Connection
-from holdfast.rpc.failures import ErrorResponse
+from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import Level
 from holdfast.world import Chance, Waiting, retrying
@@ -30,12 +31,20 @@ class Calls:
     connection: Connection
     telemetry: Telemetry
     chance: Chance
+    version: str = UNKNOWN  # of the server
 
     async def typed(
         self, method: str, params: Message, result: type[M], *, timeout: float | None = None
     ) -> M:
-        """Ask and read the answer, forgiving what a newer server adds."""
-        return read_answer(method, result, await self.raw(method, params, timeout=timeout))
+        """Ask and read the answer, forgiving what a newer server adds or drops."""
+        return self.read(method, result, await self.raw(method, params, timeout=timeout))
+
+    def read(self, method: str, result: type[M], answer: Raw) -> M:
+        """Read an answer; raise `CodexIncompatible` where it lacks what is needed."""
+        try:
+            return read_answer(method, result, answer)
+        except AnswerInvalid as misfit:
+            raise incompatible(method, misfit.reason, version=self.version) from misfit
 
     async def raw(self, method: str, params: object, *, timeout: float | None = None) -> Raw:
         """Ask and return the answer as it came."""

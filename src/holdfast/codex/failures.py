@@ -64,6 +64,16 @@ class CodexInitRejected(
     reason: str
 
 
+class ApprovalHookCancelled(
+    Failure,
+    code="CODEX_HOOK_CANCELLED",
+    kind=Kind.CANCELLED,
+    title="The approval hook was cancelled",
+    user_message="The approval hook was cancelled before it decided; the request was declined.",
+):
+    """An approval hook was cancelled by its own program; the request is declined."""
+
+
 class TurnInProgress(
     Failure,
     code="CODEX_TURN_IN_PROGRESS",
@@ -80,6 +90,73 @@ class TurnInProgress(
 
     thread: str
     turn: str
+
+
+class ThreadClosed(
+    Failure,
+    code="CODEX_THREAD_CLOSED",
+    kind=Kind.CONFLICT,
+    title="The thread is closed",
+    user_message="Codex sends no more news of this thread ({reason}). Resume it to go on.",
+    actions=(Action.RESUME,),
+):
+    """A thread was closed, archived, deleted or unsubscribed from.
+
+    A turn that ran at that time may go on in the server, where this connection cannot see it.
+    """
+
+    thread: str
+    reason: str
+
+
+class TurnMismatch(
+    Failure,
+    code="CODEX_TURN_MISMATCH",
+    kind=Kind.UNCERTAIN,
+    title="Codex ran another turn",
+    user_message="Codex said that it starts turn {turn}, and ran turn {other} instead. Look at "
+    "what happened before you ask again.",
+    actions=(Action.RESUME,),
+):
+    """The server answered `turn/start` with an id, and its news was of another turn."""
+
+    thread: str
+    turn: str
+    other: str
+
+
+class OptionInvalid(
+    Failure,
+    code="CODEX_OPTION_INVALID",
+    kind=Kind.INVALID,
+    title="Codex does not have this option",
+    user_message="{option} cannot be {value}. Choose one of: {known}.",
+):
+    """An option of a turn has a value that the protocol has no form for."""
+
+    option: str
+    value: str
+    known: str
+
+
+class CodexIncompatible(
+    Failure,
+    code="CODEX_INCOMPATIBLE",
+    kind=Kind.BROKEN,
+    title="This version of Codex is not understood",
+    user_message="Codex {version} sent {method} in a form that cannot be read: {reason}. Supported "
+    "are Codex {oldest} and newer, tested up to {newest}. Install one of these versions "
+    "(npm install -g @openai/codex@{newest}), or update Holdfast.",
+    recovery=Recovery.ESCALATE,
+    actions=(Action.SWITCH_RUNNER, Action.OPEN_SETTINGS),
+):
+    """A message of the app-server lacks what nothing can be done without."""
+
+    method: str
+    reason: str
+    version: str
+    oldest: str
+    newest: str
 
 
 class CodexOverloaded(

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from itertools import groupby
+from typing import Generic, TypeVar
 
 import anyio
+from anyio.abc import TaskGroup
 
-from holdfast.codex.core.events import DELTAS, KNOWN, read_event, thread_of
+from holdfast.codex.core.events import CLOSED, DELTAS, KNOWN, read_event, thread_of, turn_of
 from holdfast.codex.core.feed import Feed
 from holdfast.codex.core.turns import Turns
-from holdfast.codex.failures import EventsLost, TurnInProgress
+from holdfast.codex.failures import EventsLost, ThreadClosed, TurnInProgress
 from holdfast.codex.wire.message import Message
-from holdfast.failures import Failure
+from holdfast.failures import Failure, boundary
+from holdfast.rpc.failures import ConnectionClosed, RequestTimedOut
 from holdfast.rpc.model import Notification
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import NotificationUnknown
+
+Answered = TypeVar("Answered")
+StartRequest = Callable[[], Awaitable[tuple[str | None, Answered]]]
 
 ITEMS_MAX = 100_000
 BYTES_MAX = 64 * 2**20
@@ -28,6 +34,7 @@ class Reader:
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
+        self.turn: str | None = None  # that was started while this reader was held
         self._stirred = anyio.Event()
         self._end: Failure | None = None
 
@@ -55,37 +62,96 @@ class Reader:
         self._stirred.set()
 
 
-class Followed:
-    """One thread: its turns, and those who read it."""
+class Outcome(Generic[Answered]):
+    """What one task does and another waits for; the last that was settled counts."""
 
-    def __init__(self, thread: str) -> None:
+    def __init__(self) -> None:
+        self._settled: Answered | Failure
+        self._published = anyio.Event()
+
+    def settle(self, outcome: Answered | Failure) -> None:
+        self._settled = outcome
+
+    def publish(self) -> None:
+        self._published.set()
+
+    async def wait(self) -> Answered:
+        """Wait until it is published; raise a failure, return anything else."""
+        await self._published.wait()
+        if isinstance(self._settled, Failure):
+            raise self._settled
+        return self._settled
+
+
+class Followed:
+    """One thread: its turns, its readers, and whether a turn may be started."""
+
+    def __init__(self, thread: str, tasks: TaskGroup) -> None:
         self.turns = Turns(thread)
         self.readers: list[Reader] = []
         self.is_starting = False
+        self.is_in_doubt = False  # a start timed out: only the server knows whether a turn runs
+        self._tasks = tasks
+        self._held: Reader | None = None
+        self._refusal: Failure | None = None  # why no turn can be started
         self._changed = anyio.Event()
 
     @contextmanager
-    def reading(self) -> Generator[Reader]:
-        """Read the thread in this block."""
-        feed = Feed(self.turns.thread, items_max=ITEMS_MAX, bytes_max=BYTES_MAX)
-        reader = Reader(feed)
-        self.readers.append(reader)
+    def reading(self, *, is_continued: bool = False) -> Generator[Reader]:
+        """Read the thread in this block: from now on, or from where a held reader began."""
+        reader = (self._held if is_continued else None) or self._reader()
+        if reader is self._held:
+            self._held = None
         try:
             yield reader
         finally:
             self.readers.remove(reader)
 
-    @contextmanager
-    def starting(self) -> Generator[None]:
-        """Start a turn in this block; the second one at a time is refused."""
+    def hold(self) -> None:
+        """Keep the news from now on for `reading(is_continued=True)`, in place of what was kept."""
+        if self._held is not None:
+            self.readers.remove(self._held)
+        self._held = self._reader()
+
+    async def start(self, request: StartRequest[Answered]) -> Answered:
+        """Start a turn by a request that returns its id and an answer.
+
+        The second start at a time is refused, and so is one in a closed thread. The request goes
+        on when the caller is cancelled: until it is settled no other turn can be started, since the
+        server would mix the next prompt into this turn.
+        """
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        if self._refusal is not None:
+            raise copy(self._refusal)
         if self.is_starting or self.turns.active is not None:
             raise TurnInProgress(thread=self.turns.thread, turn=self.turns.active or "")
         self.is_starting = True
+        outcome: Outcome[Answered] = Outcome()
+        self._tasks.start_soon(self._start, request, outcome)
+        return await outcome.wait()
+
+    async def _start(
+        self,
+        request: StartRequest[Answered],
+        outcome: Outcome[Answered],
+    ) -> None:
+        outcome.settle(ConnectionClosed(reason="closed by this side"))  # should this be cancelled
         try:
-            yield
+            with boundary("codex.turn.start"):
+                turn, answer = await request()
+            self.is_in_doubt = False
+            if turn is not None:
+                self.turns.started(turn)
+                if self._held is not None:
+                    self._held.turn = turn
+            outcome.settle(answer)
+        except Failure as failure:
+            self.is_in_doubt = self.is_in_doubt or isinstance(failure, RequestTimedOut)
+            outcome.settle(failure)
         finally:
             self.is_starting = False
-            self._stir()
+            outcome.publish()
+            self._notify()
 
     def take(self, events: Sequence[Message], size: int) -> None:
         """Learn from events of so many bytes each, and hand them to every reader."""
@@ -94,22 +160,51 @@ class Followed:
             self.turns.take(event)
         for reader in self.readers:
             reader.put(events, size)
+        if self.turns.active is not None:
+            self.is_in_doubt = False
+        for event in telling:
+            if type(event) in CLOSED:
+                self.close(CLOSED[type(event)])
         if telling:
-            self._stir()
+            self._notify()
 
     async def wait_until(self, holds: Callable[[], bool]) -> None:
         """Wait until something is so of the turns; any number may wait."""
         while not holds():
             await self._changed.wait()
 
-    def end(self, failure: Failure) -> None:
-        """Tell every reader that nothing will follow."""
+    def give_up(self, turn: str) -> None:
+        """Take a turn for ended that the server does not run."""
+        self.turns.give_up(turn)
+        self._notify()
+
+    def close(self, reason: str) -> None:
+        """End every reader, and start no turn until the thread is opened again."""
+        self._refusal = closed = ThreadClosed(thread=self.turns.thread, reason=reason)
         self.turns.end()
-        self._stir()
+        self._notify()
+        for reader in self.readers:
+            reader.end(closed)
+
+    def open(self) -> None:
+        """Take note that the server sends news of the thread, also after it was closed."""
+        self._refusal = None
+        self.turns.open()
+
+    def end(self, failure: Failure) -> None:
+        """Tell every reader that nothing will follow, and start no turn any more."""
+        self._refusal = failure
+        self.turns.end()
+        self._notify()
         for reader in self.readers:
             reader.end(failure)
 
-    def _stir(self) -> None:
+    def _reader(self) -> Reader:
+        reader = Reader(Feed(self.turns.thread, items_max=ITEMS_MAX, bytes_max=BYTES_MAX))
+        self.readers.append(reader)
+        return reader
+
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
 
@@ -117,27 +212,47 @@ class Followed:
 class Router:
     """Reads all news of a connection once, and hands each piece to the thread it is about."""
 
-    def __init__(self, telemetry: Telemetry) -> None:
-        self._telemetry = telemetry
+    def __init__(self, telemetry: Telemetry, tasks: TaskGroup) -> None:
+        self._telemetry, self._tasks = telemetry, tasks
         self._followed: dict[str, Followed] = {}
+        self._end: Failure | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether news may still come: the connection has not ended."""
+        return self._end is None
 
     def followed(self, thread: str) -> Followed:
         """What is known of a thread."""
-        return self._followed.setdefault(thread, Followed(thread))
+        found = self._followed.get(thread)
+        if found is None:
+            found = self._followed[thread] = Followed(thread, self._tasks)
+            if self._end is not None:
+                found.end(self._end)
+        return found
 
     def put(self, batch: Sequence[Notification], size: int) -> None:
         """Take what one read yielded: so many bytes."""
         if {notification.method for notification in batch} - KNOWN:
             self._count_unknown(batch)
         share = size // len(batch) + 1
-        for thread, events in groupby(map(read_event, batch), key=thread_of):
+        for thread, events in groupby(map(read_event, batch), key=self._thread_of):
             if thread is not None and thread in self._followed:
                 self._followed[thread].take(list(events), share)
 
     def end(self, failure: Failure) -> None:
         """Tell everyone that nothing will follow."""
+        self._end = failure
         for followed in self._followed.values():
             followed.end(failure)
+
+    def _thread_of(self, event: Message) -> str | None:
+        """The thread that an event is about: by its id, else by the turn that runs there."""
+        thread = thread_of(event)
+        if thread is None and (turn := turn_of(event)) is not None:
+            running = (id_ for id_, it in self._followed.items() if it.turns.active == turn)
+            return next(running, None)
+        return thread
 
     def _count_unknown(self, batch: Sequence[Notification]) -> None:
         for notification in batch:

@@ -186,8 +186,10 @@ class CodexConversation:
     async def interrupt(self) -> None:
         """End the turn and the processes that it left; a Codex that does not hear is killed."""
         try:
-            await self._thread.interrupt()
+            has_ended = await self._thread.interrupt()
         except Failure:
+            has_ended = False
+        if not has_ended:
             await self._transport.aclose()
 
     async def _run(self, prompt: str, inbox: Inbox[AnyEvent], over: anyio.Event) -> None:

@@ -26,11 +26,11 @@ CHANGE = FileUpdateChange(AddPatchChangeKind(), "+x", "/p/x")
 
 
 def began(turn: str) -> TurnStartedNotification:
-    return TurnStartedNotification("t", Turn(turn, (), "inProgress"))
+    return TurnStartedNotification(Turn(turn, (), "inProgress"), "t")
 
 
 def ended(turn: str, status: str = "completed", error: TurnError | None = None) -> Message:
-    return TurnCompletedNotification("t", Turn(turn, (), status, error=error))
+    return TurnCompletedNotification(Turn(turn, (), status, error=error), "t")
 
 
 def said(text: str) -> ItemCompletedNotification:

@@ -20,6 +20,8 @@ from holdfast.codex.wire.generated import (
     ForeignUserInput,
     IdleThreadStatus,
     ItemStartedNotification,
+    Thread,
+    ThreadListResponse,
     ThreadStatusChangedNotification,
     Turn,
     TurnCompletedNotification,
@@ -60,6 +62,23 @@ def started(item: object) -> dict[str, object]:
                     kind="hologram", id="i", fields={"type": "hologram", "id": "i", "depth": 3}
                 ),
             ),
+        ),
+        (
+            {**IDS, "item": 5},
+            ItemStartedNotification(thread_id="t", turn_id="u", item=ForeignThreadItem()),
+        ),
+        (
+            started({"type": "commandExecution", "command": "ls"}),
+            ItemStartedNotification(
+                thread_id="t",
+                turn_id="u",
+                started_at_ms=1,
+                item=CommandExecutionThreadItem(command="ls"),
+            ),
+        ),
+        (
+            {"data": [{"id": "t1"}, {"name": "lacks its id"}, {"id": "t2"}]},
+            ThreadListResponse(data=(Thread(id="t1"), Thread(id="t2"))),
         ),
         (
             started({"text": "no kind at all"}),
@@ -139,18 +158,13 @@ def test_what_is_new_or_odd_is_read_as_far_as_it_goes(sent: object, read: Messag
 @pytest.mark.parametrize(
     ("sent", "wanted", "reason"),
     [
-        (b'{"threadId":"t"}', AgentMessageDeltaNotification, "lacks `turnId`"),
-        (b'{"threadId":5}', AgentMessageDeltaNotification, "got `int`"),
+        (b'{"threadId":"t"}', TurnCompletedNotification, "lacks `turn`"),
+        (b'{"turn":{"id":5}}', TurnCompletedNotification, "got `int`"),
         (b"[]", AgentMessageDeltaNotification, "is no list"),
-        (b"", AgentMessageDeltaNotification, "lacks `threadId`"),
+        (b"", TurnCompletedNotification, "lacks `turn`"),
         (b"{", AgentMessageDeltaNotification, "truncated"),
         (b'{"threadId":"\xff"}', AgentMessageDeltaNotification, "utf"),
-        (json.dumps(started(5)).encode(), ItemStartedNotification, "not of the union"),
-        (
-            json.dumps(started({"type": "commandExecution", "command": "ls"})).encode(),
-            ItemStartedNotification,
-            "CommandExecutionThreadItem lacks `id`",
-        ),
+        (b'{"turn":{"status":"completed"}}', TurnCompletedNotification, "Turn lacks `id`"),
     ],
 )
 def test_what_lacks_the_indispensable_is_refused_by_name(

@@ -15,6 +15,9 @@ from holdfast.codex.wire.generated import (
     PlanDeltaNotification,
     ReasoningSummaryTextDeltaNotification,
     ReasoningTextDeltaNotification,
+    ThreadArchivedNotification,
+    ThreadClosedNotification,
+    ThreadDeletedNotification,
     TurnCompletedNotification,
     TurnStartedNotification,
 )
@@ -34,6 +37,13 @@ DELTAS: frozenset[type[Message]] = frozenset(
     }
 )
 """What only repeats, bit by bit, what a completed item says as a whole."""
+
+CLOSED: dict[type[Message], str] = {
+    ThreadClosedNotification: "it was closed",
+    ThreadArchivedNotification: "it was archived",
+    ThreadDeletedNotification: "it was deleted",
+}
+"""After which the server sends no more news of a thread, and why."""
 
 TURN_COMPLETED = "turn/completed"
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -65,7 +75,7 @@ def thread_of(event: Message) -> str | None:
     """The thread that an event is about, if it is about one."""
     found: object = getattr(event, "thread_id", None)
     if isinstance(found, str):
-        return found
+        return found or None
     match event:
         case UnknownEvent(params={"threadId": str(thread)}):
             return thread
@@ -77,7 +87,7 @@ def turn_of(event: Message) -> str | None:
     """The turn that an event is about, if it is about one."""
     found: object = getattr(event, "turn_id", None)
     if isinstance(found, str):
-        return found
+        return found or None
     match event:
         case TurnStartedNotification(turn=turn) | TurnCompletedNotification(turn=turn):
             return turn.id

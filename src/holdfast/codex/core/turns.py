@@ -7,6 +7,7 @@ from holdfast.codex.core.model_failures import failure_of
 from holdfast.codex.model import Answer
 from holdfast.codex.wire.generated import (
     AgentMessageThreadItem,
+    CommandExecutionThreadItem,
     FileChangeThreadItem,
     FileUpdateChange,
     ItemCompletedNotification,
@@ -19,53 +20,86 @@ from holdfast.codex.wire.generated import (
 )
 from holdfast.codex.wire.message import Message
 
+ENDED_MAX = 256  # turns whose end is remembered, to know news of them that comes late
+
 
 class Turns:
-    """Which turn of a thread is active, and which file changes wait for an approval."""
+    """Which turn of a thread is active, what it started, and which file changes wait for approval.
+
+        none ──turn/start answered──▶ asked for ──turn/started──▶ begun ──turn/completed──▶ none
+
+    Answers and news may come in any order, and a turn ends once: whatever comes of it afterwards
+    does not make it active again.
+    """
 
     def __init__(self, thread: str) -> None:
         self.thread = thread
         self.active: str | None = None
+        self.seen = 0  # turns that the server said it had started
         self.has_begun = False  # the active one: asked for and answered is not yet begun
-        self._ended: str | None = None
+        self._ended: dict[str, None] = {}
         self._is_over = False
         self._changes: dict[str, tuple[FileUpdateChange, ...]] = {}
+        self._commands: dict[str, set[str]] = {}  # turn → items
 
     def take(self, event: Message) -> None:
         """Learn from one event of the thread."""
         match event:
-            case TurnStartedNotification(turn=turn):
+            case TurnStartedNotification(turn=turn) if turn.id not in self._ended:
                 self.active, self.has_begun = turn.id, True
+                self.seen += 1
             case _ if is_end(event):
                 self._changes.clear()
-                self._ended = turn_of(event) or self.active
-                if self.active == self._ended:
-                    self.active = None
+                self._end(turn_of(event) or self.active)
             case ItemStartedNotification(item=FileChangeThreadItem(id=id_, changes=changes)):
                 self._changes[id_] = changes
             case ItemCompletedNotification(item=FileChangeThreadItem(id=id_)):
                 self._changes.pop(id_, None)
+            case ItemStartedNotification(item=CommandExecutionThreadItem(id=id_), turn_id=turn_id):
+                self._commands.setdefault(turn_id, set()).add(id_)
+                while len(self._commands) > ENDED_MAX:
+                    del self._commands[next(iter(self._commands))]
             case _:
                 pass
 
     def started(self, turn: str) -> None:
         """Learn from the answer to `turn/start`, which may come after the turn's own news."""
-        if turn not in (self._ended, self.active) and not self._is_over:
+        if turn != self.active and turn not in self._ended and not self._is_over:
             self.active, self.has_begun = turn, False
 
     def found(self, turn: str) -> None:
-        """Learn of a turn that began before we came, unless its end came first."""
+        """Learn of a turn that began before this connection, unless its end came first."""
         self.started(turn)
         self.has_begun = self.active is not None
 
+    def give_up(self, turn: str) -> None:
+        """Take a turn for ended although its end never came: the server does not run it."""
+        self._end(turn)
+
     def end(self) -> None:
-        """Learn that nothing will follow, whatever an answer that came before still says."""
+        """Learn that no news will follow, whatever an answer that came before still says."""
         self._is_over = True
         self.active = None
+
+    def open(self) -> None:
+        """Learn that news comes again, after an end."""
+        self._is_over = False
 
     def changes_of(self, item: str) -> tuple[FileUpdateChange, ...]:
         """What a file change that waits would do: the server says so before it asks."""
         return self._changes.get(item, ())
+
+    def commands_of(self, turn: str) -> frozenset[str]:
+        """The items of the commands that a turn started, as far as this connection saw it."""
+        return frozenset(self._commands.get(turn, ()))
+
+    def _end(self, turn: str | None) -> None:
+        if turn is not None:
+            self._ended[turn] = None
+            while len(self._ended) > ENDED_MAX:
+                del self._ended[next(iter(self._ended))]
+        if self.active == turn:
+            self.active = None
 
 
 class Gathered:

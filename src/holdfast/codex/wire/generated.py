@@ -276,7 +276,7 @@ UserInput = (
 class UserMessageThreadItem(Message, frozen=True, tag_field="type", tag="userMessage"):
     """A ThreadItem of the kind `userMessage`."""
 
-    id: str
+    id: str = ""
     content: tuple[UserInput, ...] = ()
     client_id: str | None = None
     completed_at_ms: int | None = None
@@ -286,14 +286,14 @@ class UserMessageThreadItem(Message, frozen=True, tag_field="type", tag="userMes
 class HookPromptFragment(Message, frozen=True):
     """What the protocol calls a hook prompt fragment."""
 
-    hook_run_id: str
+    hook_run_id: str = ""
     text: str = ""
 
 
 class HookPromptThreadItem(Message, frozen=True, tag_field="type", tag="hookPrompt"):
     """A ThreadItem of the kind `hookPrompt`."""
 
-    id: str
+    id: str = ""
     fragments: tuple[HookPromptFragment, ...] = ()
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
@@ -310,7 +310,7 @@ MessagePhase = str
 class AgentMessageThreadItem(Message, frozen=True, tag_field="type", tag="agentMessage"):
     """A ThreadItem of the kind `agentMessage`."""
 
-    id: str
+    id: str = ""
     text: str = ""
     completed_at_ms: int | None = None
     delivery: AgentMessageDelivery | None = None
@@ -325,7 +325,7 @@ class FunctionCallOutputThreadItem(
 ):
     """A ThreadItem of the kind `functionCallOutput`."""
 
-    id: str
+    id: str = ""
     name: str = ""
     output: object = None
     completed_at_ms: int | None = None
@@ -336,7 +336,7 @@ class FunctionCallOutputThreadItem(
 class PlanThreadItem(Message, frozen=True, tag_field="type", tag="plan"):
     """A ThreadItem of the kind `plan`."""
 
-    id: str
+    id: str = ""
     text: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
@@ -345,7 +345,7 @@ class PlanThreadItem(Message, frozen=True, tag_field="type", tag="plan"):
 class ReasoningThreadItem(Message, frozen=True, tag_field="type", tag="reasoning"):
     """A ThreadItem of the kind `reasoning`."""
 
-    id: str
+    id: str = ""
     completed_at_ms: int | None = None
     content: tuple[str, ...] = ()
     started_at_ms: int | None = None
@@ -409,7 +409,7 @@ CommandExecutionSource = str
 class CommandExecutionThreadItem(Message, frozen=True, tag_field="type", tag="commandExecution"):
     """A ThreadItem of the kind `commandExecution`."""
 
-    id: str
+    id: str = ""
     command: str = ""
     command_actions: tuple[CommandAction, ...] = ()
     cwd: str = ""
@@ -454,7 +454,7 @@ PatchChangeKind = (
 class FileUpdateChange(Message, frozen=True):
     """What the protocol calls a file update change."""
 
-    kind: PatchChangeKind
+    kind: PatchChangeKind = field(default_factory=ForeignPatchChangeKind)
     diff: str = ""
     path: str = ""
 
@@ -466,7 +466,7 @@ PatchApplyStatus = str
 class FileChangeThreadItem(Message, frozen=True, tag_field="type", tag="fileChange"):
     """A ThreadItem of the kind `fileChange`."""
 
-    id: str
+    id: str = ""
     changes: tuple[FileUpdateChange, ...] = ()
     status: PatchApplyStatus = ""
     completed_at_ms: int | None = None
@@ -494,8 +494,8 @@ class McpToolCallResult(Message, frozen=True):
 class McpToolCallThreadItem(Message, frozen=True, tag_field="type", tag="mcpToolCall"):
     """A ThreadItem of the kind `mcpToolCall`."""
 
-    arguments: object
-    id: str
+    id: str = ""
+    arguments: object = None
     server: str = ""
     status: McpToolCallStatus = ""
     tool: str = ""
@@ -557,8 +557,8 @@ DynamicToolCallOutputContentItem = (
 class DynamicToolCallThreadItem(Message, frozen=True, tag_field="type", tag="dynamicToolCall"):
     """A ThreadItem of the kind `dynamicToolCall`."""
 
-    arguments: object
-    id: str
+    id: str = ""
+    arguments: object = None
     status: DynamicToolCallStatus = ""
     tool: str = ""
     completed_at_ms: int | None = None
@@ -594,9 +594,9 @@ class CollabAgentToolCallThreadItem(
 ):
     """A ThreadItem of the kind `collabAgentToolCall`."""
 
-    agents_states: dict[str, CollabAgentState]
-    id: str
-    sender_thread_id: str
+    agents_states: dict[str, CollabAgentState] = field(default_factory=dict[str, CollabAgentState])
+    id: str = ""
+    sender_thread_id: str = ""
     receiver_thread_ids: tuple[str, ...] = ()
     status: CollabAgentToolCallStatus = ""
     tool: CollabAgentTool = ""
@@ -614,8 +614,8 @@ SubAgentActivityKind = str
 class SubAgentActivityThreadItem(Message, frozen=True, tag_field="type", tag="subAgentActivity"):
     """A ThreadItem of the kind `subAgentActivity`."""
 
-    agent_thread_id: str
-    id: str
+    agent_thread_id: str = ""
+    id: str = ""
     agent_path: str = ""
     kind: SubAgentActivityKind = ""
     completed_at_ms: int | None = None
@@ -667,7 +667,7 @@ WebSearchAction = (
 class WebSearchThreadItem(Message, frozen=True, tag_field="type", tag="webSearch"):
     """A ThreadItem of the kind `webSearch`."""
 
-    id: str
+    id: str = ""
     query: str = ""
     action: WebSearchAction | None = None
     completed_at_ms: int | None = None
@@ -678,7 +678,7 @@ class WebSearchThreadItem(Message, frozen=True, tag_field="type", tag="webSearch
 class ImageViewThreadItem(Message, frozen=True, tag_field="type", tag="imageView"):
     """A ThreadItem of the kind `imageView`."""
 
-    id: str
+    id: str = ""
     path: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
@@ -687,7 +687,7 @@ class ImageViewThreadItem(Message, frozen=True, tag_field="type", tag="imageView
 class SleepThreadItem(Message, frozen=True, tag_field="type", tag="sleep"):
     """A ThreadItem of the kind `sleep`."""
 
-    id: str
+    id: str = ""
     duration_ms: int = 0
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
@@ -696,7 +696,7 @@ class SleepThreadItem(Message, frozen=True, tag_field="type", tag="sleep"):
 class ImageGenerationThreadItem(Message, frozen=True, tag_field="type", tag="imageGeneration"):
     """A ThreadItem of the kind `imageGeneration`."""
 
-    id: str
+    id: str = ""
     status: str = ""
     completed_at_ms: int | None = None
     failure: object = None
@@ -713,7 +713,7 @@ class ImageGenerationThreadItem(Message, frozen=True, tag_field="type", tag="ima
 class EnteredReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="enteredReviewMode"):
     """A ThreadItem of the kind `enteredReviewMode`."""
 
-    id: str
+    id: str = ""
     review: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
@@ -722,7 +722,7 @@ class EnteredReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="e
 class ExitedReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="exitedReviewMode"):
     """A ThreadItem of the kind `exitedReviewMode`."""
 
-    id: str
+    id: str = ""
     review: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
@@ -731,7 +731,7 @@ class ExitedReviewModeThreadItem(Message, frozen=True, tag_field="type", tag="ex
 class ContextCompactionThreadItem(Message, frozen=True, tag_field="type", tag="contextCompaction"):
     """A ThreadItem of the kind `contextCompaction`."""
 
-    id: str
+    id: str = ""
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -841,9 +841,9 @@ class Thread(Message, frozen=True):
     """What the protocol calls a thread."""
 
     id: str
-    project_id: str | None
-    session_id: str
-    status: ThreadStatus
+    project_id: str | None = None
+    session_id: str = ""
+    status: ThreadStatus = field(default_factory=ForeignThreadStatus)
     cli_version: str = ""
     created_at: int = 0
     cwd: str = ""
@@ -877,15 +877,15 @@ class Thread(Message, frozen=True):
 class ActivePermissionProfile(Message, frozen=True):
     """What the protocol calls a active permission profile."""
 
-    id: str
+    id: str = ""
     extends: str | None = None
 
 
 class ThreadStartResponse(Message, frozen=True):
     """What `thread/start` is answered with."""
 
-    sandbox: SandboxPolicy
     thread: Thread
+    sandbox: SandboxPolicy = field(default_factory=ForeignSandboxPolicy)
     approval_policy: AskForApproval = ""
     approvals_reviewer: ApprovalsReviewer = ""
     cwd: str = ""
@@ -946,8 +946,8 @@ class TurnsPage(Message, frozen=True):
 class ThreadResumeResponse(Message, frozen=True):
     """What `thread/resume` is answered with."""
 
-    sandbox: SandboxPolicy
     thread: Thread
+    sandbox: SandboxPolicy = field(default_factory=ForeignSandboxPolicy)
     approval_policy: AskForApproval = ""
     approvals_reviewer: ApprovalsReviewer = ""
     cwd: str = ""
@@ -997,8 +997,8 @@ class ThreadForkParams(Message, frozen=True):
 class ThreadForkResponse(Message, frozen=True):
     """What `thread/fork` is answered with."""
 
-    sandbox: SandboxPolicy
     thread: Thread
+    sandbox: SandboxPolicy = field(default_factory=ForeignSandboxPolicy)
     approval_policy: AskForApproval = ""
     approvals_reviewer: ApprovalsReviewer = ""
     cwd: str = ""
@@ -1115,8 +1115,8 @@ class ThreadItemsListParams(Message, frozen=True):
 class ThreadItemEntry(Message, frozen=True):
     """What the protocol calls a thread item entry."""
 
-    turn_id: str
-    item: ThreadItem
+    turn_id: str = ""
+    item: ThreadItem = field(default_factory=ForeignThreadItem)
     completed_at_ms: int | None = None
     started_at_ms: int | None = None
 
@@ -1150,14 +1150,82 @@ class ThreadArchiveResponse(Message, frozen=True):
     """What `thread/archive` is answered with."""
 
 
-class ThreadBackgroundTerminalsCleanParams(Message, frozen=True):
-    """What `thread/backgroundTerminals/clean` is asked with."""
+class ThreadUnarchiveParams(Message, frozen=True):
+    """What `thread/unarchive` is asked with."""
 
     thread_id: str
 
 
-class ThreadBackgroundTerminalsCleanResponse(Message, frozen=True):
-    """What `thread/backgroundTerminals/clean` is answered with."""
+class ThreadUnarchiveResponse(Message, frozen=True):
+    """What `thread/unarchive` is answered with."""
+
+    thread: Thread
+
+
+class ThreadCompactStartParams(Message, frozen=True):
+    """What `thread/compact/start` is asked with."""
+
+    thread_id: str
+
+
+class ThreadCompactStartResponse(Message, frozen=True):
+    """What `thread/compact/start` is answered with."""
+
+
+class ThreadUnsubscribeParams(Message, frozen=True):
+    """What `thread/unsubscribe` is asked with."""
+
+    thread_id: str
+
+
+ThreadUnsubscribeStatus = str
+"""Known: notLoaded, notSubscribed, unsubscribed."""
+
+
+class ThreadUnsubscribeResponse(Message, frozen=True):
+    """What `thread/unsubscribe` is answered with."""
+
+    status: ThreadUnsubscribeStatus = ""
+
+
+class ThreadBackgroundTerminalsListParams(Message, frozen=True):
+    """What `thread/backgroundTerminals/list` is asked with."""
+
+    thread_id: str
+    cursor: str | None = None
+    limit: int | None = None
+
+
+class ThreadBackgroundTerminal(Message, frozen=True):
+    """What the protocol calls a thread background terminal."""
+
+    item_id: str = ""
+    process_id: str = ""
+    command: str = ""
+    cwd: str = ""
+    cpu_percent: float | None = None
+    os_pid: int | None = None
+    rss_kb: int | None = None
+
+
+class ThreadBackgroundTerminalsListResponse(Message, frozen=True):
+    """What `thread/backgroundTerminals/list` is answered with."""
+
+    data: tuple[ThreadBackgroundTerminal, ...] = ()
+    next_cursor: str | None = None
+
+
+class ThreadBackgroundTerminalsTerminateParams(Message, frozen=True):
+    """What `thread/backgroundTerminals/terminate` is asked with."""
+
+    thread_id: str
+    process_id: str
+
+
+class ThreadBackgroundTerminalsTerminateResponse(Message, frozen=True):
+    """What `thread/backgroundTerminals/terminate` is answered with."""
+
+    terminated: bool = False
 
 
 AdditionalContextKind = str
@@ -1234,7 +1302,7 @@ class TurnSteerParams(Message, frozen=True):
 class TurnSteerResponse(Message, frozen=True):
     """What `turn/steer` is answered with."""
 
-    turn_id: str
+    turn_id: str = ""
 
 
 class TurnInterruptParams(Message, frozen=True):
@@ -1274,7 +1342,7 @@ MultiAgentVersion = str
 class ModelServiceTier(Message, frozen=True):
     """What the protocol calls a model service tier."""
 
-    id: str
+    id: str = ""
     description: str = ""
     name: str = ""
 
@@ -1282,7 +1350,7 @@ class ModelServiceTier(Message, frozen=True):
 class Model(Message, frozen=True):
     """What the protocol calls a model."""
 
-    id: str
+    id: str = ""
     default_reasoning_effort: str = ""
     description: str = ""
     display_name: str = ""
@@ -1320,7 +1388,7 @@ class ConfigReadParams(Message, frozen=True):
 class ConfigReadResponse(Message, frozen=True):
     """What `config/read` is answered with."""
 
-    origins: dict[str, object]
+    origins: dict[str, object] = field(default_factory=dict[str, object])
     config: object = None
     layers: tuple[object, ...] | None = None
 
@@ -1374,9 +1442,9 @@ class FsReadFileResponse(Message, frozen=True):
 class ErrorNotification(Message, frozen=True):
     """The news `error`."""
 
-    thread_id: str
-    turn_id: str
-    error: TurnError
+    thread_id: str = ""
+    turn_id: str = ""
+    error: TurnError = field(default_factory=TurnError)
     will_retry: bool = False
 
 
@@ -1397,8 +1465,8 @@ class TextPosition(Message, frozen=True):
 class TextRange(Message, frozen=True):
     """What the protocol calls a text range."""
 
-    end: TextPosition
-    start: TextPosition
+    end: TextPosition = field(default_factory=TextPosition)
+    start: TextPosition = field(default_factory=TextPosition)
 
 
 class ConfigWarningNotification(Message, frozen=True):
@@ -1426,51 +1494,51 @@ class ThreadStartedNotification(Message, frozen=True):
 class ThreadStatusChangedNotification(Message, frozen=True):
     """The news `thread/status/changed`."""
 
-    thread_id: str
-    status: ThreadStatus
+    thread_id: str = ""
+    status: ThreadStatus = field(default_factory=ForeignThreadStatus)
 
 
 class ThreadArchivedNotification(Message, frozen=True):
     """The news `thread/archived`."""
 
-    thread_id: str
+    thread_id: str = ""
 
 
 class ThreadUnarchivedNotification(Message, frozen=True):
     """The news `thread/unarchived`."""
 
-    thread_id: str
+    thread_id: str = ""
 
 
 class ThreadDeletedNotification(Message, frozen=True):
     """The news `thread/deleted`."""
 
-    thread_id: str
+    thread_id: str = ""
 
 
 class ThreadClosedNotification(Message, frozen=True):
     """The news `thread/closed`."""
 
-    thread_id: str
+    thread_id: str = ""
 
 
 class ThreadRevertedNotification(Message, frozen=True):
     """The news `thread/reverted`."""
 
-    thread_id: str
+    thread_id: str = ""
 
 
 class ThreadNameUpdatedNotification(Message, frozen=True):
     """The news `thread/name/updated`."""
 
-    thread_id: str
+    thread_id: str = ""
     thread_name: str | None = None
 
 
 class ThreadGoalClearedNotification(Message, frozen=True):
     """The news `thread/goal/cleared`."""
 
-    thread_id: str
+    thread_id: str = ""
 
 
 class TokenUsageBreakdown(Message, frozen=True):
@@ -1487,45 +1555,45 @@ class TokenUsageBreakdown(Message, frozen=True):
 class ThreadTokenUsage(Message, frozen=True):
     """What the protocol calls a thread token usage."""
 
-    last: TokenUsageBreakdown
-    total: TokenUsageBreakdown
+    last: TokenUsageBreakdown = field(default_factory=TokenUsageBreakdown)
+    total: TokenUsageBreakdown = field(default_factory=TokenUsageBreakdown)
     model_context_window: int | None = None
 
 
 class ThreadTokenUsageUpdatedNotification(Message, frozen=True):
     """The news `thread/tokenUsage/updated`."""
 
-    thread_id: str
-    turn_id: str
-    token_usage: ThreadTokenUsage
+    thread_id: str = ""
+    turn_id: str = ""
+    token_usage: ThreadTokenUsage = field(default_factory=ThreadTokenUsage)
 
 
 class ContextCompactedNotification(Message, frozen=True):
     """The news `thread/compacted`."""
 
-    thread_id: str
-    turn_id: str
+    thread_id: str = ""
+    turn_id: str = ""
 
 
 class TurnStartedNotification(Message, frozen=True):
     """The news `turn/started`."""
 
-    thread_id: str
     turn: Turn
+    thread_id: str = ""
 
 
 class TurnCompletedNotification(Message, frozen=True):
     """The news `turn/completed`."""
 
-    thread_id: str
     turn: Turn
+    thread_id: str = ""
 
 
 class TurnDiffUpdatedNotification(Message, frozen=True):
     """The news `turn/diff/updated`."""
 
-    thread_id: str
-    turn_id: str
+    thread_id: str = ""
+    turn_id: str = ""
     diff: str = ""
 
 
@@ -1543,8 +1611,8 @@ class TurnPlanStep(Message, frozen=True):
 class TurnPlanUpdatedNotification(Message, frozen=True):
     """The news `turn/plan/updated`."""
 
-    thread_id: str
-    turn_id: str
+    thread_id: str = ""
+    turn_id: str = ""
     plan: tuple[TurnPlanStep, ...] = ()
     explanation: str | None = None
 
@@ -1552,45 +1620,45 @@ class TurnPlanUpdatedNotification(Message, frozen=True):
 class ItemStartedNotification(Message, frozen=True):
     """The news `item/started`."""
 
-    thread_id: str
-    turn_id: str
-    item: ThreadItem
+    thread_id: str = ""
+    turn_id: str = ""
+    item: ThreadItem = field(default_factory=ForeignThreadItem)
     started_at_ms: int = 0
 
 
 class ItemCompletedNotification(Message, frozen=True):
     """The news `item/completed`."""
 
-    thread_id: str
-    turn_id: str
-    item: ThreadItem
+    thread_id: str = ""
+    turn_id: str = ""
+    item: ThreadItem = field(default_factory=ForeignThreadItem)
     completed_at_ms: int = 0
 
 
 class AgentMessageDeltaNotification(Message, frozen=True):
     """The news `item/agentMessage/delta`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     delta: str = ""
 
 
 class PlanDeltaNotification(Message, frozen=True):
     """The news `item/plan/delta`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     delta: str = ""
 
 
 class ReasoningSummaryTextDeltaNotification(Message, frozen=True):
     """The news `item/reasoning/summaryTextDelta`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     delta: str = ""
     summary_index: int = 0
 
@@ -1598,18 +1666,18 @@ class ReasoningSummaryTextDeltaNotification(Message, frozen=True):
 class ReasoningSummaryPartAddedNotification(Message, frozen=True):
     """The news `item/reasoning/summaryPartAdded`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     summary_index: int = 0
 
 
 class ReasoningTextDeltaNotification(Message, frozen=True):
     """The news `item/reasoning/textDelta`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     content_index: int = 0
     delta: str = ""
 
@@ -1617,46 +1685,46 @@ class ReasoningTextDeltaNotification(Message, frozen=True):
 class CommandExecutionOutputDeltaNotification(Message, frozen=True):
     """The news `item/commandExecution/outputDelta`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     delta: str = ""
 
 
 class TerminalInteractionNotification(Message, frozen=True):
     """The news `item/commandExecution/terminalInteraction`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
-    process_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
+    process_id: str = ""
     stdin: str = ""
 
 
 class FileChangeOutputDeltaNotification(Message, frozen=True):
     """The news `item/fileChange/outputDelta`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     delta: str = ""
 
 
 class FileChangePatchUpdatedNotification(Message, frozen=True):
     """The news `item/fileChange/patchUpdated`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     changes: tuple[FileUpdateChange, ...] = ()
 
 
 class McpToolCallProgressNotification(Message, frozen=True):
     """The news `item/mcpToolCall/progress`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     message: str = ""
 
 
@@ -1666,8 +1734,8 @@ RequestId = str | int
 class ServerRequestResolvedNotification(Message, frozen=True):
     """The news `serverRequest/resolved`."""
 
-    thread_id: str
-    request_id: RequestId
+    thread_id: str = ""
+    request_id: RequestId = ""
 
 
 McpServerStartupState = str
@@ -1742,7 +1810,7 @@ class RateLimitSnapshot(Message, frozen=True):
 class AccountRateLimitsUpdatedNotification(Message, frozen=True):
     """The news `account/rateLimits/updated`."""
 
-    rate_limits: RateLimitSnapshot
+    rate_limits: RateLimitSnapshot = field(default_factory=RateLimitSnapshot)
 
 
 ModelRerouteReason = str
@@ -1752,8 +1820,8 @@ ModelRerouteReason = str
 class ModelReroutedNotification(Message, frozen=True):
     """The news `model/rerouted`."""
 
-    thread_id: str
-    turn_id: str
+    thread_id: str = ""
+    turn_id: str = ""
     from_model: str = ""
     reason: ModelRerouteReason = ""
     to_model: str = ""
@@ -1792,9 +1860,9 @@ class NetworkPolicyAmendment(Message, frozen=True):
 class CommandExecutionRequestApprovalParams(Message, frozen=True):
     """What the server asks with `item/commandExecution/requestApproval`."""
 
-    thread_id: str
-    turn_id: str
     item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
     started_at_ms: int = 0
     additional_permissions: object = None
     approval_id: str | None = None
@@ -1819,9 +1887,9 @@ class CommandExecutionRequestApprovalResponse(Message, frozen=True):
 class FileChangeRequestApprovalParams(Message, frozen=True):
     """What the server asks with `item/fileChange/requestApproval`."""
 
-    thread_id: str
-    turn_id: str
     item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
     started_at_ms: int = 0
     grant_root: str | None = None
     reason: str | None = None
@@ -1840,11 +1908,11 @@ class FileChangeRequestApprovalResponse(Message, frozen=True):
 class PermissionsRequestApprovalParams(Message, frozen=True):
     """What the server asks with `item/permissions/requestApproval`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    permissions: object
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     cwd: str = ""
-    permissions: object = None
     started_at_ms: int = 0
     environment_id: str | None = None
     reason: str | None = None
@@ -1872,7 +1940,7 @@ class ToolRequestUserInputOption(Message, frozen=True):
 class ToolRequestUserInputQuestion(Message, frozen=True):
     """EXPERIMENTAL."""
 
-    id: str
+    id: str = ""
     header: str = ""
     question: str = ""
     is_other: bool = False
@@ -1883,9 +1951,9 @@ class ToolRequestUserInputQuestion(Message, frozen=True):
 class ToolRequestUserInputParams(Message, frozen=True):
     """What the server asks with `item/tool/requestUserInput`."""
 
-    thread_id: str
-    turn_id: str
-    item_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    item_id: str = ""
     is_blocking: bool = False
     questions: tuple[ToolRequestUserInputQuestion, ...] = ()
     auto_resolution_ms: int | None = None
@@ -1906,10 +1974,10 @@ class ToolRequestUserInputResponse(Message, frozen=True):
 class DynamicToolCallParams(Message, frozen=True):
     """What the server asks with `item/tool/call`."""
 
-    thread_id: str
-    turn_id: str
-    arguments: object
-    call_id: str
+    thread_id: str = ""
+    turn_id: str = ""
+    call_id: str = ""
+    arguments: object = None
     tool: str = ""
     namespace: str | None = None
 
@@ -1924,7 +1992,7 @@ class DynamicToolCallResponse(Message, frozen=True):
 class McpServerElicitationRequestParams(Message, frozen=True):
     """What the server asks with `mcpServer/elicitation/request`."""
 
-    thread_id: str
+    thread_id: str = ""
     mode: str = ""
     server_name: str = ""
     turn_id: str | None = None
@@ -1962,7 +2030,11 @@ RESULTS: dict[str, type[Message]] = {
     "thread/items/list": ThreadItemsListResponse,
     "thread/name/set": ThreadSetNameResponse,
     "thread/archive": ThreadArchiveResponse,
-    "thread/backgroundTerminals/clean": ThreadBackgroundTerminalsCleanResponse,
+    "thread/unarchive": ThreadUnarchiveResponse,
+    "thread/compact/start": ThreadCompactStartResponse,
+    "thread/unsubscribe": ThreadUnsubscribeResponse,
+    "thread/backgroundTerminals/list": ThreadBackgroundTerminalsListResponse,
+    "thread/backgroundTerminals/terminate": ThreadBackgroundTerminalsTerminateResponse,
     "turn/start": TurnStartResponse,
     "turn/steer": TurnSteerResponse,
     "turn/interrupt": TurnInterruptResponse,

@@ -2,11 +2,13 @@
 
 A record that fits is read at once. One that does not is read again member by member: a member
 that may be absent falls back to its default, and an item of an unknown kind becomes the foreign
-member of its union. Only a record that lacks what it cannot do without is refused.
+member of its union. Only a record that lacks what it cannot do without is refused; in a list it is
+left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import UnionType
 from typing import TypeGuard, TypeVar, Union, get_args, get_origin
 
@@ -67,12 +69,22 @@ def _fit(value: object, wanted: object) -> object:
             case (origin, parts) if origin in {Union, UnionType}:
                 return _member(value, parts)
             case (origin, (part, _)) if origin is tuple and _is_list(value):
-                return tuple(_fit(each, part) for each in value)
+                return tuple(_fitting(value, part))
             case (origin, (_, part)) if origin is dict and _is_object(value):
                 return {key: _fit(each, part) for key, each in value.items()}
             case _ if _is_record(wanted):
                 return _record(value, wanted)
             case _:
+                raise
+
+
+def _fitting(values: list[object], wanted: object) -> Iterator[object]:
+    """Fit each element; leave a record out that lacks what it cannot do without."""
+    for each in values:
+        try:
+            yield _fit(each, wanted)
+        except msgspec.ValidationError:
+            if not _is_object(each):
                 raise
 
 
