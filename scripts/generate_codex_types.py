@@ -9,6 +9,9 @@ missing is read as a blank, and a record as a record of blanks, unless `NEEDED` 
 version of Codex adds and drops members, and one that no caller uses must not break every answer.
 """
 
+# pyright: basic
+# A JSON schema is nearly all Any, and strict rules about unknown types say nothing here.
+
 from __future__ import annotations
 
 import json

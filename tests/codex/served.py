@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from holdfast.world import SystemClock
 from tests.parts import fake_app_server
 
 Scenario = Mapping[str, Any]  # Any: the language of scenarios is JSON
+Acts = list[dict[str, Any]]  # Any: as above
 ENV = {"PATH": os.environ.get("PATH", os.defpath)}
 
 
@@ -41,7 +42,7 @@ async def serving(
     directory: Path,
     scenario: Scenario,
     **options: Any,  # Any: whatever `connect` takes
-) -> AsyncIterator[AppServer]:
+) -> AsyncGenerator[AppServer]:
     """Connect with a server that plays a scenario."""
     command = fake_app_server.command(scenario, directory)
     async with AppServer.connect(command=command, cwd=str(directory), env=ENV, **options) as server:
@@ -53,7 +54,7 @@ async def talking(
     directory: Path,
     *acts: Mapping[str, object],
     **options: Any,  # Any: whatever `connect` takes
-) -> AsyncIterator[tuple[AppServer, Thread]]:
+) -> AsyncGenerator[tuple[AppServer, Thread]]:
     """A thread whose turns go as these acts say."""
     scenario = {"on": {"turn/start": [list(acts)]}}
     async with serving(directory, scenario, **options) as server:

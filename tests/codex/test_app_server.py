@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from holdfast.codex import (
     Approval,
     AppServer,
     Decision,
+    Event,
     EventsDropped,
     Health,
     State,
@@ -54,7 +55,7 @@ from holdfast.rpc.failures import (
     Unencodable,
 )
 from holdfast.rpc.memory import MemoryTransport, pair
-from tests.codex.served import ENV, Watched, sent, serving, until
+from tests.codex.served import ENV, Acts, Scenario, Watched, sent, serving, until
 from tests.parts import fake_app_server
 from tests.parts.conversation import Json
 from tests.parts.recording import lacking, recorded
@@ -88,7 +89,7 @@ async def test_a_program_that_may_not_be_run_is_named(tmp_path: Path) -> None:
 async def test_a_server_that_ends_before_the_handshake(
     status: int, told: int, tmp_path: Path
 ) -> None:
-    scenario = {"start": [{"stderr": "bad config\n"}, {"exit": status}]}
+    scenario: Scenario = {"start": [{"stderr": "bad config\n"}, {"exit": status}]}
     with pytest.raises(CodexStartupFailed) as raised:
         async with serving(tmp_path, scenario):
             pass
@@ -115,7 +116,7 @@ async def test_a_server_that_ends_in_the_midst_of_the_handshake() -> None:
 
 @pytest.mark.promise("F4")
 async def test_a_handshake_without_an_answer_kills_the_server(tmp_path: Path) -> None:
-    scenario = {"on": {"initialize": [[]]}, "ignore": ["EOF"]}
+    scenario: Scenario = {"on": {"initialize": [[]]}, "ignore": ["EOF"]}
     with anyio.fail_after(60), pytest.raises(CodexInitTimeout) as raised:
         async with serving(tmp_path, scenario, init_timeout=0.3):
             pass
@@ -128,7 +129,7 @@ async def test_a_handshake_without_an_answer_kills_the_server(tmp_path: Path) ->
 async def test_a_handshake_without_an_answer_takes_no_longer_than_its_limit(
     ignore: list[str], tmp_path: Path
 ) -> None:
-    scenario = {"on": {"initialize": [[]]}, "ignore": ignore}
+    scenario: Scenario = {"on": {"initialize": [[]]}, "ignore": ignore}
     began = anyio.current_time()
     with pytest.raises(CodexInitTimeout):
         async with serving(tmp_path, scenario, init_timeout=1.0):
@@ -140,7 +141,7 @@ async def test_a_handshake_without_an_answer_takes_no_longer_than_its_limit(
 @pytest.mark.promise("F5")
 async def test_a_server_that_refuses_the_handshake_is_killed_at_once(tmp_path: Path) -> None:
     refusal = [{"refuse": -32600, "message": "too old"}]
-    scenario = {"on": {"initialize": [refusal]}, "ignore": ["EOF", "SIGTERM"]}
+    scenario: Scenario = {"on": {"initialize": [refusal]}, "ignore": ["EOF", "SIGTERM"]}
     began = anyio.current_time()
     with pytest.raises(CodexInitRejected):
         async with serving(tmp_path, scenario):
@@ -161,7 +162,7 @@ async def test_a_command_that_names_no_program_is_a_named_failure(command: Seque
 
 @pytest.mark.promise("F5")
 async def test_a_refused_handshake_says_why(tmp_path: Path) -> None:
-    scenario = {"on": {"initialize": [[{"refuse": -32600, "message": "too old"}]]}}
+    scenario: Scenario = {"on": {"initialize": [[{"refuse": -32600, "message": "too old"}]]}}
     with pytest.raises(CodexInitRejected) as raised:
         async with serving(tmp_path, scenario):
             pass
@@ -192,7 +193,7 @@ async def test_the_end_of_the_server_reaches_everyone_and_nobody_reconnects(
     act: object, end: type[Failure], state: State, tmp_path: Path
 ) -> None:
     watched = Watched()
-    scenario = {"on": {"model/list": [[]], "config/read": [[{"partial": '{"half'}, act]]}}
+    scenario: Scenario = {"on": {"model/list": [[]], "config/read": [[{"partial": '{"half'}, act]]}}
     ends: list[Failure] = []
     async with serving(tmp_path, scenario, telemetry=watched.telemetry) as server:
 
@@ -225,7 +226,7 @@ async def test_the_end_of_the_server_reaches_everyone_and_nobody_reconnects(
 
 @pytest.mark.promise("F7")
 async def test_a_timeout_names_method_and_limit_and_the_connection_goes_on(tmp_path: Path) -> None:
-    scenario = {"on": {"model/list": [[], [{"answer": {"data": []}}]]}}
+    scenario: Scenario = {"on": {"model/list": [[], [{"answer": {"data": []}}]]}}
     async with serving(tmp_path, scenario) as server:
         with pytest.raises(RequestTimedOut) as raised:
             await server.request("model/list", timeout=0.2)
@@ -237,7 +238,7 @@ async def test_a_timeout_names_method_and_limit_and_the_connection_goes_on(tmp_p
 
 @pytest.mark.promise("F8")
 async def test_an_error_reaches_the_caller_whole(tmp_path: Path) -> None:
-    scenario = {"on": {"model/list": [[{"refuse": -32602, "message": "bad"}]]}}
+    scenario: Scenario = {"on": {"model/list": [[{"refuse": -32602, "message": "bad"}]]}}
     async with serving(tmp_path, scenario) as server:
         with pytest.raises(ErrorResponse) as raised:
             await server.request("model/list")
@@ -251,7 +252,7 @@ async def test_noise_is_skipped_until_it_is_too_much(tmp_path: Path) -> None:
     def noise(times: int) -> list[object]:
         return [{"raw": "not json", "times": times}, {"answer": {"data": []}}]
 
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "model/list": [
                 noise(9),
@@ -273,9 +274,9 @@ async def test_noise_is_skipped_until_it_is_too_much(tmp_path: Path) -> None:
 
 @pytest.mark.promise("F9")
 async def test_how_much_noise_is_too_much_can_be_set(tmp_path: Path) -> None:
-    noise = [{"raw": "not json", "times": 2}, {"answer": {}}]
-    babble = [{"answer": {}}, {"raw": "not json", "times": 3}]
-    scenario = {"on": {"model/list": [noise, babble]}}
+    noise: Acts = [{"raw": "not json", "times": 2}, {"answer": {}}]
+    babble: Acts = [{"answer": {}}, {"raw": "not json", "times": 3}]
+    scenario: Scenario = {"on": {"model/list": [noise, babble]}}
     async with serving(tmp_path, scenario, malformed_max=3) as server:
         await server.request("model/list")
         assert server.is_intelligible
@@ -288,7 +289,7 @@ async def test_how_much_noise_is_too_much_can_be_set(tmp_path: Path) -> None:
 async def test_a_late_or_foreign_answer_is_discarded(tmp_path: Path) -> None:
     watched = Watched()
     late = [{"sleep": 0.4}, {"answer": "late"}]
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "model/list": [late, [{"answer": "x", "id": 777}, {"answer": "mine"}]],
             "config/read": [[{"sleep": 0.6}, {"answer": "after"}]],
@@ -305,7 +306,7 @@ async def test_a_late_or_foreign_answer_is_discarded(tmp_path: Path) -> None:
 @pytest.mark.promise("F11", "F12")
 async def test_unknown_and_misshapen_news_is_observable_and_harmless(tmp_path: Path) -> None:
     watched = Watched()
-    news = [
+    news: Acts = [
         {"notify": "brand/new", "params": {"a": 1}},
         {"notify": "turn/completed", "params": {"turn": 5}},
         {"answer": {}},
@@ -342,7 +343,7 @@ async def test_noise_on_stderr_is_never_read_as_messages(tmp_path: Path) -> None
 
 @pytest.mark.promise("F18")
 async def test_a_giant_message_ends_the_connection(tmp_path: Path) -> None:
-    scenario = {"on": {"model/list": [[{"giant": 3 * 2**20}]]}}
+    scenario: Scenario = {"on": {"model/list": [[{"giant": 3 * 2**20}]]}}
     async with serving(tmp_path, scenario, message_bytes_max=2**20) as server:
         with pytest.raises(MessageTooLarge):
             await server.request("model/list")
@@ -351,7 +352,7 @@ async def test_a_giant_message_ends_the_connection(tmp_path: Path) -> None:
 
 @pytest.mark.promise("F19", "F20")
 async def test_answers_out_of_order_and_news_between(tmp_path: Path) -> None:
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "thread/list": [[{"hold": None}]],
             "config/read": [[{"notify": "x/y"}, {"answer": "config"}, {"release": None}]],
@@ -383,15 +384,19 @@ async def test_too_many_in_flight_are_refused_at_once(tmp_path: Path) -> None:
             tasks.cancel_scope.cancel()
 
 
+async def first(events: AsyncIterator[Event]) -> Event:
+    return await anext(events)
+
+
 @pytest.mark.promise("F23")
 async def test_a_slow_follower_is_bounded_and_others_never_notice(tmp_path: Path) -> None:
-    scenario = {"on": {"model/list": [[{"flood": 5000}, {"answer": 1}]]}}
+    scenario: Scenario = {"on": {"model/list": [[{"flood": 5000}, {"answer": 1}]]}}
     async with serving(tmp_path, scenario) as server:
         slow = server.notifications(items_max=100)
         lossy = server.notifications(items_max=100, overflow=Overflow.DROP_OLDEST)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(anext, slow)
-            tasks.start_soon(anext, lossy)
+            tasks.start_soon(first, slow)
+            tasks.start_soon(first, lossy)
             await anyio.sleep(0.05)
             assert await server.request("model/list") == 1
         with pytest.raises(SubscriberDropped):
@@ -402,7 +407,9 @@ async def test_a_slow_follower_is_bounded_and_others_never_notice(tmp_path: Path
 
 @pytest.mark.promise("F25")
 async def test_health_says_why_not(tmp_path: Path) -> None:
-    scenario = {"on": {"thread/list": [None, [{"refuse": -32603, "message": "db is gone"}]]}}
+    scenario: Scenario = {
+        "on": {"thread/list": [None, [{"refuse": -32603, "message": "db is gone"}]]}
+    }
     async with serving(tmp_path, scenario) as server:
         assert await server.health() == Health(True)
         assert await server.health() == Health(False, "thread/list was refused: db is gone")
@@ -418,7 +425,7 @@ async def test_a_server_too_busy_to_look_is_not_healthy_and_is_not_pressed(tmp_p
 
 async def test_an_overloaded_server_is_asked_again(tmp_path: Path) -> None:
     busy = [{"refuse": -32001, "message": "Server overloaded; retry later."}]
-    scenario = {"on": {"model/list": [busy, [{"answer": "fine"}]]}}
+    scenario: Scenario = {"on": {"model/list": [busy, [{"answer": "fine"}]]}}
     async with serving(tmp_path, scenario) as server:
         assert await server.request("model/list") == "fine"
     assert len(sent(tmp_path, "model/list")) == 2
@@ -444,7 +451,7 @@ async def test_what_would_never_be_answered_is_never_sent(params: object, tmp_pa
 @pytest.mark.promise("F27")
 async def test_what_happens_is_told_without_parameters(tmp_path: Path) -> None:
     watched = Watched()
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "model/list": [[]],
             "config/read": [[{"notify": "warning", "params": {"message": "m"}}, {"answer": {}}]],
@@ -476,7 +483,7 @@ async def test_what_happens_is_told_without_parameters(tmp_path: Path) -> None:
 @pytest.mark.promise("F27")
 async def test_a_killed_server_is_told_apart_from_a_crashed_one(tmp_path: Path) -> None:
     watched = Watched()
-    scenario = {"on": {"model/list": [[{"kill": None}]]}}
+    scenario: Scenario = {"on": {"model/list": [[{"kill": None}]]}}
     async with serving(tmp_path, scenario, telemetry=watched.telemetry) as server:
         with pytest.raises(ConnectionLost) as raised:
             await server.request("model/list")
@@ -547,7 +554,7 @@ async def test_threads_and_models_are_listed_with_types(tmp_path: Path) -> None:
         [{"answer": {"data": [{"id": "a"}], "nextCursor": "2"}}],
         [{"answer": {"data": [{"id": "b"}], "nextCursor": None}}],
     ]
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "thread/list": pages,
             "model/list": pages,
@@ -593,7 +600,7 @@ async def test_a_raw_request_starts_no_second_turn(tmp_path: Path) -> None:
     acts = [{"begin": None}, {"sleep": 60}]
     async with serving(tmp_path, {"on": {"turn/start": [acts]}}) as server:
         thread = await server.start_thread()
-        params = {"threadId": thread.id, "input": []}
+        params: Json = {"threadId": thread.id, "input": []}
         await server.request("turn/start", params)
         with pytest.raises(TurnInProgress):
             await server.request("turn/start", params)
@@ -616,7 +623,7 @@ async def test_a_raw_request_starts_no_second_turn(tmp_path: Path) -> None:
 async def test_the_version_of_the_server_is_known_and_named_where_it_matters(
     answer: object, version: str, tmp_path: Path
 ) -> None:
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "initialize": [[{"answer": answer}]],
             "thread/start": [[{"answer": {"thread": {"name": "it lacks its id"}}}]],
@@ -655,6 +662,7 @@ async def outcome(said: Sequence[tuple[str, Json]]) -> tuple[str, list[str]]:
         return Decision.ACCEPT
 
     near, far = pair()
+    ended = ""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(replayed, said, far)
         async with AppServer.connect(transport=near, approvals=hook) as server:
@@ -693,7 +701,8 @@ async def test_a_turn_goes_well_whatever_one_member_the_server_leaves_out() -> N
                 if got != whole:
                     odd[method, way] = got
 
-    unnamed, approvals = ("CodexIncompatible", []), whole[1]
+    approvals = whole[1]
+    unnamed: tuple[str, list[str]] = ("CodexIncompatible", [])
     assert len(seen) > 200
     assert await outcome(said) == whole
     assert odd == {

@@ -21,7 +21,7 @@ from holdfast.codex import (
     Thread,
 )
 from holdfast.rpc.failures import ConnectionLost
-from tests.codex.served import Watched, serving, talking, until
+from tests.codex.served import Scenario, Watched, serving, talking, until
 from tests.parts import fake_app_server
 
 pytestmark = pytest.mark.anyio
@@ -254,7 +254,7 @@ async def test_a_request_that_was_resolved_elsewhere_withdraws_its_hook(tmp_path
         return Decision.ACCEPT
 
     resolved = {"notify": "serverRequest/resolved", "params": {"threadId": "t", "requestId": 0}}
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "turn/start": [[BEGIN, COMMAND], [BEGIN, END]],
             "model/list": [[resolved, {"answer": {}}]],

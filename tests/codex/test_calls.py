@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -52,7 +52,7 @@ class Server:
 
     wire: MemoryTransport
     script: list[Answer]
-    asked: list[tuple[float, str]] = field(default_factory=list)
+    asked: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
 
     async def serve(self) -> None:
         with suppress(ConnectionClosed):
@@ -65,7 +65,7 @@ class Server:
 
 
 @asynccontextmanager
-async def calling(*script: Answer, watched: Watched | None = None) -> AsyncIterator[Talk]:
+async def calling(*script: Answer, watched: Watched | None = None) -> AsyncGenerator[Talk]:
     """Calls to a server with this script."""
     near, far = pair()
     server = Server(far, list(script))

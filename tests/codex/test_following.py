@@ -171,11 +171,23 @@ async def test_what_came_before_the_end_is_read_before_the_end_is() -> None:
             await one.receive()
 
 
+def puts(one: Reader) -> None:
+    one.put([delta("x")], 1)
+
+
+def ends(one: Reader | Followed) -> None:
+    one.end(LOST)
+
+
+def turn_ends(followed: Followed) -> None:
+    followed.take([ended("u")], 10)
+
+
 @pytest.mark.parametrize(
     ("happens", "outcome"),
     [
-        (lambda one: one.put([delta("x")], 1), [delta("x")]),
-        (lambda one: one.end(LOST), ConnectionLost),
+        (puts, [delta("x")]),
+        (ends, ConnectionLost),
     ],
 )
 async def test_whoever_waits_is_woken(
@@ -349,7 +361,7 @@ async def test_the_end_of_a_turn_that_names_no_thread_reaches_the_thread_of_the_
 
 @pytest.mark.parametrize(
     "happens",
-    [lambda followed: followed.take([ended("u")], 10), lambda followed: followed.end(LOST)],
+    [turn_ends, ends],
 )
 async def test_all_who_wait_for_the_end_of_a_turn_are_woken_by_it(
     tasks: TaskGroup,

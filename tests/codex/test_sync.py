@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from holdfast.codex import (
 from holdfast.codex.failures import CodexNotFound, TurnInProgress
 from holdfast.codex.sync import AppServer, Thread
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut
-from tests.codex.served import ENV, sent
+from tests.codex.served import ENV, Scenario, sent
 from tests.codex.test_approvals import decisions
 from tests.parts import fake_app_server
 
@@ -34,7 +34,7 @@ def serving(
     directory: Path,
     scenario: Mapping[str, object],
     **options: Any,  # Any: whatever `connect` takes
-) -> Iterator[AppServer]:
+) -> Generator[AppServer]:
     command = fake_app_server.command(scenario, directory)
     with AppServer.connect(command=command, cwd=str(directory), env=ENV, **options) as server:
         yield server
@@ -45,7 +45,7 @@ def talking(
     directory: Path,
     *acts: Mapping[str, object],
     **options: Any,  # Any: whatever `connect` takes
-) -> Iterator[tuple[AppServer, Thread]]:
+) -> Generator[tuple[AppServer, Thread]]:
     with serving(directory, {"on": {"turn/start": [list(acts)]}}, **options) as server:
         yield server, server.start_thread(cwd=directory)
 
@@ -81,7 +81,7 @@ def test_threads_and_requests_by_plain_methods(tmp_path: Path) -> None:
         {"notify": name, "params": {"threadId": "$thread", "turn": turn}}
         for name in ("turn/started", "turn/completed")
     ]
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "thread/name/set": [[{"answer": {}}]],
             "thread/fork": [[{"answer": {"thread": {"id": "fork"}}}]],

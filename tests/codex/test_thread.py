@@ -38,7 +38,7 @@ from holdfast.rpc.failures import (
     ErrorResponse,
     RequestTimedOut,
 )
-from tests.codex.served import sent, serving, talking, until
+from tests.codex.served import Acts, Scenario, sent, serving, talking, until
 
 pytestmark = pytest.mark.anyio
 BEGIN, SAY, END = {"begin": None}, {"say": "Hello", "deltas": 2}, {"end": "completed"}
@@ -129,7 +129,7 @@ async def test_two_at_the_same_moment_are_one_too_many(tmp_path: Path) -> None:
 )
 async def test_a_turn_ends_with_its_server(act: object, end: type[Failure], tmp_path: Path) -> None:
     async with talking(tmp_path, BEGIN, SAY, act) as (_, thread):  # type: ignore[arg-type]
-        seen = []
+        seen: list[Event] = []
         with anyio.fail_after(60), pytest.raises(end):
             async for event in thread.run("x"):
                 seen.append(event)  # noqa: PERF401  # what came before the end counts
@@ -150,6 +150,7 @@ async def test_a_turn_that_is_slow_to_start_is_not_interrupted(tmp_path: Path) -
 async def interrupted(thread: Thread) -> tuple[str, bool]:
     """Interrupt a turn once it runs: how it ended, and whether the interruption says so."""
     statuses: list[str] = []
+    has_ended = False
 
     async def ask() -> None:
         statuses.append((await thread.ask("x")).status)
@@ -166,7 +167,7 @@ async def test_interrupting_ends_the_turn_and_only_the_processes_of_that_turn(
     tmp_path: Path,
 ) -> None:
     listed = [{"itemId": f"item-{number}", "processId": f"p{number}"} for number in range(6)]
-    scenario = {
+    scenario: Scenario = {
         "on": {
             "turn/start": [[BEGIN, {"run": "first"}, END], [BEGIN, {"run": "second"}, SLEEP]],
             "thread/backgroundTerminals/list": [[{"answer": {"data": listed}}]],
@@ -199,8 +200,8 @@ async def test_an_interrupt_says_that_the_turn_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 0.2)
-    agrees = [{"answer": {}}]
-    scenario = {"on": {"turn/start": [[BEGIN, SLEEP]], "turn/interrupt": [agrees]}}
+    agrees: Acts = [{"answer": {}}]
+    scenario: Scenario = {"on": {"turn/start": [[BEGIN, SLEEP]], "turn/interrupt": [agrees]}}
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         async with anyio.create_task_group() as tasks:
@@ -217,7 +218,7 @@ async def test_a_turn_that_the_server_does_not_run_is_not_waited_for_after_an_in
 ) -> None:
     monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 0.2)
     ghost = [{"answer": {"turn": {"id": "ghost"}}}]
-    scenario = {"on": {"turn/start": [ghost, [BEGIN, SAY, END]]}}
+    scenario: Scenario = {"on": {"turn/start": [ghost, [BEGIN, SAY, END]]}}
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         with anyio.fail_after(60):
@@ -235,7 +236,9 @@ async def test_the_end_of_the_turn_is_answer_enough(
 ) -> None:
     monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 100.0)
     silent = [{"end": "interrupted"}]
-    scenario = {"on": {"turn/start": [[BEGIN, {"sleep": 60}]], "turn/interrupt": [silent]}}
+    scenario: Scenario = {
+        "on": {"turn/start": [[BEGIN, {"sleep": 60}]], "turn/interrupt": [silent]}
+    }
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         async with anyio.create_task_group() as tasks:
@@ -249,7 +252,7 @@ async def test_an_interrupt_that_is_never_answered_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 0.2)
-    scenario = {"on": {"turn/start": [[BEGIN, {"sleep": 60}]], "turn/interrupt": [[]]}}
+    scenario: Scenario = {"on": {"turn/start": [[BEGIN, {"sleep": 60}]], "turn/interrupt": [[]]}}
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         async with anyio.create_task_group() as tasks:
@@ -299,9 +302,11 @@ async def left(server: AppServer, thread: Thread) -> tuple[Event, AsyncGenerator
     async with aclosing(thread.run("x")) as events:
         await anext(events)
     rest = thread.follow()
+    first: list[Event] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.health)
-        return await anext(rest), rest
+        first.append(await anext(rest))
+    return first[0], rest
 
 
 async def test_a_turn_that_was_left_can_be_followed_to_its_end(tmp_path: Path) -> None:
@@ -368,10 +373,13 @@ async def test_a_start_that_was_given_up_is_not_mixed_with_the_next(tmp_path: Pa
 async def test_a_start_that_timed_out_is_asked_about_before_the_next(
     has_begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.codex.calls.limit_of", lambda method, _: LIMITS.get(method, 30.0))
-    status = {"type": "active", "activeFlags": []} if has_begun else {"type": "idle"}
-    read = [{"answer": {"thread": {"id": "$thread", "status": status}}}]
-    scenario = {"on": {"turn/start": [[], [BEGIN, SAY, END]], "thread/read": [read]}}
+    def limit_of(method: str, params: object) -> float:
+        return 0.2 if method == "turn/start" else 30.0
+
+    monkeypatch.setattr("holdfast.codex.calls.limit_of", limit_of)
+    status = {"type": "active" if has_begun else "idle"}
+    read: Acts = [{"answer": {"thread": {"id": "$thread", "status": status}}}]
+    scenario: Scenario = {"on": {"turn/start": [[], [BEGIN, SAY, END]], "thread/read": [read]}}
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         with pytest.raises(RequestTimedOut):
@@ -386,13 +394,10 @@ async def test_a_start_that_timed_out_is_asked_about_before_the_next(
     assert len(sent(tmp_path, "turn/start")) == (1 if has_begun else 2)
 
 
-LIMITS = {"turn/start": 0.2}
-
-
 @pytest.mark.parametrize("news", ["thread/closed", "thread/archived", "thread/deleted"])
 async def test_a_turn_of_a_thread_that_is_closed_ends_by_name(news: str, tmp_path: Path) -> None:
     closed = {"notify": news, "params": {"threadId": "$thread"}}
-    scenario = {"on": {"turn/start": [[BEGIN, SAY, closed], [BEGIN, SAY, END]]}}
+    scenario: Scenario = {"on": {"turn/start": [[BEGIN, SAY, closed], [BEGIN, SAY, END]]}}
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         with anyio.fail_after(60), pytest.raises(ThreadClosed):
@@ -514,7 +519,7 @@ async def test_options_of_a_turn_reach_the_server(tmp_path: Path) -> None:
 
 
 async def test_a_thread_is_named_and_archived(tmp_path: Path) -> None:
-    scenario = {"on": {"thread/name/set": [[{"answer": {}}]]}}
+    scenario: Scenario = {"on": {"thread/name/set": [[{"answer": {}}]]}}
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         await thread.set_name("a name")
@@ -529,8 +534,8 @@ async def test_a_thread_is_named_and_archived(tmp_path: Path) -> None:
 
 @pytest.mark.promise("F21")
 async def test_compacting_is_a_turn_of_its_own(tmp_path: Path) -> None:
-    turn = {"id": "compaction", "items": [], "status": "completed"}
-    acts = [
+    turn: dict[str, object] = {"id": "compaction", "items": [], "status": "completed"}
+    acts: Acts = [
         {"answer": {}},
         {"until": "model/list"},
         {"notify": "turn/started", "params": {"threadId": "$thread", "turn": turn}},

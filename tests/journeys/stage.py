@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ class Stage:
     def living(self) -> dict[int, str]:
         """Every process of this home: the server, its wrapper, its commands; pid and program."""
         home = f"CODEX_HOME={self.env['CODEX_HOME']}".encode()
-        found = {}
+        found: dict[int, str] = {}
         for pid in (int(name) for name in os.listdir("/proc") if name.isdecimal()):
             try:
                 environment = Path(f"/proc/{pid}/environ").read_bytes()
@@ -65,7 +65,7 @@ async def staged(
     *,
     version: str = VERSION,
     **home: Any,  # Any: whatever `codex_home` takes
-) -> AsyncIterator[Stage]:
+) -> AsyncGenerator[Stage]:
     """Set a home up for a model that follows this script."""
     async with ModelServer(script) as model:
         yield Stage(place, model, codex_home(place, model.url, **home), version)
@@ -78,7 +78,7 @@ async def playing(
     *,
     version: str = VERSION,
     **options: Any,  # Any: whatever `connect` takes
-) -> AsyncIterator[tuple[Stage, AppServer, Thread]]:
+) -> AsyncGenerator[tuple[Stage, AppServer, Thread]]:
     """One server and one thread on such a stage."""
     async with staged(place, script, version=version) as stage, stage.connect(**options) as server:
         yield stage, server, await server.start_thread(cwd=place)

@@ -138,7 +138,7 @@ async def test_approvals_are_asked_and_meant(
 
 async def test_a_raw_start_is_followed_from_its_beginning(version: str, tmp_path: Path) -> None:
     async with playing(tmp_path, [[Say("Raw.")]], version=version) as (_, server, thread):
-        text = [{"type": "text", "text": "go", "text_elements": []}]
+        text: list[dict[str, object]] = [{"type": "text", "text": "go", "text_elements": []}]
         await server.request("turn/start", {"threadId": thread.id, "input": text})
         with anyio.fail_after(PATIENCE):
             events = [event async for event in thread.follow()]
@@ -156,6 +156,7 @@ async def test_an_interrupt_leaves_the_processes_of_earlier_turns(
         [run("exec sleep 2222", call_id="late")],
     ]
     answers: list[Answer] = []
+    has_ended = False
     async with playing(tmp_path, script, version=version) as (stage, _, thread):
 
         def sleeping() -> set[str]:

@@ -10,6 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -33,11 +34,20 @@ def lacking(value: Json) -> Iterator[tuple[str, Json]]:
     for key, inner in value.items():
         if key != "type":
             yield key, {each: value[each] for each in value if each != key}
-        if isinstance(inner, dict):
-            yield from ((f"{key}.{way}", {**value, key: less}) for way, less in lacking(inner))
-        for index, each in enumerate(inner if isinstance(inner, list) else ()):
-            for way, less in lacking(each) if isinstance(each, dict) else ():
-                yield f"{key}.{way}", {**value, key: [*inner[:index], less, *inner[index + 1 :]]}
+        for way, less in _lacking_inside(inner):
+            yield f"{key}.{way}", {**value, key: less}
+
+
+def _lacking_inside(value: Any) -> Iterator[tuple[str, Any]]:  # Any: JSON
+    match value:
+        case {}:
+            yield from lacking(value)
+        case [*items]:
+            for index, item in enumerate(items):
+                for way, less in _lacking_inside(item):
+                    yield way, [*items[:index], less, *items[index + 1 :]]
+        case _:
+            pass
 
 
 async def record(binary: Path, directory: Path) -> Said:
@@ -139,7 +149,7 @@ async def _interrupt(binary: Path, place: Path) -> Said:
             await talk.introduce()
             started = await talk.request("thread/start", {"cwd": str(place)})
             thread = started["thread"]["id"]
-            content = [{"type": "text", "text": "go", "text_elements": []}]
+            content: list[Json] = [{"type": "text", "text": "go", "text_elements": []}]
             turn = await talk.request("turn/start", {"threadId": thread, "input": content})
             await talk.until("item/agentMessage/delta")
             named = {"threadId": thread, "turnId": turn["turn"]["id"]}

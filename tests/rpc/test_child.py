@@ -281,7 +281,7 @@ async def test_what_was_sent_before_the_end_is_still_read_by_the_child() -> None
 
 
 async def test_closing_is_prompt_when_the_child_is() -> None:
-    times = []
+    times: list[float] = []
     for _ in range(3):  # the best of three: another process may have the processor
         async with child(LISTENS, grace=30.0) as transport:
             await transport.send([b"{}"])
@@ -293,7 +293,7 @@ async def test_closing_is_prompt_when_the_child_is() -> None:
 
 
 async def test_killing_does_not_wait_for_a_child_that_ignores_everything() -> None:
-    times = []
+    times: list[float] = []
     for _ in range(3):
         async with child(IGNORES_EVERYTHING, grace=30.0) as transport:
             await take(transport, 1)

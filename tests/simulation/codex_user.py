@@ -194,7 +194,7 @@ class User:
         if thread.active_turn is None:
             return
         witness = Witness(self._world)
-        turn = self._world.store.turn(thread.active_turn)
+        turn, name = self._world.store.turn(thread.active_turn), ""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._interrupt, thread, 60.0)
             name = await self._named(

@@ -67,12 +67,12 @@ class World:
         await anyio.sleep(wait)
         if wait == LATE:
             self.objections.append("a late hook was waited for")
-        decision = chance.choice([*Decision, None, ValueError, TurnInProgress])
-        if decision is ValueError:
+        decision = chance.choice([*Decision, None, "ValueError", "TurnInProgress"])
+        if decision == "ValueError":
             raise ValueError("the hook is broken")
-        if decision is TurnInProgress:
+        if decision == "TurnInProgress":
             raise TurnInProgress(thread="", turn="")
-        if decision is not None:
+        if isinstance(decision, Decision):
             self._decided[approval.item] = decision.value
         return decision  # type: ignore[return-value]  # a hook may break its promise
 

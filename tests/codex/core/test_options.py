@@ -27,6 +27,7 @@ from holdfast.codex.wire.generated import (
     TurnStartParams,
     WorkspaceWriteSandboxPolicy,
 )
+from holdfast.codex.wire.message import Message
 
 WORDS = st.none() | st.text(max_size=3)
 GIVEN = {"cwd": WORDS, "approval_policy": WORDS, "sandbox": WORDS, "model": WORDS}
@@ -43,7 +44,14 @@ BASES = st.sampled_from(
 def test_only_what_is_given_replaces(
     base: ThreadStartParams | ThreadResumeParams | ThreadForkParams, options: ThreadOptions
 ) -> None:
-    made = thread_params(base, options)
+    made: Message
+    match base:  # the type of the parameters stays what it is
+        case ThreadStartParams():
+            made = thread_params(base, options)
+        case ThreadResumeParams():
+            made = thread_params(base, options)
+        case ThreadForkParams():
+            made = thread_params(base, options)
 
     for name in base.__struct_fields__:
         given = options.get(name)
