@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,13 +47,6 @@ def talking(
 ) -> Generator[tuple[AppServer, Thread]]:
     with serving(directory, {"on": {"turn/start": [list(acts)]}}, **options) as server:
         yield server, server.start_thread(cwd=directory)
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_a_turn_is_streamed_and_asked_for(tmp_path: Path) -> None:
@@ -147,10 +139,17 @@ def test_a_function_that_blocks_is_declined_at_the_deadline(tmp_path: Path) -> N
 
 def test_one_thread_interrupts_the_turn_of_another(tmp_path: Path) -> None:
     events: list[object] = []
+    begun = threading.Event()
+
+    def read(thread: Thread) -> None:
+        for event in thread.run("x"):
+            events.append(event)
+            begun.set()
+
     with talking(tmp_path, BEGIN, SAY, {"sleep": 60}) as (_, thread):
-        reader = threading.Thread(target=lambda: events.extend(thread.run("x")))
+        reader = threading.Thread(target=read, args=(thread,))
         reader.start()
-        wait_until(lambda: thread.active_turn is not None)
+        assert begun.wait(60)
         with pytest.raises(TurnInProgress):
             thread.ask("y")
         assert thread.interrupt()

@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from typing import TypedDict, TypeVar, Unpack
 
 import anyio.from_thread
-import anyio.to_thread
 from anyio.from_thread import BlockingPortal
 
-from holdfast.codex import app_server, thread
+from holdfast.codex.app_server import AppServer as AsyncAppServer
 from holdfast.codex.core.options import Prompt, ThreadOptions, TurnOptions
 from holdfast.codex.model import Answer, Approval, Decision, Event, Health, Reply, State
 from holdfast.codex.model import Hook as AsyncHook
+from holdfast.codex.thread import Thread as AsyncThread
 from holdfast.codex.wire.generated import (
     Model,
     ThreadForkParams,
@@ -30,6 +30,7 @@ from holdfast.codex.wire.generated import (
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed
 from holdfast.telemetry import Telemetry
+from holdfast.world import in_worker
 
 Result = TypeVar("Result")
 Hook = Callable[[Approval], Decision | Reply]
@@ -66,7 +67,7 @@ class Loop:
 class AppServer:
     """`holdfast.codex.AppServer` with plain methods."""
 
-    def __init__(self, loop: Loop, server: app_server.AppServer) -> None:
+    def __init__(self, loop: Loop, server: AsyncAppServer) -> None:
         self._loop = loop
         self._server = server
 
@@ -78,7 +79,7 @@ class AppServer:
         """Start an app-server, which ends with the block."""
         hook = None if approvals is None else _in_worker(approvals)
         with anyio.from_thread.start_blocking_portal() as portal:
-            connecting = app_server.AppServer.connect(approvals=hook, **options)
+            connecting = AsyncAppServer.connect(approvals=hook, **options)
             with portal.wrap_async_context_manager(connecting) as server:
                 loop = Loop(portal)
                 try:
@@ -163,14 +164,14 @@ class AppServer:
         """Say whether the server answers within five seconds; never raises."""
         return self._loop.call(self._server.health)
 
-    def _thread(self, found: thread.Thread) -> Thread:
+    def _thread(self, found: AsyncThread) -> Thread:
         return Thread(self._loop, found)
 
 
 class Thread:
     """`holdfast.codex.Thread` with plain methods."""
 
-    def __init__(self, loop: Loop, thread: thread.Thread) -> None:
+    def __init__(self, loop: Loop, thread: AsyncThread) -> None:
         self._loop = loop
         self._thread = thread
 
@@ -240,6 +241,6 @@ class Thread:
 
 def _in_worker(hook: Hook) -> AsyncHook:
     async def call(approval: Approval) -> Decision | Reply:
-        return await anyio.to_thread.run_sync(hook, approval, abandon_on_cancel=True)
+        return await in_worker(lambda: hook(approval))
 
     return call

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from holdfast.world.replace import remove_leftovers, replace_file, write_all
     from holdfast.world.schema import Schema
+    from holdfast.world.worker_threads import in_worker
     from holdfast.world.writer_loop import WriterThread, in_thread
 
 __all__ = [
@@ -109,6 +110,7 @@ __all__ = [
     "end_members",
     "environment_of",
     "in_thread",
+    "in_worker",
     "is_service",
     "last_seq",
     "limit_number",
@@ -165,6 +167,7 @@ __getattr__ = face(
         "WriterThread": "writer_loop",
         "in_thread": "writer_loop",
         "is_service": "process_marks",
+        "in_worker": "worker_threads",
         "last_seq": "reading",
         "limit_number": "processes",
         "accept_record": "core.records",

@@ -5,9 +5,8 @@ Only an option that was given, and is not None, replaces what `more` says.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, TypeVar
+from typing import Protocol, TypedDict, TypeVar
 
 import msgspec
 
@@ -38,10 +37,16 @@ _POLICIES: dict[str, SandboxPolicy] = {
 }
 
 
+class PathLike(Protocol):
+    """A path that is not a text, such as `pathlib.Path`."""
+
+    def __fspath__(self) -> str: ...
+
+
 class ThreadOptions(TypedDict, total=False):
     """What a thread is started, resumed or forked with; the settings of Codex apply otherwise."""
 
-    cwd: str | os.PathLike[str] | None
+    cwd: str | PathLike | None
     approval_policy: AskForApproval | None
     sandbox: SandboxMode | None
     model: str | None
@@ -61,7 +66,7 @@ class TurnOptions(TypedDict, total=False):
     output_schema: Mapping[str, object] | None
     sandbox: SandboxMode | SandboxPolicy | None
     approval_policy: AskForApproval | None
-    cwd: str | os.PathLike[str] | None
+    cwd: str | PathLike | None
     more: TurnStartParams | None
 
 
@@ -69,7 +74,7 @@ def thread_params(base: P, options: ThreadOptions) -> P:
     """Put options into the parameters of a request about a thread."""
     given: dict[str, object] = {k: v for k, v in options.items() if v is not None}
     if (cwd := options.get("cwd")) is not None:
-        given["cwd"] = os.fspath(cwd)
+        given["cwd"] = cwd if isinstance(cwd, str) else cwd.__fspath__()
     return msgspec.structs.replace(base, **given)
 
 
@@ -79,7 +84,7 @@ def turn_params(thread: str, prompt: Prompt, options: TurnOptions) -> TurnStartP
     for special in {"more", "sandbox"} & given.keys():
         del given[special]
     if (cwd := options.get("cwd")) is not None:
-        given["cwd"] = os.fspath(cwd)
+        given["cwd"] = cwd if isinstance(cwd, str) else cwd.__fspath__()
     if (sandbox := options.get("sandbox")) is not None:
         given["sandbox_policy"] = _policy(sandbox)
     if (schema := options.get("output_schema")) is not None:
