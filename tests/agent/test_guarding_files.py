@@ -16,6 +16,8 @@ from holdfast.nouns import RelativePath
         ("sub/.git/config", True),
         (".GIT/Config", True),
         (".envrc", True),
+        (".npmrc", True),
+        ("sub/mise.toml", True),
         (".claude/settings.json", True),
         (".git/HEAD", False),
         ("envrc", False),

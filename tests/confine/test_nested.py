@@ -62,7 +62,7 @@ def wanted(
 ) -> tuple[set[str], tuple[str, ...]]:
     policy = Policy(writable=(str(here.workspace),), protected=protected, hidden=hidden)
     names, unkept = wanted_names(policy, state=here.state, root=None)
-    return set(names[str(here.workspace)]) - set(PROTECTED), unkept
+    return set(names[str(here.workspace)]) - {*PROTECTED, "HEAD"}, unkept
 
 
 def test_git_is_kept_whole_there_and_others_as_they_are(tmp_path: Path) -> None:

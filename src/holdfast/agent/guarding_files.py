@@ -8,7 +8,7 @@ from holdfast.agent.approving import Approvals
 from holdfast.agent.core.leave import Reach, Wish
 from holdfast.agent.ports import Desk
 from holdfast.confine import PROTECTED
-from holdfast.nouns import RelativePath
+from holdfast.nouns import KEPT, RelativePath
 
 
 async def require_leave(
@@ -25,7 +25,7 @@ async def require_leave(
 
 def is_protected(path: RelativePath) -> bool:
     """Whether a path is a name that stays as it is, wherever below the project it stands."""
-    names = [tuple(name.encode().split(b"/")) for name in PROTECTED]
+    names = [tuple(name.encode().split(b"/")) for name in (*PROTECTED, *KEPT)]
     lowered = tuple(part.lower() for part in path.parts)  # on some disks .GIT is .git
     return any(
         lowered[start : start + len(name)] == name

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.confine.cleaning import clean, clean_all
     from holdfast.confine.core.allowlist import AllowList, allow_list
     from holdfast.confine.core.fence import Fence
+    from holdfast.confine.core.git_config import obeyed_paths
     from holdfast.confine.core.ground import SYSTEM
     from holdfast.confine.core.leftovers import is_stand_in
     from holdfast.confine.core.policy import (
@@ -71,6 +72,7 @@ __all__ = [
     "foreign_owner",
     "is_stand_in",
     "is_within",
+    "obeyed_paths",
     "places",
     "refuse_foreign_owners",
     "remember_layers",
@@ -113,6 +115,7 @@ __getattr__ = face(
         "foreign_owner": "ownership",
         "is_stand_in": "core.leftovers",
         "is_within": "core.policy",
+        "obeyed_paths": "core.git_config",
         "places": "place",
         "refuse_foreign_owners": "ownership",
         "remember_layers": "whereabouts",

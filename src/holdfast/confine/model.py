@@ -7,31 +7,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final, Self, cast
 
+from holdfast.nouns import GUARDED
+
 HOLDER_VERSION = 1
-PROTECTED: Final = (
-    # What git runs or obeys; `commondir` would make it read another configuration.
-    ".git/hooks",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/commondir",
-    ".git/modules",
-    ".git/worktrees",
-    # What agents, editors and shells obey as soon as a person enters the directory.
-    ".agents",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".devcontainer",
-    ".envrc",
-    ".gemini",
-    ".holdfast",
-    ".husky",
-    ".idea",
-    ".mcp.json",
-    ".opencode",
-    ".pre-commit-config.yaml",
-    ".vscode",
-)
+PROTECTED: Final = GUARDED
 ENVIRONMENT: Final = (
     "CI",
     "COLORTERM",

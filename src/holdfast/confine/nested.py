@@ -22,6 +22,7 @@ from holdfast.confine.core.policy import Policy, is_within
 from holdfast.confine.core.protected import ABSENT, candidates, guards, nested_names
 from holdfast.confine.failures import SandboxRequestUnfit
 from holdfast.confine.looking import beneath, look
+from holdfast.confine.obeyed import obeyed_names
 from holdfast.confine.spelling import read_back, spelled
 from holdfast.nouns import escaped
 
@@ -105,6 +106,9 @@ def wanted_names(
                 kept.append(repository)
                 wanted[directory] += names
         remembered[directory] = kept
+        names, reasons = obeyed_names(directory, root=root)
+        wanted[directory] += names
+        unkept += reasons
     _remember(state, remembered)
     return wanted, tuple(escaped(os.fsencode(each)) for each in unkept)
 

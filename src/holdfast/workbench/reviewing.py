@@ -17,6 +17,7 @@ from holdfast.workbench.merging import Merges, merges_of
 from holdfast.workbench.model import Change, Draft, Lack, Note, Sort, Uncovered
 from holdfast.workbench.publishing import PublishOrder, plan, planned_changes
 from holdfast.workbench.recovering import opened
+from holdfast.workbench.run_marks import marker_of
 from holdfast.workbench.showing import FileDiff, file_diffs, write_patch
 from holdfast.workbench.standing import Standing, stand
 from holdfast.workbench.workbench import Workbench
@@ -79,7 +80,7 @@ def review(
             if is_chosen(each.path, only) and each.path not in withheld
         )
         if patch is not None:
-            write_patch(held.store, changes, patch)
+            write_patch(held.store, changes, patch, marker_of(held.store, standing))
         merges = merges_of(held.store, standing, decided)
         return _review(held, standing, _Seen(decided, merges, ignored, changes), only)
 
@@ -129,7 +130,9 @@ def _review(
     return Review(
         draft=standing.draft,
         seal=standing.seal,
-        files=_with_hard_links(held, file_diffs(held.store, seen.changes)),
+        files=_with_hard_links(
+            held, file_diffs(held.store, seen.changes, marker_of(held.store, standing))
+        ),
         withheld=tuple(
             path for path in withheld if is_chosen(path, only) and path not in seen.ignored
         ),

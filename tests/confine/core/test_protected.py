@@ -10,6 +10,7 @@ from holdfast.confine.core.protected import (
     Guard,
     Guarding,
     Sort,
+    bare_names,
     candidates,
     guards,
     nested_names,
@@ -85,3 +86,33 @@ def test_what_stands_in_means_to_git_that_nothing_is_there() -> None:
     paths = ("/w/.git/commondir", "/w/.git/config", "/w/.git/hooks", "/w/.envrc", "/w/.git")
     assert [stand_in(path) for path in paths] == [b".\n", b"", None, None, None]
     assert Found(Sort.ABSENT) == ABSENT
+
+
+@pytest.mark.parametrize(
+    ("found", "is_below", "expected"),
+    [
+        ({}, False, ("HEAD",)),
+        ({}, True, ("objects",)),
+        ({".git": DIRECTORY}, False, ("HEAD",)),  # empty: git does not see it
+        ({".git": DIRECTORY, ".git/HEAD": FILE}, False, ()),
+        ({".git": FILE}, True, ()),
+        ({"HEAD": FILE}, False, ("objects",)),
+        ({"objects": DIRECTORY}, True, ("refs",)),
+        ({"objects": FILE}, True, ("objects",)),
+        ({"objects": DIRECTORY, "refs": DIRECTORY}, True, ("HEAD",)),
+        (
+            {"HEAD": FILE, "objects": DIRECTORY, "refs": DIRECTORY, "config": FILE},
+            False,
+            ("HEAD", "config"),
+        ),
+    ],
+)
+def test_no_directory_becomes_a_bare_repository(
+    found: dict[str, Found], is_below: bool, expected: tuple[str, ...]
+) -> None:
+    assert bare_names(found, is_below_repository=is_below) == expected
+
+
+def test_a_file_stands_in_for_what_git_wants_as_a_directory() -> None:
+    assert stand_in("/w/HEAD") == stand_in("/w/refs") == stand_in("/w/objects") == b""
+    assert stand_in("/w/.githooks") is None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import stat
 from typing import Final
 
-from holdfast.confine.core.protected import stand_in
+from holdfast.confine.core.protected import BARE, stand_in
 from holdfast.confine.model import PROTECTED
 
 MARK: Final = stat.S_ISVTX  # on what we make: nobody else gives it to such things
 
 _NAMES: Final = {
     "/".join(name.split("/")[: count + 1])
-    for name in PROTECTED
+    for name in (*PROTECTED, *BARE)
     for count in range(name.count("/") + 1)
 }
 _DEPTHS: Final = {name.count("/") + 1 for name in _NAMES}

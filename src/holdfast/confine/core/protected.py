@@ -23,6 +23,11 @@ _FILES_OF_GIT: Final = {
     ".git/config": b"",
     ".git/config.worktree": b"",
 }
+BARE: Final = ("HEAD", "objects", "refs")
+"""Names at the top of a directory by which git takes it for a bare repository.
+
+An empty file stands in for each: git reads no ref in it, and wants directories for the other two.
+"""
 
 
 class Sort(StrEnum):
@@ -101,9 +106,34 @@ def nested_names(
     )
 
 
+def bare_names(found: Mapping[str, Found], *, is_below_repository: bool) -> tuple[str, ...]:
+    """What to keep at the top of a directory so that git does not take it for a bare repository.
+
+    Git does where `HEAD`, `objects` and `refs` are, and obeys `config` and `hooks` beside them. To
+    keep one of the three from being made is enough: `HEAD`, which nobody else needs, or another one
+    in a directory of a repository further up, where `git log HEAD` would take it for a file. Where
+    `.git` is a repository, git looks no further.
+    """
+
+    def sort(name: str) -> Sort:
+        return found.get(name, ABSENT).sort
+
+    if sort(".git") in (Sort.FILE, Sort.LINK) or sort(".git/HEAD") is not Sort.ABSENT:
+        return ()
+    if sort("HEAD") is Sort.ABSENT and not is_below_repository:
+        return ("HEAD",)
+    for name in BARE[1:]:
+        if sort(name) is not Sort.DIRECTORY:
+            return (name,)
+    if sort("HEAD") is Sort.ABSENT:
+        return ("HEAD",)
+    return tuple(name for name in ("HEAD", "config", "hooks") if sort(name) is not Sort.ABSENT)
+
+
 def stand_in(path: str) -> bytes | None:
     """What to put where nothing is: the content of a file, or nothing for an empty directory."""
-    return _FILES_OF_GIT.get("/".join(path.rsplit("/", 2)[1:]))
+    last = path.rsplit("/", 2)[1:]
+    return _FILES_OF_GIT.get("/".join(last), b"" if last[-1] in BARE else None)
 
 
 def _ways(root: str, name: str) -> list[str]:
