@@ -20,9 +20,11 @@ from holdfast.cli.session_runner import Engagement
 from holdfast.runners import Stage
 from holdfast.runners.testing import Notebook
 from holdfast.workbench import Workbench
+from tests.agent.grounds import needs_sandbox
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.running import COMMAND, environment
-from tests.cli.workbenches import Bench, at_bench
+from tests.cli.workbenches import Bench, at_bench, needs_place
+from tests.workbench.repositories import begin, git
 
 WORK: list[dict[str, object]] = [
     {"say": "I look.", "calls": [{"tool": "read", "arguments": {"path": "a"}}]},
@@ -156,3 +158,39 @@ async def test_what_a_conversation_would_lack_is_said_before(
         health = await native_runner(session, nowhere, workbench, where, Crashes()).health()
 
     assert (health.is_healthy, wrong in health.reason) == (False, True), health
+
+
+@needs_sandbox()
+@pytest.mark.promise("W14")
+def test_in_a_worktree_its_shell_has_git_and_its_commits_can_be_taken() -> None:
+    with in_conversation() as bench:
+        needs_place(bench)
+        main = bench.home / "main"
+        main.mkdir()
+        (main / "a").write_text("one\n")
+        begin(main)
+        for each in bench.project.iterdir():
+            each.unlink()
+        git(main, "worktree", "add", "-q", "-f", "-b", "side", str(bench.project))
+        commands = (
+            "git log --format=%s; echo two >a; git add a;"
+            " git -c user.name=Agent -c user.email=a@x commit -qm agent; git log --format=%s -1;"
+            " touch $(git rev-parse --git-common-dir)/hooks/x;"
+            " echo /tmp >$(git rev-parse --git-dir)/commondir"
+        )
+        steps: list[dict[str, object]] = [
+            {"calls": [{"tool": "shell", "arguments": {"command": commands}}]},
+            {"say": "Done."},
+        ]
+        done = bench.ran("ask", "--runner", "native", "--scenario", script(bench, steps), "Commit.")
+        assert done.returncode == 0, done.stderr
+        assert git(main, "log", "--format=%s", "--all").split() == ["first"]
+
+        taken = bench.ran("publish", "--branch", "work", "--yes")
+
+        assert taken.returncode == 0, (done, taken.stderr)
+        assert git(main, "log", "--format=%an %s", "-1", "work").strip() == "Agent agent"
+        inside = bench.ran("draft", "run", "--", "git", "rev-parse", "--git-common-dir")
+        assert inside.stdout.decode().strip() == str(main / ".git")
+        hooks = bench.ran("draft", "run", "--", "ls", str(main / ".git" / "hooks")).stdout
+        assert b"x" not in hooks.split()

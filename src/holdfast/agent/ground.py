@@ -60,7 +60,7 @@ class Ground:
     """What a process of the agent gets: the project at `root`, an environment, room in `scratch`.
 
     `session` marks everything that is not shut in, so that it can be found and ended. `readable`
-    are further paths that commands may see.
+    are further paths that commands may see, `writable` those that they may change.
     """
 
     processes: Client
@@ -69,6 +69,7 @@ class Ground:
     scratch: str
     session: str = ""
     readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
 
     def new_mark(self) -> str:
         """A mark for one process and all that it starts."""
@@ -101,5 +102,7 @@ class Ground:
         sandbox: dict[str, object] | None = None
         if freedom is not Freedom.OPEN:
             has_network = freedom is Freedom.NETWORK
-            sandbox = sandbox_for(self.root, self.scratch, self.readable, has_network=has_network)
+            sandbox = sandbox_for(
+                self.root, self.scratch, self.readable, self.writable, has_network=has_network
+            )
         return Command(argv, self.root, env, has_stdin=has_stdin, sandbox=sandbox)

@@ -43,7 +43,7 @@ from holdfast.cli.own_file import own_text
 from holdfast.cli.provider_keys import keys_of, providers_of
 from holdfast.cli.session_consent import require
 from holdfast.runners import NativeRunner, Stage
-from holdfast.workbench import Workbench
+from holdfast.workbench import Workbench, git_access_for
 from holdfast.world import SystemChance, SystemClock, WriterThread
 
 SCRIPTED: Final = "scripted"  # the provider that sends nothing
@@ -84,7 +84,7 @@ async def _kit(
         models, choice = await _models(session, providers, keys, stack)
         thread = stack.enter_context(WriterThread())
         workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
-        ground, settled = _ground(session, stage, keys), _tool_settings(settings)
+        ground, settled = _ground(session, stage, keys, bench), _tool_settings(settings)
         box = await stack.enter_async_context(toolbox(ground, workspace, settled))
         surroundings = Surroundings(
             root=stage.root,
@@ -130,14 +130,16 @@ async def _keys(settings: Settings, providers: Mapping[str, Provider]) -> Keys:
     return keys
 
 
-def _ground(session: KeptSession, stage: Stage, keys: Keys) -> Ground:
+def _ground(session: KeptSession, stage: Stage, keys: Keys, bench: Workbench) -> Ground:
+    git = git_access_for(bench.project)
     return Ground(
         processes=stage.processes,
         root=stage.root,
         environment=without_keys(stage.environment, keys.known()),
         scratch=stage.scratch,
         session=session.id,
-        readable=toolchains_in(home_of_person()),
+        readable=(*toolchains_in(home_of_person()), *git.readable),
+        writable=git.writable,
     )
 
 

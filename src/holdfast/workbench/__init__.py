@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         revise,
     )
     from holdfast.workbench.forking import fork_draft
+    from holdfast.workbench.git_access import GitAccess, git_access_for
     from holdfast.workbench.git_branch import BranchReview, review_branch, take_branch
     from holdfast.workbench.git_commit import CommitOrder
     from holdfast.workbench.going_back import undo
@@ -114,6 +115,7 @@ __all__ = [
     "FileDiff",
     "FileStep",
     "FileVersion",
+    "GitAccess",
     "Held",
     "Means",
     "Mode",
@@ -157,6 +159,7 @@ __all__ = [
     "entering",
     "file_version",
     "fork_draft",
+    "git_access_for",
     "in_force",
     "list_drafts",
     "merge_draft",
@@ -207,6 +210,8 @@ __getattr__ = face(
         "Event": "records",
         "FileDiff": "showing",
         "FileStep": "batching",
+        "GitAccess": "git_access",
+        "git_access_for": "git_access",
         "Held": "holding",
         "Means": "store",
         "Mode": "model",

@@ -49,9 +49,16 @@ class Confinement:
 
 
 def sandbox_for(
-    root: str, scratch: str, readable: Iterable[str] = (), *, has_network: bool = False
+    root: str,
+    scratch: str,
+    readable: Iterable[str] = (),
+    writable: Iterable[str] = (),
+    *,
+    has_network: bool = False,
 ) -> dict[str, object]:
     """The project and a directory for temporary files, of all else only what is for everyone.
+
+    `readable` and `writable` are further paths; one that can be written may lie in a readable one.
 
     Names that programs obey stay as they are. Without leave nobody else is reached.
     """
@@ -70,7 +77,7 @@ def sandbox_for(
                         "path": {"type": "special", "value": {"kind": "project_roots"}},
                         "access": "write",
                     },
-                    {"path": _path(scratch), "access": "write"},
+                    *({"path": _path(each), "access": "write"} for each in (scratch, *writable)),
                 ],
             },
             "network": "enabled" if has_network else "restricted",
