@@ -32,6 +32,7 @@ from holdfast.agent.failures import (
 from holdfast.agent.model import (
     AnyPiece,
     Asking,
+    Awaiting,
     Choice,
     Costing,
     Done,
@@ -561,6 +562,32 @@ async def test_a_request_for_a_summary_that_is_too_long_itself_is_made_shorter()
     assert end(told) == Over(Ending.COMPLETED)
     first, second = (prompt.said[0].message.text for _, prompt in stand.scripted.asked[2:4])
     assert len(second) < len(first)
+
+
+@pytest.mark.promise("A5", "A9")
+async def test_what_a_turn_waits_for_is_told_and_not_kept() -> None:
+    """A model that thinks for minutes, a tool that is silent, and a model that summarizes."""
+    slow = msgspec.structs.replace(says("x" * 3_000), silence=102.0, tokens=Tokens())
+    stand = Stand(
+        [slow, msgspec.structs.replace(says("S"), silence=52.0), calls("nap"), says("Well.")],
+        tools=[Small("nap", nap)],
+        window=1_000,
+    )
+    async with stand.talk() as talk:
+        first = only(await stand.turn(talk), Awaiting)
+        second = only(await stand.turn(talk), Awaiting)
+
+    assert [(each.what, round(each.seconds)) for each in first] == [
+        ("scripted/script", seconds) for seconds in range(5, 105, 5)
+    ]
+    assert [each.what for each in second] == ["scripted/script"] * 10 + ["nap"] * 11
+    assert not [memo for memo in stand.memory if b"wait" in memo]
+
+
+async def nap(arguments: dict[str, object], desk: Desk) -> Done:
+    """Say nothing for a minute."""
+    await anyio.sleep(62)
+    return Done("Slept.")
 
 
 CUT_CALL = ScriptedCall("mark", '{"text": "a lo')

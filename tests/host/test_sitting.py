@@ -16,6 +16,7 @@ from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.hosting import HostOrder, run_host
 from holdfast.host.model import Begun, Close, Closed, Happened, Prompt, TurnClosed
 from holdfast.host.sitting import (
+    Awaited,
     Ended,
     Reach,
     Reconnected,
@@ -25,7 +26,7 @@ from holdfast.host.sitting import (
     Unresponsive,
     seated,
 )
-from holdfast.runners.model import Ending, Said, ToolStarted
+from holdfast.runners.model import Awaiting, Ending, Said, ToolStarted
 from holdfast.runners.twins import Puppet, Script
 from tests.host.staging import Bench
 
@@ -276,6 +277,30 @@ async def test_a_host_whose_turn_makes_no_progress_is_unresponsive_until_it_does
         Unresponsive(3),
         Responsive(),
     ]
+
+
+@pytest.mark.promise("A5", "A9")
+@pytest.mark.usefixtures("is_stuck")
+async def test_a_turn_that_waits_for_a_model_is_not_stuck(tmp_path: Path) -> None:
+    """The model is named, with how long it is silent; what the host is in is another thing."""
+    seen: list[Seen] = []
+    tasks = anyio.create_task_group()
+    words = [Awaiting("openai/gpt-5", 5.0 * at) for at in range(1, 9)]
+    turn = [each for word in words for each in (word, 0.05)]
+    house = House(tmp_path, [[*turn, Said("1", "One")]], tasks)
+    async with tasks:
+        async with seated(house.socket, house.start) as seat:
+            await seat.command(Prompt("c1", "one"))
+            while not any(isinstance(each, Awaited) and not each.what for each in seen):
+                seen += await seat.receive()
+        tasks.cancel_scope.cancel()
+
+    awaited = [each for each in seen if isinstance(each, Awaited) and each.what]
+    assert {each.what for each in awaited} == {"openai/gpt-5"}
+    assert awaited[-1].seconds > awaited[0].seconds >= 5.0
+    assert not [each for each in seen if isinstance(each, Unresponsive)]
+    records = [each.record for each in seen if isinstance(each, Kept)]
+    assert not [each for each in records if "waiting" in str(each)]  # it is never kept
 
 
 @pytest.mark.promise("A5", "A7")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.host import Kept, Reconnecting, Shown, Unresponsive
+from holdfast.host import Awaited, Kept, Reconnecting, Shown, Unresponsive
 from holdfast.host.model import Happened, Prompted, TurnBegun
 from holdfast.runners.model import (
     Asked,
@@ -143,3 +143,13 @@ def test_helpers_are_listed_with_what_they_did_last() -> None:
         "/agents NUMBER shows all of one.",
     ]
     assert transcript.agents()[2].output == "I begin.\n▸ edit a\n"
+
+
+@pytest.mark.promise("A5", "A9")
+def test_a_silent_model_is_named_and_the_backend_is_not_blamed(busy: Transcript) -> None:
+    busy.take(Awaited("openai/gpt-5", 45.4))
+    assert "waiting for openai/gpt-5, 45 s" in text(busy, columns=80)
+    assert "backend unresponsive" not in text(busy, columns=80)
+
+    busy.take(Awaited("openai/gpt-5", 4.0))
+    assert "waiting for" not in text(busy, columns=80)

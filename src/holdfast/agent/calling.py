@@ -180,6 +180,13 @@ class Calls:
         self._log.enter(message, UsedUp(call.id, done))
         self._verdict = self._verdict or guarding.verdict(call, times)
 
+    @property
+    def most_silent(self) -> tuple[str, float] | None:
+        """The tool that has told nothing for longest, and since when, if any is used."""
+        jobs = [job for job in self._running if not job.is_waiting]
+        job = min(jobs, key=lambda job: job.heard, default=None)
+        return None if job is None else (job.call_made.tool, job.heard)
+
     async def report_silence(self) -> None:
         """Say it once of each tool that tells nothing for long, until cancelled."""
         longest = self._kit.silence_longest

@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from holdfast.agent.model import AnyMemo, AnyNews, Showing
+from holdfast.agent.model import AnyMemo, AnyNews, Awaiting, Showing
 
 Told = AnyMemo | AnyNews
 """What is kept of a turn, and what is shown of it, in the order in which it happened."""
@@ -32,7 +32,7 @@ class Outbox:
         self._put += len(told)
         self._came.set()
 
-    def show(self, piece: Showing) -> None:
+    def show(self, piece: Showing | Awaiting) -> None:
         """Tell something that may be left out if nobody keeps up."""
         if len(self._items) < _SHOWN_MAX:
             self.put(piece)

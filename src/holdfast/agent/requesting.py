@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 
+import anyio
 from msgspec.structs import replace
 
 from holdfast.agent.log import Log, new_id
@@ -32,6 +33,7 @@ class Reply:
         self.id = new_id()
         self._log, self._is_shown = log, is_shown
         self._texts: list[str] = []
+        self.heard = anyio.current_time()  # from the model, or when it was asked
 
     @property
     def thinking_id(self) -> str:
@@ -54,6 +56,7 @@ class Reply:
         raise AssertionError("an answer is whole, or fails")
 
     def _take(self, piece: AnyPiece) -> None:
+        self.heard = anyio.current_time()
         match piece:
             case TextPiece(text):
                 self._texts.append(text)

@@ -20,6 +20,7 @@ class Summarizer:
     def __init__(self, kit: Kit, log: Log) -> None:
         self._kit, self._log = kit, log
         self._strikes = 0
+        self.reply: Reply | None = None  # while one is made
 
     def is_needed(self, choice: Choice, *, besides: int) -> bool:
         """Whether the next request would leave too little room."""
@@ -59,11 +60,13 @@ class Summarizer:
         for tries in range(_TRIES):
             window = self._kit.models.window(choice)  # which may have been learned meanwhile
             prompt = compacting.summary_prompt(cut, window=window, tries=tries)
+            self.reply = Reply(self._log, is_shown=False)
             try:
-                reply = Reply(self._log, is_shown=False)
-                return await reply.receive(self._kit.models, choice, prompt)
+                return await self.reply.receive(self._kit.models, choice, prompt)
             except ContextTooLong:
                 continue
+            finally:
+                self.reply = None
         raise ContextExhausted(model=choice.model, tokens=tokens, window=window)
 
 

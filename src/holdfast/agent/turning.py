@@ -18,6 +18,7 @@ from holdfast.agent.log import Log, new_id
 from holdfast.agent.model import (
     Answered,
     Asking,
+    Awaiting,
     Call,
     Choice,
     Costing,
@@ -45,6 +46,7 @@ RETRY: Final = "Retry"
 SWITCH: Final = "Switch model"
 CANCEL: Final = "Cancel"
 
+WAITING_TOLD: Final = 5.0  # seconds between two words about what is waited for
 CONTINUATIONS_MAX: Final = 3  # of an answer that was cut, one after the other
 EMPTY_MAX: Final = 1  # answers without words that are asked for once more
 
@@ -92,6 +94,7 @@ class Turn:
         self._prompt, self._compacts = prompt, compacts
         async with companions() as tasks:
             tasks.start_soon(self._calls.report_silence)
+            tasks.start_soon(self._tell_waiting)
             await self._drive()
         self._is_over = True
         self._log.put(self._over())
@@ -108,6 +111,25 @@ class Turn:
                 return Over(Ending.REFUSED, to_wire(failure))
             case failure:
                 return Over(Ending.FAILED, to_wire(failure))
+
+    async def _tell_waiting(self) -> None:
+        """Say what the turn waits for, until cancelled.
+
+        Whoever watches tells a silent model, which has deadlines of its own, from a turn that is
+        stuck: of that one, nothing is said here.
+        """
+        while True:
+            await anyio.sleep(WAITING_TOLD)
+            now = anyio.current_time()
+            reply = self._reply or self._summarizer.reply
+            if reply is not None:
+                what, since = f"{self.choice.provider}/{self.choice.model}", reply.heard
+            elif (silent := self._calls.most_silent) is not None:
+                what, since = silent
+            else:
+                continue
+            if now - since >= WAITING_TOLD:
+                self._log.outbox.show(Awaiting(what, now - since))
 
     async def _drive(self) -> None:
         event = Event.PROMPTED

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holdfast.app.config import Config, read_config
-from holdfast.app.core.config import BUDGET, Value, value_of
+from holdfast.app.core.config import BUDGET, LIMITS, WAIT, Value, value_of
 from holdfast.app.failures import SettingInvalid
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.output import complain
+from holdfast.failures import RetryPolicy
 from holdfast.nouns import printable
 from holdfast.workbench.failures import ProjectRefused
 
 if TYPE_CHECKING:
-    from holdfast.agent import Budget
+    from holdfast.agent import Budget, Deadlines
 
 _FLAGS: Final = ("runner", "model")  # keys that are also flags with a value
 GOING_ON: Final = ("--session", "--resume", "--continue")  # a session stays as it was begun
@@ -36,7 +38,7 @@ def configured(request: Request, settings: Settings) -> Request:
     if not any(map(request.has, GOING_ON)):
         given |= _settled_flags(request, config)
         given |= _chosen_now(request, config)
-        given |= {key: str(value) for key, value in counting.items() if key.startswith(BUDGET)}
+        given |= {key: str(value) for key, value in counting.items() if key.startswith(LIMITS)}
     return request._replace(given=tuple(given.items()), colour=str(counting["color"]))
 
 
@@ -90,6 +92,27 @@ def budget_of(options: Mapping[str, str]) -> Budget:
         cost_usd=None if cost_usd is None else float(cost_usd),
         seconds=usual.seconds if seconds is None else float(seconds),
     )
+
+
+def waits_of(options: Mapping[str, str]) -> tuple[Deadlines, RetryPolicy]:
+    """How long a model is waited for, and how often it is asked, as settled for the session."""
+    from holdfast.agent import Deadlines
+
+    said = {
+        key.removeprefix(WAIT): float(value_of(key, text, where=key))
+        for key, text in options.items()
+        if key.startswith(WAIT)
+    }
+    usual, policy = Deadlines(), RetryPolicy()
+    first, between = said.get("first_byte"), said.get("between_chunks")
+    deadlines = replace(
+        usual,
+        first_byte=first or usual.first_byte,
+        between_chunks=between or usual.between_chunks,
+    )
+    count = int(said.get("attempts", len(policy.waits) + 1)) - 1
+    waits = (policy.waits + (policy.waits[-1],) * count)[:count]
+    return deadlines, replace(policy, waits=waits)
 
 
 def _calling(counting: Mapping[str, Value]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from holdfast.cli.session_start import HostStarter
 from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal
 from holdfast.failures import Failure, boundary, from_wire
-from holdfast.host import Kept, Reconnecting, Seat, Seen, Trouble, Unresponsive, seated
+from holdfast.host import Awaited, Kept, Reconnecting, Seat, Seen, Trouble, Unresponsive, seated
 from holdfast.host.model import (
     Abort,
     Aborted,
@@ -46,6 +46,7 @@ from holdfast.runners.model import Asked, Ending, Remembered, Said, Used
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
+_SILENCE_TOLD: Final = 30.0  # seconds between two words about the same silence
 _ABORT_LONGEST: Final = 20.0  # that a turn which is to end is waited for
 
 
@@ -72,6 +73,7 @@ class Attendance:
         self._seat: Seat | None = None  # once the prompt is taken
         self._questions: set[str] = set()  # of the turn
         self._is_stopping = False
+        self._silences = 0  # that were told of the one that lasts
         self._tasks: TaskGroup
 
     async def run(self, order: TurnOrder) -> None:
@@ -130,10 +132,19 @@ class Attendance:
                 await self._note(f"! reconnecting… ({delay:g} s)")
             case Unresponsive():
                 await self._note("! The backend is unresponsive. Ctrl-C leaves it.")
+            case Awaited(what, seconds):
+                await self._tell_silence(what, seconds)
             case Trouble(failure) if failure is not None:
                 await self._note(f"! {from_wire(failure).user_message}")
             case _:
                 pass
+
+    async def _tell_silence(self, what: str, seconds: float) -> None:
+        """Say every half a minute that a model or a tool is silent, and for how long."""
+        count = int(seconds // _SILENCE_TOLD)
+        if count > self._silences:
+            await self._note(f"… waiting for {printable(what)}, {seconds:.0f} s")
+        self._silences = count
 
     def _is_of_turn(self, record: AnyRecord) -> bool:
         if isinstance(record, Answered):

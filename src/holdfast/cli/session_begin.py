@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from holdfast.app.core.config import BUDGET, value_of
+from holdfast.app.core.config import LIMITS, value_of
 from holdfast.app.sessions import RUNNERS, TITLE_MOST, KeptSession, Sessions, runnable
 from holdfast.app.settings import Settings
 from holdfast.cli.agent_choice import remember
@@ -95,5 +95,5 @@ def _options(request: Request) -> dict[str, str]:
         if value is not None and not _is_text(value):
             read_on = f"holdfast {request.command} --help"
             raise UsageWrong(problem=f"what --{name} says is no text (UTF-8)", read_on=read_on)
-    budgets = {flag: value for flag, value in request.given if flag.startswith(BUDGET)}
+    budgets = {flag: value for flag, value in request.given if flag.startswith(LIMITS)}
     return budgets | {name: value for name, value in found.items() if value is not None}

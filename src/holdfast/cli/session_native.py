@@ -38,7 +38,7 @@ from holdfast.agent.ports import Models
 from holdfast.app.keyring import keyring_entries
 from holdfast.app.sessions import KeptSession
 from holdfast.app.settings import Settings, environment, home_of_person
-from holdfast.cli.configured import budget_of
+from holdfast.cli.configured import budget_of, waits_of
 from holdfast.cli.own_file import own_text
 from holdfast.cli.provider_keys import keys_of, providers_of
 from holdfast.cli.session_consent import require
@@ -149,6 +149,7 @@ async def _models(
     script = session.options.get("scenario")
     if script is not None:
         return load_script(Path(script)), _UNSAID
+    deadlines, policy = waits_of(session.options)
     models = HttpModels(
         providers,
         keys=keys,
@@ -156,6 +157,8 @@ async def _models(
         clock=SystemClock(),
         chance=SystemChance(),
         proxies=Proxies.read(environment()),
+        deadlines=deadlines,
+        policy=policy,
     )
     await stack.enter_async_context(models)
     return models, _choice(session)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.host.hosting import HostOrder, run_host
     from holdfast.host.protocol import Role, Standing, Trouble
     from holdfast.host.sitting import (
+        Awaited,
         Ended,
         Reach,
         Reconnected,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Awaited",
     "Call",
     "DraftedWorkshop",
     "Ended",
@@ -80,6 +82,7 @@ __getattr__ = face(
         "Shown": "dialling",
         "Standing": "protocol",
         "Trouble": "protocol",
+        "Awaited": "sitting",
         "Unresponsive": "sitting",
         "calling": "dialling",
         "compose_book": "composing",

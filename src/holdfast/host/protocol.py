@@ -95,10 +95,16 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 class Pulse(msgspec.Struct, frozen=True):
-    """What a ping is answered with: for how long each loop has made no progress, in seconds."""
+    """What a ping is answered with: for how long each loop has made no progress, in seconds.
+
+    A turn that waits makes progress: `awaits` names the model or tool, `awaits_seconds` for how
+    long it has been silent.
+    """
 
     turn: float
     journal: float
+    awaits: str = ""
+    awaits_seconds: float = 0.0
 
 
 def hello(name: str, version: str) -> Hello:

@@ -261,7 +261,9 @@ class Visit:
         )
 
     def _pulse(self) -> Pulse:
-        return Pulse(self._turns.idle_for, self._book.writing_for)
+        awaiting = self._turns.awaiting
+        what, seconds = ("", 0.0) if awaiting is None else awaiting
+        return Pulse(self._turns.idle_for, self._book.writing_for, what, seconds)
 
     def _now(self) -> int:
         return int(self._reception.clock.now() * 1000)

@@ -64,7 +64,14 @@ class Responsive(NamedTuple):
     """The host that was unresponsive does its work again."""
 
 
-Seen = News | Reconnecting | Reconnected | Unresponsive | Responsive
+class Awaited(NamedTuple):
+    """The turn waits for a model or a tool, for so many seconds; nothing, with an empty name."""
+
+    what: str
+    seconds: float = 0.0
+
+
+Seen = News | Awaited | Reconnecting | Reconnected | Unresponsive | Responsive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,7 @@ class Seat:
         self._gone: HostGone | SessionClosed | None = None
         self._stirred = anyio.Event()
         self._watched = Watched()
+        self._awaited = Awaited("")
         self._tasks: TaskGroup
 
     async def receive(self) -> list[Seen]:
@@ -191,6 +199,12 @@ class Seat:
                     await self._judge(
                         answered(self._watched, turn=pulse.turn, journal=pulse.journal)
                     )
+                    await self._tell_awaited(Awaited(pulse.awaits, pulse.awaits_seconds))
+
+    async def _tell_awaited(self, awaited: Awaited) -> None:
+        if awaited.what or self._awaited.what:
+            self._awaited = awaited
+            await self._inbox.put((awaited,))
 
     async def _judge(self, watched: Watched) -> None:
         """Say so when it becomes unresponsive, and when it is no longer."""

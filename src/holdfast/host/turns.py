@@ -37,6 +37,7 @@ from holdfast.runners.failures import OptionUnknown, RunnerEnded, SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
+    Awaiting,
     Delta,
     Ending,
     Noticed,
@@ -49,7 +50,7 @@ ANSWER_LONGEST: Final = 24 * 3600.0  # that a question waits for a person
 _ROOM_AGAIN: Final = 1.0  # between two tries to write what found no room
 _INSIST: Final = 1.0  # between two interrupts of a turn that does not end
 
-_BEFORE: Final = (SessionKnown, TurnEnded)  # what an agent tells that has not begun
+_BEFORE: Final = (SessionKnown, TurnEnded, Awaiting)  # what an agent tells that has not begun
 
 
 class Converser(Protocol):
@@ -116,12 +117,20 @@ class Turns:
         self._tasks: TaskGroup | None = None  # while turns are taken
         self._steering: set[str] = set()  # what may still be taken
         self._progressed = anyio.current_time()
+        self._awaiting: Awaiting | None = None  # told since the last thing that happened
 
     @property
     def idle_for(self) -> float:
         """For how many seconds the running turn has told nothing; 0 while none runs."""
         is_busy = self._book.session.is_running and not self._book.session.questions
         return anyio.current_time() - self._progressed if is_busy else 0.0
+
+    @property
+    def awaiting(self) -> tuple[str, float] | None:
+        """What the running turn waits for, and for how many seconds, as far as its agent says."""
+        if self._awaiting is None or not self.idle_for:
+            return None
+        return self._awaiting.what, self._awaiting.seconds + self.idle_for
 
     async def run(self) -> None:
         """End a turn that was left, then take every one that is wanted until the session closes."""
@@ -276,6 +285,7 @@ class Turns:
     async def _converse(self, prompted: Prompted) -> TurnEnded:
         self._progressed = anyio.current_time()
         self._is_begun = False
+        self._awaiting = None
         text, talk = await self._meet(prompted)
         if self._is_unwanted:
             return TurnEnded(Ending.INTERRUPTED)
@@ -310,7 +320,8 @@ class Turns:
     ) -> TurnEnded | None:
         if deltas := [each for each in batch if isinstance(each, Delta)]:
             self._told(deltas)
-        kept = [each for each in batch if not isinstance(each, Delta | TurnEnded)]
+        self._awaiting = batch[-1] if batch and isinstance(batch[-1], Awaiting) else None
+        kept = [each for each in batch if not isinstance(each, Delta | TurnEnded | Awaiting)]
         self._is_begun = self._is_begun or not all(isinstance(each, _BEFORE) for each in batch)
         if kept:
             await self._keep(*(Happened(turn, each) for each in kept))

@@ -147,6 +147,13 @@ class Noticed(Event, frozen=True, tag="noticed"):
     failure: dict[str, object] | None = None
 
 
+class Awaiting(Event, frozen=True, tag="awaiting"):
+    """The agent is well and waits, for so many seconds by now: shown at once, and never kept."""
+
+    what: str  # a model by its provider and name, or a tool
+    seconds: float
+
+
 class Remembered(Event, frozen=True, tag="remembered"):
     """What a runner keeps for itself, and reads back when it goes on; it is shown to nobody."""
 
@@ -185,6 +192,7 @@ AnyEvent = (
     | Asked
     | Used
     | Noticed
+    | Awaiting
     | Remembered
     | TurnEnded
 )

@@ -11,6 +11,7 @@ from holdfast.agent.model import (
     AnyMemo,
     AnyNews,
     Asking,
+    Awaiting,
     Costing,
     Done,
     Memo,
@@ -44,6 +45,7 @@ from holdfast.runners.model import (
     TurnEnded,
     Used,
 )
+from holdfast.runners.model import Awaiting as Awaited
 
 _INPUT_MAX: Final = 2_000  # characters of one argument that the person is shown
 
@@ -97,6 +99,8 @@ def _events(news: AnyNews) -> Iterator[AnyEvent]:
             yield _used(news)
         case Noting(text, failure):
             yield Noticed(text, failure)
+        case Awaiting(what, seconds):
+            yield Awaited(what, seconds)
         case Over(ending, failure):
             yield TurnEnded(_ENDINGS[ending], failure)
         case Showing():

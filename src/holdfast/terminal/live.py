@@ -14,6 +14,7 @@ from holdfast.terminal.transcript import Transcript, words_of
 
 _OUTPUT_ROWS = 4
 _NARROW = 60
+_SILENT = 10.0  # seconds without a word of a model or a tool before that is said
 
 
 def live(transcript: Transcript, rows: int, columns: int) -> Fragments:
@@ -61,6 +62,10 @@ def _banner(transcript: Transcript, columns: int) -> Iterator[Fragments]:
         yield [("class:bad", cut(f"! Not written down yet: {why}", columns - 1, more="…"))]
     if transcript.is_reconnecting:
         yield [("class:strong", "reconnecting…")]
+    what, seconds = transcript.awaited
+    if what and transcript.is_busy and seconds >= _SILENT:
+        said = f"waiting for {printable(what)}, {seconds:.0f} s"
+        yield [("class:quiet", cut(said, columns - 1, more="…"))]
     if transcript.is_unresponsive:
         said = "backend unresponsive — restart? (/restart)"
         yield [("class:strong", cut(said, columns - 1, more="…"))]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.host import (
+    Awaited,
     Kept,
     Reconnected,
     Reconnecting,
@@ -75,6 +76,9 @@ class Live:
         self.text = (self.text + text)[-LIVE_MOST:]
 
 
+_NOTHING: Final = Awaited("")
+
+
 @dataclass(slots=True)
 class Transcript:
     """Folds what is seen into blocks, and keeps what goes on meanwhile."""
@@ -85,6 +89,7 @@ class Transcript:
     plan: tuple[PlanStep, ...] = ()
     is_reconnecting: bool = False
     is_unresponsive: bool = False
+    awaited: Awaited = _NOTHING  # what the turn waits for, by the last answer to a ping
     unkept: dict[str, object] | None = None  # why the session cannot be written down now
     report: str = ""
     prompted: str = ""  # what was asked last
@@ -95,6 +100,8 @@ class Transcript:
 
     def take(self, seen: Seen) -> list[Block]:
         """Learn what happened; return what is over by it."""
+        if isinstance(seen, Kept | Shown):
+            self.awaited = _NOTHING
         match seen:
             case Kept(_, record):
                 blocks = list(self._told(record))
@@ -109,10 +116,10 @@ class Transcript:
                 self.is_reconnecting = True
             case Reconnected():
                 self.is_reconnecting = False
-            case Unresponsive():
-                self.is_unresponsive = True
-            case Responsive():
-                self.is_unresponsive = False
+            case Unresponsive() | Responsive():
+                self.is_unresponsive = isinstance(seen, Unresponsive)
+            case Awaited():
+                self.awaited = seen
         return []
 
     @property

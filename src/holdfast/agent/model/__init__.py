@@ -43,6 +43,7 @@ from holdfast.agent.model.memos import (
 from holdfast.agent.model.news import (
     AnyNews,
     Asking,
+    Awaiting,
     Costing,
     Ending,
     News,
@@ -74,6 +75,7 @@ __all__ = [
     "AnyNews",
     "AnyPiece",
     "Asking",
+    "Awaiting",
     "Call",
     "CallPiece",
     "Choice",

@@ -83,6 +83,13 @@ class Noting(News, frozen=True):
     failure: dict[str, object] | None = None
 
 
+class Awaiting(News, frozen=True):
+    """The turn waits for a model or a tool, for so many seconds by now; it is not kept."""
+
+    what: str
+    seconds: float
+
+
 class Ending(StrEnum):
     """How a turn ended."""
 
@@ -100,5 +107,5 @@ class Over(News, frozen=True):
     failure: dict[str, object] | None = None
 
 
-AnyNews = Showing | Telling | Using | UsedUp | Asking | Costing | Noting | Over
+AnyNews = Showing | Telling | Using | UsedUp | Asking | Costing | Noting | Awaiting | Over
 """Everything that the person is shown of a turn."""

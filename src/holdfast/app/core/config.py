@@ -20,6 +20,8 @@ Value = str | bool | int | float
 
 RUNNERS: Final = ("rehearsal", "codex", "native")
 BUDGET: Final = "budget."
+WAIT: Final = "wait."  # for models
+LIMITS: Final = (BUDGET, WAIT)  # how keys begin that a session is begun with
 WAYS: Final = ("bell", "osc9", "osc777", "command")  # to call a person who looks elsewhere
 _COUNT_END: Final = 10**18  # what is kept as text is read again: as long as that may be
 _CLAIMS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
@@ -114,6 +116,9 @@ KEYS: Final = {
     f"{BUDGET}tokens": Key("a whole number above 0", _count),
     f"{BUDGET}cost_usd": Key("a number above 0", _amount),
     f"{BUDGET}seconds": Key("a number above 0", _amount),
+    f"{WAIT}first_byte": Key("a number of seconds above 0", _amount),
+    f"{WAIT}between_chunks": Key("a number of seconds above 0", _amount),
+    f"{WAIT}attempts": Key("a whole number above 0", _count),
 }
 VARIABLES: Final = {
     f"HOLDFAST_{name.replace('.', '_').upper()}": name
