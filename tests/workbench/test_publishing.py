@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -21,6 +22,7 @@ from holdfast.workbench import (
     entering,
     list_drafts,
     open_draft,
+    preview,
     publish,
     review,
 )
@@ -112,6 +114,39 @@ def test_what_was_not_reviewed_is_not_published(bench: Bench) -> None:
     assert bench.sight() == before
     assert reviewed(bench).count == 1
     assert (bench.project / "a").read_bytes() == b"newer\n"
+
+
+@pytest.mark.promise("W6")
+def test_the_seal_is_of_what_is_chosen(bench: Bench) -> None:
+    bench.draft()
+    bench.run("echo new > a; mkdir n; echo 1 > n/f; echo 1 > log")
+    order = PublishOrder(only=(at("n/f"),))
+    seal = preview(bench.workbench, order).seal
+    bench.run("echo 2 >> log; echo newer > a; echo 1 > n/g")
+
+    done = publish(bench.workbench, replace(order, sealed=seal))
+
+    assert done.paths == (at("n"), at("n/f"))
+    assert done.remaining == 3
+    for script in ("echo 2 > n/h; echo 2 > n/f", "chmod 700 n; echo 3 > n/f", "rm n/f"):
+        seal = preview(bench.workbench, order).seal
+        bench.run(script)
+        with pytest.raises(DraftMovedOn):
+            publish(bench.workbench, replace(order, sealed=seal))
+
+
+@pytest.mark.promise("W6")
+def test_a_chosen_file_is_published_while_another_one_is_being_written(layered: Bench) -> None:
+    layered.draft()
+    layered.run("echo new > b; (while :; do date >> log; done) >/dev/null 2>&1 &")
+    order = PublishOrder(only=(at("b"),))
+
+    for text in (b"new\n", b"newer\n", b"newest\n"):
+        layered.run(f"echo {text.decode().strip()} > b")
+        seal = preview(layered.workbench, order).seal
+        assert publish(layered.workbench, replace(order, sealed=seal)).paths == (at("b"),)
+        assert (layered.project / "b").read_bytes() == text
+    assert not (layered.project / "log").exists()
 
 
 @pytest.mark.promise("W6")

@@ -18,8 +18,10 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.checkpointing import kept_before, tidy_after_deed
 from holdfast.workbench.core.hunks import picked
 from holdfast.workbench.core.publication import Facts, Way
+from holdfast.workbench.core.seal import seal_of
 from holdfast.workbench.core.three_way import (
     Decisions,
+    Verdict,
     changes_of,
     chosen_of,
     forced,
@@ -62,8 +64,9 @@ class PublishOrder:
     `only` are the paths that were chosen, with all below them; without any it is all. Of a file in
     `hunks` only the hunks of these numbers are. `force` are files that go over what the person
     changed meanwhile. What git ignores is published only `with_ignored`, or if it is itself one of
-    the paths that were chosen. `sealed` is the seal of the review. With `commit` what is published
-    is committed to the project's repository. With the same `key`, it is done once.
+    the paths that were chosen. `sealed` is the seal of the preview of this order, or of the whole
+    draft. With `commit` what is published is committed to the project's repository. With the same
+    `key`, it is done once.
     """
 
     draft: str | None = None
@@ -129,8 +132,9 @@ def publish(workbench: Workbench, order: PublishOrder) -> Published:
 
 
 def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) -> Published:
-    if order.sealed is not None and order.sealed != standing.seal:
-        raise DraftMovedOn(draft=standing.draft.id, sealed=order.sealed, seal=standing.seal)
+    seal = seal_of_plan(standing, plan(held, standing, order).decided)
+    if order.sealed is not None and order.sealed not in {seal, standing.seal}:
+        raise DraftMovedOn(draft=standing.draft.id, sealed=order.sealed, seal=seal)
     agreed = _agreed(held, view, standing, order)
     changes = planned_changes(held, standing, agreed.decided, order)
     if not changes:
@@ -174,6 +178,16 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     report_done(held, Deed.PUBLISH, facts, changes, undo=before)
     tidy_after_deed(held)
     return published
+
+
+def seal_of_plan(standing: Standing, decided: Decisions) -> str:
+    """The seal of what is chosen: what else is written in the draft does not make it stale."""
+    meant = {Verdict.APPLY, Verdict.MERGE, Verdict.CONFLICT}
+    return seal_of(
+        each
+        for each in standing.changes
+        if each.path in decided and decided[each.path].verdict in meant
+    )
 
 
 class Plan(NamedTuple):

@@ -15,7 +15,7 @@ from holdfast.workbench.holding import Held
 from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.merging import Merges, merges_of
 from holdfast.workbench.model import Change, Draft, Lack, Note, Sort, Uncovered
-from holdfast.workbench.publishing import PublishOrder, plan, planned_changes
+from holdfast.workbench.publishing import PublishOrder, plan, planned_changes, seal_of_plan
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.run_marks import marker_of
 from holdfast.workbench.showing import FileDiff, file_diffs, write_patch
@@ -89,12 +89,12 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
     """What `publish` does with this order, to the path and the hunk.
 
     Its `files` are what is published; where something is in conflict or to be merged first, also
-    that. Publishing with the seal of it publishes exactly this.
+    that. Publishing with the seal of it publishes exactly this; the seal is of nothing else.
     """
     with workbench.held() as (held, _):
-        found = held.drafts.find(order.draft)
-        with opened(held, found) as view:
-            standing = stand(held, view, found)
+        draft = held.drafts.find(order.draft)
+        with opened(held, draft) as view:
+            standing = stand(held, view, draft)
         decided, merges, ignored = plan(held, standing, order)
         changes = {each.path: each for each in planned_changes(held, standing, decided, order)}
         stopping = {Verdict.MERGE, Verdict.CONFLICT}
@@ -104,7 +104,8 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
             if each.path in decided and decided[each.path].verdict in stopping
         }
         every = tuple(changes[path] for path in sorted(changes))
-        return _review(held, standing, _Seen(decided, merges, ignored, every), None)
+        found = _review(held, standing, _Seen(decided, merges, ignored, every), None)
+        return replace(found, seal=seal_of_plan(standing, decided))
 
 
 @dataclass(frozen=True, slots=True)
