@@ -32,13 +32,18 @@ def where(bench: Bench) -> Path:
 
 
 def test_drafts_are_listed_the_newest_first(bench: Bench) -> None:
-    assert bench.asked("draft", "list").hint.startswith("No drafts.")
-    first, second = opened(bench), opened(bench)
+    assert bench.asked("draft", "list").hint.startswith("No draft has changes.")
+    first, second, _ = opened(bench), opened(bench), opened(bench)
+    for each in (first, second):
+        path = json.loads(
+            bench.asked("draft", "path", "--json", "--draft", str(each["id"])).answer
+        )["path"]
+        Path(path, "made").write_text("there\n")
     listed = [
         json.loads(line) for line in bench.asked("draft", "list", "--json").answer.splitlines()
     ]
 
-    assert listed == [second, first]
+    assert [each["id"] for each in listed] == [second["id"], first["id"]]  # changed ones only
     assert bench.asked("draft", "list").answer.count("copy") == 2
 
 
@@ -120,6 +125,6 @@ def test_one_of_several_is_named_by_the_beginning_of_its_id(bench: Bench) -> Non
     first, second = opened(bench), opened(bench)
     bench.asked("draft", "discard", "--draft", str(first["id"]))
 
-    assert bench.asked("draft", "list").answer.split()[0] == second["id"]
+    assert json.loads(bench.asked("draft", "path", "--json").answer)["draft"] == second["id"]
     with pytest.raises(DraftMissing):
         bench.asked("draft", "discard", "--draft", str(first["id"]))

@@ -66,7 +66,7 @@ def test_a_conversation_of_codex_becomes_one_session(bench: Bench) -> None:
         "cut": False,
     }
     assert (made.runner, made.project) == ("codex", str(bench.project))
-    assert json.loads(bench.asked("draft", "list", "--json").answer)["id"] == made.draft
+    assert json.loads(bench.asked("draft", "path", "--json").answer)["draft"] == made.draft
     state = fold(Session(), (record for _, record in sessions.records(made)))
     assert (state.runner_session, state.turn, state.phase) == (FIRST, 1, Phase.IDLE)
     shown = bench.ran("sessions", "show").stdout.decode()

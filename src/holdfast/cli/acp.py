@@ -23,7 +23,7 @@ from holdfast.cli.session_start import HostStarter
 from holdfast.failures import Failure
 from holdfast.host import Seat, seated
 from holdfast.terminal.model import Opened
-from holdfast.workbench import Workbench
+from holdfast.workbench import Workbench, reopen_draft
 from holdfast.workbench.model import Mode
 from holdfast.world import in_thread
 
@@ -97,6 +97,7 @@ class _Stays:
 def _root(session: KeptSession, settings: Settings) -> str:
     """Where the agent of a session sees the project; empty if that is where it is."""
     bench = Workbench.at(Path(session.project), settings.state)
+    reopen_draft(bench, session.draft)
     with bench.held() as (held, _):
         draft = held.drafts.find(session.draft)
         return "" if draft.mode is Mode.OVERLAY else str(held.drafts.copy_of(draft))

@@ -6,7 +6,9 @@ from holdfast.cli.commands import PROJECT, Command, Option
 
 JSON = Option(("--json",), "print JSON instead of a page")
 WHICH = Option(
-    ("--draft",), "which one, by the beginning of its id (otherwise: the newest)", form="ID"
+    ("--draft",),
+    "which one, by the beginning of its id (otherwise: the one that has changes)",
+    form="ID",
 )
 STAT = Option(("--stat",), "only which files, and how much of each")
 DRAFT = (
@@ -55,8 +57,9 @@ that works here, and says why a better one does not.""",
         name="draft list",
         summary="the drafts of the project",
         description="""\
-List the drafts of the project, the newest first: id, how it is kept apart, age,
-and how often one can undo.""",
+List the drafts of the project that have changes, the newest first: id, how it is
+kept apart, age, and how often one can undo. One without changes is not listed,
+and goes when its session ends.""",
         examples=(
             ("holdfast draft list", "a page"),
             ("holdfast draft list --json | jq -r .id", "their ids, for a program"),
@@ -77,7 +80,8 @@ draft with holdfast draft run, which leaves something to go back to.""",
         name="draft run",
         summary="run a command in a draft",
         description="""\
-Run a command in the newest draft (or --draft; one is made if there is none), as
+Run a command in the draft that has changes (or --draft; if none has, in the
+newest, and one is made if there is none), as
 holdfast exec does: its output to the last byte, your input, its exit status. It
 outlives a lost connection. It runs where you are, in the draft: at the project's
 own path with an overlay, else in the copy, and then a note says so.

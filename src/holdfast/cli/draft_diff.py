@@ -21,6 +21,7 @@ from holdfast.cli.core.changed_page import (
 from holdfast.cli.core.checkpoint_page import uncovered_record, unpublishable_page
 from holdfast.cli.core.done_page import conflicts_page
 from holdfast.cli.core.draft_page import SCHEMA
+from holdfast.cli.draft_choose import draft_meant
 from holdfast.cli.failures import OutputLost
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import abandon, is_terminal, write_bytes
@@ -37,7 +38,7 @@ def diff(request: Request, settings: Settings) -> Outcome:
     with at_work(request, settings) as project, TemporaryFile() as patch:
         found = review(
             project.workbench,
-            request.value("--draft"),
+            draft_meant(request, settings, project),
             project.paths(request.words),
             with_git=request.has("--git"),
             with_ignored=request.has("--ignored") or publishes_ignored(settings),

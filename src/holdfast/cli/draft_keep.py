@@ -23,6 +23,7 @@ from holdfast.cli.core.draft_page import (
     revision_record,
     undone_page,
 )
+from holdfast.cli.draft_choose import draft_meant
 from holdfast.cli.draft_diff import emit_bytes, shown
 from holdfast.cli.draft_guest import turn_out
 from holdfast.cli.failures import DiscardUnconfirmed
@@ -35,6 +36,7 @@ from holdfast.nouns import printable
 from holdfast.workbench import (
     Entered,
     Review,
+    changed_drafts,
     discard,
     entering,
     list_drafts,
@@ -56,12 +58,12 @@ def begin(request: Request, settings: Settings) -> Outcome:
 
 
 def listing(request: Request, settings: Settings) -> Outcome:
-    """List the drafts of the project, the newest first."""
+    """List the drafts of the project that have changes, the newest first."""
     with at_work(request, settings) as project:
-        found = list_drafts(project.workbench)[::-1]
+        found = changed_drafts(project.workbench)[::-1]
     if request.is_json:
         return Outcome(answer="".join(json_line(draft_record(each)) for each in found))
-    hint = "" if found else "No drafts. Begin one: holdfast draft run -- COMMAND"
+    hint = "" if found else "No draft has changes. Begin one: holdfast draft run -- COMMAND"
     look = look_for(sys.stdout, request, settings)
     return Outcome(answer=drafts_page(found, look, now=time.time()), hint=hint)
 
@@ -70,7 +72,7 @@ def path(request: Request, settings: Settings) -> Outcome:
     """Print where a draft can be looked at."""
     with (
         at_work(request, settings) as project,
-        entering(project.workbench, request.value("--draft")) as entered,
+        entering(project.workbench, draft_meant(request, settings, project)) as entered,
     ):
         where, draft = seen_at(entered), entered.draft
     if request.is_json:
@@ -92,10 +94,11 @@ def seen_at(entered: Entered) -> str:
 
 def back(request: Request, settings: Settings) -> Outcome:
     """Go back to an earlier state of a draft."""
-    to, name = request.value("--to"), request.value("--draft")
+    to = request.value("--to")
     if to is not None and not (to.isascii() and to.isdigit()):
         refuse(f"--to: {to} is no revision; they are numbers", request)
     with at_work(request, settings) as project:
+        name = draft_meant(request, settings, project)
         revision = undo(project.workbench, name, None if to is None else int(to))
         found = next(
             draft
@@ -111,7 +114,7 @@ def back(request: Request, settings: Settings) -> Outcome:
 def forget(request: Request, settings: Settings) -> Outcome:
     """Discard a draft, after a question if there is anything in it."""
     with at_work(request, settings) as project:
-        name = request.value("--draft")
+        name = draft_meant(request, settings, project)
         if not request.has("--yes"):
             found = review(project.workbench, name, with_git=True, with_ignored=True)
             name = found.draft.id

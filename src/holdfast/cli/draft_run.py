@@ -12,6 +12,7 @@ import anyio
 from holdfast.app.settings import Settings
 from holdfast.cli.commands import Request
 from holdfast.cli.core.draft_page import SCHEMA, cause_of, revision_record
+from holdfast.cli.draft_choose import draft_meant
 from holdfast.cli.draft_guest import guest_of
 from holdfast.cli.draft_keep import seen_at
 from holdfast.cli.exec_dial import server_of
@@ -35,7 +36,7 @@ def run(request: Request, settings: Settings) -> Outcome:
     if not request.words:
         refuse("say what to run, as in: holdfast draft run -- make", request)
     with at_work(request, settings) as project:
-        name = request.value("--draft") or _newest(project)
+        name = draft_meant(request, settings, project) or _newest(project)
         with entering(project.workbench, name) as entered:
             project.progress.clear()
             draft = entered.draft
@@ -87,7 +88,7 @@ def _inside(project: Project) -> str:
 
 
 def _newest(project: Project) -> str:
-    """The newest draft; if there is none, one is made, and a person is told."""
+    """The newest draft, none of which has changes; if there is none, one is made, and told."""
     found = list_drafts(project.workbench)
     if found:
         return found[-1].id

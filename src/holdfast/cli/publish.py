@@ -21,6 +21,7 @@ from holdfast.cli.core.done_page import (
     done_record,
     overwritten_page,
 )
+from holdfast.cli.draft_choose import draft_meant
 from holdfast.cli.draft_diff import shown, withheld_page
 from holdfast.cli.failures import PublishUnconfirmed
 from holdfast.cli.model import Outcome
@@ -53,7 +54,7 @@ def publish(request: Request, settings: Settings) -> Outcome:
     commit = commit_order(request)
     with at_work(request, settings) as project:
         order = PublishOrder(
-            draft=request.value("--draft"),
+            draft=draft_meant(request, settings, project),
             only=_only(request, project),
             hunks=_hunks(request, project),
             force=project.paths(request.values("--force")),

@@ -19,6 +19,7 @@ from holdfast.cli.core.branch_page import (
     branch_record,
     branch_taken_page,
 )
+from holdfast.cli.draft_choose import draft_meant
 from holdfast.cli.failures import BranchUnconfirmed
 from holdfast.cli.model import Outcome
 from holdfast.cli.record_lines import json_line
@@ -63,7 +64,8 @@ def publish_branch(request: Request, settings: Settings) -> Outcome:
             refuse(f"--branch takes commits as they are; {each} does not go with it", request)
     name = request.value("--branch") or ""
     with at_work(request, settings) as project:
-        found = review_branch(project.workbench, name, request.value("--draft"))
+        draft = draft_meant(request, settings, project)
+        found = review_branch(project.workbench, name, draft)
         project.progress.clear()
         if not (request.has("--yes") or found.is_there):
             page = branch_page(_shown(found), look_for(sys.stderr, request, settings))

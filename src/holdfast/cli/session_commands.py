@@ -177,7 +177,8 @@ Whoever watches changes nothing. It ends when no turn runs in it and none waits.
         summary="end a session",
         description="""\
 End the turn that runs in a session, if one does, and the process that hosts it.
-What was said and the draft are kept, and it can be gone on with.""",
+What was said and the draft are kept, and it can be gone on with. A draft in
+which nothing was changed goes, and is made again when the session goes on.""",
         examples=(("holdfast sessions end ID", "let it rest"),),
         argument=("[ID]", "its id, or the end or beginning of it (otherwise: the newest)"),
     ),

@@ -20,7 +20,7 @@ from holdfast.host import Session, compose_book, fold
 from holdfast.host.model import AnyRecord, Begun, Closed, Happened, Led, Opened, Revised
 from holdfast.nouns import printable
 from holdfast.runners.model import SessionKnown
-from holdfast.workbench import discard, fork_draft
+from holdfast.workbench import discard, fork_draft, reopen_draft
 from holdfast.world import in_thread
 
 FORKED: Final = "forked"  # the option of a session that says which one it was
@@ -67,6 +67,7 @@ def _made(session: KeptSession, settings: Settings, read: _Read) -> KeptSession:
     sessions = Sessions(settings)
     last = max((number for number, _ in read.records), default=0)  # a damaged one is missing
     with at_work(Request("fork", given=(("--project", session.project),)), settings) as project:
+        reopen_draft(project.workbench, session.draft)
         draft = fork_draft(project.workbench, session.draft).id
         if sessions.last(session) != last:  # it went on meanwhile, and so did its draft
             discard(project.workbench, draft)

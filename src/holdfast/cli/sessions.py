@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -31,6 +32,7 @@ from holdfast.cli.output import is_terminal
 from holdfast.cli.record_lines import json_line
 from holdfast.cli.session_processes import end_processes
 from holdfast.cli.terminal import Terminal
+from holdfast.failures import Failure
 from holdfast.host import Kept, Role, Session, calling, end_host, fold
 from holdfast.host.failures import JournalRepaired
 from holdfast.host.model import AnyRecord, Close, Happened, Prompted
@@ -86,16 +88,32 @@ def watch(request: Request, settings: Settings) -> Outcome:
 
 
 def end(request: Request, settings: Settings) -> Outcome:
-    """End the running turn, the host and every process of a session; the draft is kept."""
+    """End the running turn, the host and every process of a session.
+
+    What was said is kept, and so is the draft unless nothing was changed in it.
+    """
     sessions = Sessions(settings)
     session = sessions.find(request.argument)
     was_hosted, left = anyio.run(_end, sessions, session, settings)
     if left:
         failure = ProcessUndying(processes=", ".join(left), limit=END_LONGEST)
         return Outcome(failure=failure)
-    if not was_hosted:
-        return Outcome(hint=f"{session.id} is at rest.")
-    return Outcome(hint=f"{session.id} has ended. What was said and the draft are kept.")
+    said = f"{session.id} has ended." if was_hosted else f"{session.id} is at rest."
+    if _is_draft_gone(session, settings):
+        return Outcome(hint=f"{said} What was said is kept; its draft had no changes and is gone.")
+    return Outcome(hint=f"{said} What was said and the draft are kept.")
+
+
+def _is_draft_gone(session: KeptSession, settings: Settings) -> bool:
+    """Remove the draft of a session that has ended, if nothing was changed in it."""
+    from holdfast.workbench import Workbench, discard_unchanged  # only `end` needs it
+
+    if not session.draft:
+        return False
+    with suppress(Failure):  # the project is gone, or somebody works on it at this moment
+        workbench = Workbench.at(Path(session.project), settings.state)
+        return workbench.is_used and discard_unchanged(workbench, session.draft)
+    return False
 
 
 async def _end(

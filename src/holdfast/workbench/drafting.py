@@ -10,8 +10,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.nouns import Id
-from holdfast.workbench.failures import DraftDamaged
+from holdfast.nouns import Id, check_id
+from holdfast.workbench.core.draft_record import PREFIX
+from holdfast.workbench.draft_selection import meant_draft, release_unchanged
+from holdfast.workbench.failures import DraftDamaged, DraftMissing
 from holdfast.workbench.filling import sync_all
 from holdfast.workbench.holding import Held
 from holdfast.workbench.model import Draft, Mode, Revision
@@ -39,9 +41,22 @@ class Entered:
 def open_draft(workbench: Workbench, mode: Mode | None = None) -> Draft:
     """Make a draft of the project, kept apart as well as possible or as it is asked for."""
     with workbench.held() as (held, _):
+        release_unchanged(held)
         draft = held.drafts.make(mode, news=held.bench.news)
         facts = {"draft": draft.id, "mode": draft.mode, "reason": draft.reason}
         held.records.note("draft_opened", facts, key=f"open {draft.id}")
+        return draft
+
+
+def reopen_draft(workbench: Workbench, id: str) -> Draft:
+    """The draft of a session that goes on; one that was removed without changes is made again."""
+    with workbench.held() as (held, _):
+        try:
+            return held.drafts.find(id)
+        except DraftMissing:
+            draft = held.drafts.make(id=check_id(id, PREFIX), news=held.bench.news)
+        facts = {"draft": draft.id, "mode": draft.mode, "reason": draft.reason}
+        held.records.note("draft_opened", facts)
         return draft
 
 
@@ -61,7 +76,7 @@ def entering(workbench: Workbench, draft: str | None = None) -> Generator[Entere
     """
     with ExitStack() as stack:
         with workbench.held() as (held, _):
-            found = held.drafts.find(draft)
+            found = meant_draft(held, draft)
             stack.enter_context(visiting(held.drafts.home(found)))
             view = stack.enter_context(opened(held, found))
             found = revised(held, stand(held, view, found), FOUND)
@@ -80,7 +95,7 @@ def revise(
     The draft itself survives a power loss as it is then, not only what is kept of it.
     """
     with workbench.held() as (held, _):
-        found = held.drafts.find(draft)
+        found = meant_draft(held, draft)
         with opened(held, found) as view:
             own = own_of(held, view, found)
             after = revised(held, own, cause).revisions
@@ -113,7 +128,7 @@ def discard(workbench: Workbench, draft: str | None = None) -> Draft:
 def _to_discard(held: Held, draft: str | None) -> Draft:
     """The draft that is meant, even if nothing but its name can be read."""
     try:
-        return held.drafts.find(draft)
+        return meant_draft(held, draft)
     except DraftDamaged as damaged:
         return Draft(
             id=Id(damaged.draft), project=str(held.bench.project), mode=Mode.OVERLAY, at_ms=0

@@ -75,19 +75,20 @@ class Drafts:
                 with suppress(Failure):  # it takes space, and does no harm until the next time
                     remove_whole(directory / name)
 
-    def make(self, mode: Mode | None = None, *, news: News = quiet) -> Draft:
+    def make(self, mode: Mode | None = None, *, id: Id | None = None, news: News = quiet) -> Draft:
         """Make a draft that shows the project as it is; durable when it returns.
 
-        Without a mode the best that is possible is taken, and the draft says what stood in the way
-        of a better one. Raises ProjectRefused or WorktreeUncovered if there can be no draft, and
-        what stands in its way if the mode was asked for.
+        Without an id it gets a new one. Without a mode the best that is possible is taken, and the
+        draft says what stood in the way of a better one. Raises ProjectRefused or
+        WorktreeUncovered if there can be no draft, and what stands in its way if the mode was
+        asked for.
         """
         refuse_unfit_project(self.project, kept_in=self.directory)
         elsewhere = git_data_elsewhere(self.project)
         reasons: list[str] = []
         for each in (mode,) if mode is not None else Mode:
             draft = Draft(
-                id=self._ids.make(PREFIX),
+                id=id or self._ids.make(PREFIX),
                 project=str(self.project),
                 mode=each,
                 at_ms=int(self._clock.now() * 1000),

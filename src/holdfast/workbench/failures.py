@@ -345,6 +345,20 @@ class DraftMissing(
     project: str
 
 
+class DraftAmbiguous(
+    Failure,
+    code="DRAFT_AMBIGUOUS",
+    kind=Kind.INVALID,
+    title="Several drafts have changes",
+    user_message="{project} has several drafts with changes: {drafts}. Say which one with "
+    "`--draft ID`; `holdfast draft list` shows them.",
+):
+    """No draft was named, and more than one may be meant."""
+
+    drafts: tuple[str, ...]
+    project: str
+
+
 class DraftDamaged(
     Failure,
     code="DRAFT_DAMAGED",

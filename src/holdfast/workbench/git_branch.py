@@ -25,6 +25,7 @@ from holdfast.workbench.core.git_branch import (
     without,
 )
 from holdfast.workbench.core.git_commit import GITLINK, differences
+from holdfast.workbench.draft_selection import meant_draft
 from holdfast.workbench.failures import (
     DraftMovedOn,
     GitBranchExists,
@@ -221,7 +222,7 @@ def _transfers(
         if repository.top != project:
             reason = f"it lies above the project, at {repository.top}, and no draft covers it"
             raise GitRepositoryRefused(project=held.bench.shown, reason=reason)
-        found = held.drafts.find(draft)
+        found = meant_draft(held, draft)
         view = stack.enter_context(opened(held, found))
         scratch = stack.enter_context(scratch_in(held.bench.directory))
         work = _Work(held, view, found, branch, scratch)

@@ -11,6 +11,7 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.afterwards import at_last
 from holdfast.workbench.core.publication import Way
 from holdfast.workbench.core.selection import known_entry
+from holdfast.workbench.draft_selection import meant_draft
 from holdfast.workbench.failures import BatchStale, RevisionMissing
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import combined
@@ -29,7 +30,7 @@ def undo(workbench: Workbench, draft: str | None = None, to: int | None = None) 
     It leaves a revision itself, so that it can be undone, too.
     """
     with workbench.held() as (held, _):
-        found = held.drafts.find(draft)
+        found = meant_draft(held, draft)
         with opened(held, found) as view:
             standing = stand(held, view, found)
             standing = replace(standing, draft=revised(held, standing, FOUND))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.three_way import Verdict
+from holdfast.workbench.draft_selection import changed_in
 from holdfast.workbench.failures import DraftDamaged
 from holdfast.workbench.holding import PUBLISHED, Held
 from holdfast.workbench.ignored_files import ignored_paths
@@ -34,7 +35,7 @@ class DraftStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A project: its drafts, those that cannot be read, and what is kept of it.
+    """A project: its drafts with changes, those that cannot be read, and what is kept of it.
 
     `recovered` is what was finished or undone just now.
     """
@@ -54,7 +55,7 @@ def status(workbench: Workbench) -> Status:
         return Status(id=workbench.id, project=workbench.project)
     with workbench.held() as (held, recovered):
         every = [each for each in held.store.checkpoints() if each.origin == PUBLISHED]
-        found = held.drafts.all()
+        found = changed_in(held)
         theirs = held.look() if found else None
         return Status(
             id=workbench.id,

@@ -28,6 +28,7 @@ from holdfast.workbench.core.three_way import (
     is_own_repository,
     require_agreement,
 )
+from holdfast.workbench.draft_selection import meant_draft
 from holdfast.workbench.failures import DraftMerged, DraftMovedOn, HunkMissing, PublishedChanged
 from holdfast.workbench.git_commit import (
     CommitOrder,
@@ -122,7 +123,7 @@ def publish(workbench: Workbench, order: PublishOrder) -> Published:
         done = facts_of(held, Deed.PUBLISH, order.key)
         if done is not None:
             return _published(done)
-        found = held.drafts.find(order.draft)
+        found = meant_draft(held, order.draft)
         with opened(held, found) as view:
             try:
                 return _publish(held, view, stand(held, view, found), order)

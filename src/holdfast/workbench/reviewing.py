@@ -11,6 +11,7 @@ from typing import BinaryIO
 from holdfast.nouns import RelativePath
 from holdfast.workbench.core.ignore_rules import folded
 from holdfast.workbench.core.three_way import Clashing, Decisions, Verdict, is_chosen
+from holdfast.workbench.draft_selection import meant_draft
 from holdfast.workbench.holding import Held
 from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.merging import Merges, merges_of
@@ -67,7 +68,7 @@ def review(
     `patch` is a file that gets all of it in the form that `git apply` takes.
     """
     with workbench.held() as (held, _):
-        found = held.drafts.find(draft)
+        found = meant_draft(held, draft)
         with opened(held, found) as view:
             standing = stand(held, view, found)
         only = frozenset(paths) or None
@@ -92,7 +93,7 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
     that. Publishing with the seal of it publishes exactly this; the seal is of nothing else.
     """
     with workbench.held() as (held, _):
-        draft = held.drafts.find(order.draft)
+        draft = meant_draft(held, order.draft)
         with opened(held, draft) as view:
             standing = stand(held, view, draft)
         decided, merges, ignored = plan(held, standing, order)

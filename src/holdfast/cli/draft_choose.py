@@ -1,0 +1,57 @@
+"""Let a person choose the draft that a command is about, where several have changes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+import anyio
+
+from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
+from holdfast.cli.commands import Request
+from holdfast.cli.core.draft_page import drafts_page
+from holdfast.cli.terminal import Terminal
+from holdfast.cli.workbench_project import Project
+from holdfast.nouns import printable
+from holdfast.workbench import changed_drafts
+from holdfast.workbench.failures import DraftAmbiguous
+from holdfast.workbench.model import Draft
+
+
+def draft_meant(request: Request, settings: Settings, project: Project) -> str | None:
+    """The id that a request names, or of the only draft with changes; None if there is none.
+
+    Where several have changes a person is asked. Raises DraftAmbiguous where nobody can be.
+    """
+    named = request.value("--draft")
+    if named is not None:
+        return named
+    found = changed_drafts(project.workbench)[::-1]
+    if len(found) < 2:
+        return found[0].id if found else None
+    project.progress.clear()
+    page = drafts_page(found, look_for(sys.stderr, request, settings), now=time.time())
+    chosen = None if request.is_json else anyio.run(_asked, page, found)
+    if chosen is None:
+        where = str(project.workbench.project)
+        raise DraftAmbiguous(drafts=tuple(each.id for each in found), project=where)
+    return chosen.id
+
+
+async def _asked(page: str, found: Sequence[Draft]) -> Draft | None:
+    terminal = Terminal()
+    if not terminal.can_ask:
+        return None
+
+    def meant(line: str) -> Draft | None:
+        word = line.strip()
+        if not word:
+            return found[0]
+        named = [each for each in found if word in each.id]
+        return named[0] if len(named) == 1 else None
+
+    newest = printable(found[0].id)
+    prompt = f"Which draft? Its id, or Enter for the newest ({newest}): "
+    return await terminal.ask(page, prompt, meant, again="Not one of these: ")
