@@ -72,3 +72,24 @@ def test_who_watches_sees_all_and_changes_nothing(bench: Bench) -> None:
     assert rest == b"(The turn was interrupted.)\n"
     assert watching.returncode == 0
     assert asked.returncode == 130
+
+
+@pytest.mark.promise("W13")
+def test_a_session_goes_on_in_a_draft_of_the_same_name_when_its_own_has_gone(bench: Bench) -> None:
+    asking(bench, "Say hello", steps='{say = "Hello"}')
+    (session,) = sessions(bench)
+    bench.ran("sessions", "end")
+    eventually(lambda: not hosts_of(bench))
+
+    again = asking(
+        bench,
+        "--session",
+        session["id"],
+        "Write",
+        steps='{write = "made", content = "made\\n"}, {say = "Done"}',
+    )
+
+    assert again.returncode == 0, again.stderr
+    assert b"made" in bench.ran("draft", "diff", "--draft", session["draft"]).stdout
+    ended = bench.ran("sessions", "end")
+    assert b"What was said and the draft are kept." in ended.stderr
