@@ -10,6 +10,7 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.core.merge_page import ShownMerge, merge_page, merge_record
+from holdfast.cli.draft_choose import draft_meant
 from holdfast.cli.draft_diff import emit_bytes
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
@@ -29,7 +30,7 @@ def merging(request: Request, settings: Settings) -> Outcome:
     side = Side.THEIRS if request.has("--theirs") else side
     with at_work(request, settings) as project:
         paths = project.paths(request.words)
-        found = merge_draft(project.workbench, request.value("--draft"), paths, side)
+        found = merge_draft(project.workbench, draft_meant(request, settings, project), paths, side)
     shown = ShownMerge(
         draft=found.draft,
         merged=found.merged,
@@ -54,7 +55,9 @@ def showing(request: Request, settings: Settings) -> Outcome:
         path = project.path(request.argument)
         if path is None:
             refuse("say which file; that is the whole project", request)
-        found = file_version(project.workbench, path, version, request.value("--draft"))
+        found = file_version(
+            project.workbench, path, version, draft_meant(request, settings, project)
+        )
     if request.is_json:
         record = {
             "schema": SCHEMA,

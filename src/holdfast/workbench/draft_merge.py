@@ -20,6 +20,7 @@ from holdfast.workbench.core.marked import merge_marked
 from holdfast.workbench.core.merge import is_text
 from holdfast.workbench.core.selection import known_entry
 from holdfast.workbench.core.three_way import Clashing, Decision, Verdict, is_chosen
+from holdfast.workbench.draft_selection import meant_draft
 from holdfast.workbench.failures import MergeNothing, PathMissing
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import kept_contents, text_of
@@ -82,7 +83,7 @@ def merge_draft(
     Leaves a revision. Raises MergeNothing if a path was named at which there is no conflict.
     """
     with workbench.held() as (held, _):
-        found = held.drafts.find(draft)
+        found = meant_draft(held, draft)
         with opened(held, found) as view:
             standing = stand(held, view, found)
             conflicts = _conflicts(standing, frozenset(paths) or None)
@@ -104,7 +105,7 @@ def file_version(
 ) -> FileVersion:
     """One version of a file; raises PathMissing if that version has no file or link there."""
     with workbench.held() as (held, _):
-        found = held.drafts.find(draft)
+        found = meant_draft(held, draft)
         with opened(held, found) as view:
             standing = stand(held, view, found)
         checkpoint = {
