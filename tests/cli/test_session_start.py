@@ -19,7 +19,7 @@ def bench() -> Iterator[Bench]:
         yield made
 
 
-@pytest.mark.promise("A3")
+@pytest.mark.promise("A3", "X14")
 def test_a_turn_goes_on_when_whoever_asked_is_gone(bench: Bench) -> None:
     script = scripted(bench, '{say = "Hello"}, {wait = 2}, {say = "Goodbye"}')
     asked = begun(bench, "ask", "--scenario", script, "Wait")
@@ -27,6 +27,10 @@ def test_a_turn_goes_on_when_whoever_asked_is_gone(bench: Bench) -> None:
     assert asked.stdout.readline() == b"Hello\n"
     (host,) = hosts_of(bench)
     assert os.getsid(host) != os.getsid(asked.pid)
+    roll = (bench.settings.state / "exec" / "processes.jsonl").read_bytes()
+    started = lines(b"\n".join(each for each in roll.splitlines() if each))
+    kept = {each["is_kept"] for each in started if "host" in each.get("argv", ())}
+    assert kept == {True}  # until it ends, whoever is away for how long
     asked.send_signal(signal.SIGKILL)
     asked.communicate()
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from holdfast.exec.failures import KeeperLost
+from holdfast.exec.failures import KeeperLost, OutcomeUnknown
 from holdfast.host import sitting
 from holdfast.host.core import heartbeat, respawning
 from holdfast.host.dialling import Kept
@@ -96,6 +96,33 @@ async def test_a_host_that_dies_in_a_turn_is_started_again(tmp_path: Path) -> No
         "its host died",
     ]
     assert (house.starts, house.puppet.heard) == (2, ["one", "two"])
+
+
+@pytest.mark.promise("A7", "X13")
+@pytest.mark.parametrize("is_started", [True, False])
+async def test_a_start_that_nobody_knows_the_outcome_of_is_repeated(
+    tmp_path: Path, is_started: bool
+) -> None:
+    tasks = anyio.create_task_group()
+    house = House(tmp_path, SCRIPT[1:], tasks)
+    asked = 0
+
+    async def start() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            if is_started:
+                await house.start()
+            raise OutcomeUnknown(method="process/start")
+        if not is_started:
+            await house.start()  # else the second host finds the journal locked, and ends
+
+    async with tasks:
+        async with seated(house.socket, start) as seat:
+            with anyio.fail_after(60):
+                assert await seat.command(Prompt("c1", "one")) > 0
+        tasks.cancel_scope.cancel()
+    assert (asked, house.starts) == (2, 1)
 
 
 @pytest.mark.promise("A7")
