@@ -15,7 +15,8 @@ from holdfast.workbench.failures import (
     GitRepositoryMissing,
     GitRepositoryRefused,
 )
-from holdfast.workbench.model import Mode
+from holdfast.workbench.git_commit import finish_commit, prepare_commit
+from holdfast.workbench.model import Change, Entry, Mode, Sort
 from tests.workbench.benches import (
     COMMITTED,
     LINES,
@@ -410,3 +411,16 @@ def test_killed_on_the_way_the_next_command_commits_or_undoes_both(
         assert changed(bench.project) == []
     assert recover(bench.workbench) == ()
     assert git(bench.project, "rev-parse", "HEAD").strip() == head
+
+
+@pytest.mark.promise("W14")
+def test_finished_twice_it_is_one_commit_also_if_the_person_went_on(bench: Bench) -> None:
+    with bench.workbench.held() as (held, _):
+        content, size = held.store.put_content([b"new\n"])
+        entry = Entry(Sort.FILE, 0o644, content=content, size=size)
+        facts = prepare_commit(held, (Change(at("new"), None, entry),), CommitOrder(message="new"))
+        assert finish_commit(held, facts)["problem"] == ""
+        git(bench.project, "commit", "-q", "--allow-empty", "-m", "theirs")
+        assert finish_commit(held, facts)["problem"] == ""
+    log = git(bench.project, "log", "--format=%s").split()
+    assert log == ["theirs", "new", "first"]
