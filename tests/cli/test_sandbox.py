@@ -5,16 +5,18 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import random
 import socketserver
 import subprocess
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.planes import eventually
 from tests.cli.running import COMMAND, environment
 from tests.cli.sandboxes import held_back, needs_sandbox, shut
 
@@ -300,6 +302,28 @@ def test_a_command_line_that_is_killed_leaves_nobody_and_nothing(home: Path, pro
     process.wait()
     assert process.stdout.read() == b""  # all who had it open are gone
     process.stdout.close()
-    shut("--write", ".", "--", "true", home=home, cwd=project)
 
-    assert os.listdir(project) == ["here"]
+    eventually(lambda: os.listdir(project) == ["here"])
+
+
+@pytest.mark.promise("X14")
+@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_kills_at_random_moments_leave_no_placeholder(
+    home: Path, project: Path, kills: int
+) -> None:
+    chance = random.Random(3)
+    for number in range(kills):
+        process = subprocess.Popen(
+            [*COMMAND, "sandbox", "--write", ".", "--", "sleep", "60"],
+            env=environment(home),
+            cwd=project,
+            stderr=subprocess.DEVNULL,
+        )
+        if number % 2:  # while they are made, or soon after
+            eventually(lambda: len(os.listdir(project)) > 1)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=chance.uniform(0.0, 0.1 if number % 2 else 1.5))
+        process.kill()
+        process.wait()
+
+    eventually(lambda: os.listdir(project) == ["here"])

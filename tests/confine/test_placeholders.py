@@ -31,7 +31,7 @@ def placeholders(tmp_path: Path) -> Placeholders:
     return Placeholders(tmp_path / "state")
 
 
-def _names(workspace: Path) -> set[str]:
+def names_in(workspace: Path) -> set[str]:
     return {str(path.relative_to(workspace)) for path in workspace.rglob("*")}
 
 
@@ -43,10 +43,10 @@ def test_they_stand_while_they_are_needed(workspace: Path, placeholders: Placeho
         Guard(f"{workspace}/.git/commondir", Guarding.ABSENT),
         Guard(f"{workspace}/.git/config", Guarding.ABSENT),
     ]
-    assert _names(workspace) == {".git", ".git/config", ".git/commondir", ".codex"}
+    assert names_in(workspace) == {".git", ".git/config", ".git/commondir", ".codex"}
     assert (workspace / ".git" / "commondir").read_text() == ".\n"
     placeholders.release(alive)
-    assert _names(workspace) == {".git"}
+    assert names_in(workspace) == {".git"}
 
 
 @pytest.mark.parametrize("damaged", [b"{", b'{"\xff":1}'])
@@ -56,9 +56,9 @@ def test_what_was_spoiled_stops_nobody(
     (tmp_path / "state/placeholders").mkdir(parents=True)
     (tmp_path / "state/placeholders/made.json").write_bytes(damaged)
     alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
-    assert ".codex" in _names(workspace)
+    assert ".codex" in names_in(workspace)
     placeholders.release(alive)
-    assert _names(workspace) == {".git"}
+    assert names_in(workspace) == {".git"}
 
 
 def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) -> None:
@@ -67,9 +67,9 @@ def test_the_last_one_removes_them(workspace: Path, placeholders: Placeholders) 
     assert Guard(f"{workspace}/.codex", Guarding.READ_ONLY) in kept
     placeholders.release(first)
     placeholders.clean()
-    assert ".codex" in _names(workspace)
+    assert ".codex" in names_in(workspace)
     placeholders.release(second)
-    assert _names(workspace) == {".git"}
+    assert names_in(workspace) == {".git"}
 
 
 def test_what_stands_inside_of_another_is_removed_first(
@@ -82,17 +82,17 @@ def test_what_stands_inside_of_another_is_removed_first(
     assert Guard(f"{workspace}/.git/config", Guarding.ABSENT) in kept
     placeholders.release(first)
     placeholders.release(second)
-    assert _names(workspace) == set()
+    assert names_in(workspace) == set()
 
 
 def test_a_process_that_still_runs_needs_them(workspace: Path, placeholders: Placeholders) -> None:
     alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
     of_the_process = os.dup(alive)
     placeholders.release(alive)
-    assert ".codex" in _names(workspace)
+    assert ".codex" in names_in(workspace)
     os.close(of_the_process)
     placeholders.clean()
-    assert _names(workspace) == {".git"}
+    assert names_in(workspace) == {".git"}
 
 
 def test_what_somebody_uses_stays(workspace: Path, placeholders: Placeholders) -> None:
@@ -100,7 +100,7 @@ def test_what_somebody_uses_stays(workspace: Path, placeholders: Placeholders) -
     (workspace / ".codex" / "mine").touch()
     (workspace / ".git" / "config").write_text("mine")
     placeholders.release(alive)
-    assert _names(workspace) == {".git", ".git/config", ".codex", ".codex/mine"}
+    assert names_in(workspace) == {".git", ".git/config", ".codex", ".codex/mine"}
 
 
 def test_what_took_their_place_stays(workspace: Path, placeholders: Placeholders) -> None:
@@ -108,7 +108,7 @@ def test_what_took_their_place_stays(workspace: Path, placeholders: Placeholders
     (workspace / ".codex").rmdir()
     (workspace / ".codex").mkdir()
     placeholders.release(alive)
-    assert _names(workspace) == {".git", ".codex"}
+    assert names_in(workspace) == {".git", ".codex"}
 
 
 @pytest.mark.parametrize("steps", range(0, 40, 3))
@@ -117,15 +117,15 @@ def test_a_kill_at_any_moment_leaves_nothing_after_the_next_cleaning(
 ) -> None:
     pid = os.fork()
     if pid == 0:
-        _die_after(steps)
+        die_after(steps)
         placeholders.hold({str(workspace): NAMES}, root=None)
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
     placeholders.clean()
-    assert _names(workspace) == {".git"}
+    assert names_in(workspace) == {".git"}
 
 
-def _die_after(steps: int) -> None:
+def die_after(steps: int) -> None:
     """Have the next calls that change something counted, and die before one of them."""
     left = [steps]
 
@@ -165,7 +165,7 @@ def test_seen_from_another_root(
         os.close(root)
     os.close(alive)
     assert kept == [Guard("/.git/inner", Guarding.ABSENT)]
-    assert _names(workspace) == {".git", ".git/inner"}
+    assert names_in(workspace) == {".git", ".git/inner"}
 
 
 def test_where_nothing_can_be_written_down_nothing_is_held(
@@ -182,7 +182,7 @@ def test_where_nothing_can_be_written_down_nothing_is_held(
 
     assert len(os.listdir("/proc/self/fd")) == len(opened)
     assert os.listdir(tmp_path / "state" / "placeholders") == ["lock"]
-    assert _names(workspace) == {".git"}
+    assert names_in(workspace) == {".git"}
 
 
 def test_what_could_not_be_removed_is_tried_again(
@@ -195,9 +195,9 @@ def test_what_could_not_be_removed_is_tried_again(
     with immutable(workspace / ".git" / "config"):
         placeholders.release(first)
         placeholders.release(second)
-        assert _names(workspace) == {".git", ".git/config"}
+        assert names_in(workspace) == {".git", ".git/config"}
     placeholders.clean()
-    assert _names(workspace) == set()
+    assert names_in(workspace) == set()
 
 
 @contextmanager

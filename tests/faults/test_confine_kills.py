@@ -169,23 +169,28 @@ class Play:
 async def play(scene: Scene, rounds: int, chance: random.Random) -> None:
     async with AsyncExitStack() as servers:
         play = Play(scene, servers)
-        for _ in range(rounds):
-            scene.hold()
-            victim = chance.choice(("server", "keeper", "holder", "holder"))
-            with losing():
-                async with play.talks() as (inside, outside):
-                    await shut_in(inside, scene, "drafted")
-                    await shut_in(outside, scene, "plain")
-                    await anyio.sleep(chance.uniform(0.0, 0.15))
-                    scene.kill(victim, await play.server())
-            if victim == "server":
-                server = await play.server()
-                server.process.kill()
-                await server.process.wait()
+        await kill(scene, play, rounds, chance)
         await settle(scene, play)
         server = await play.server()
         server.process.terminate()
         await server.process.wait()
+
+
+async def kill(scene: Scene, play: Play, rounds: int, chance: random.Random) -> None:
+    """Kill one of them at a time, each while something is being shut in."""
+    for _ in range(rounds):
+        scene.hold()
+        victim = chance.choice(("server", "keeper", "holder", "holder"))
+        with losing():
+            async with play.talks() as (inside, outside):
+                await shut_in(inside, scene, "drafted")
+                await shut_in(outside, scene, "plain")
+                await anyio.sleep(chance.uniform(0.0, 0.15))
+                scene.kill(victim, await play.server())
+        if victim == "server":
+            server = await play.server()
+            server.process.kill()
+            await server.process.wait()
 
 
 async def settle(scene: Scene, play: Play) -> None:
@@ -231,3 +236,22 @@ async def test_nothing_is_left_whoever_is_killed(scene: Scene) -> None:
 @pytest.mark.timeout(900)
 async def test_nothing_is_left_whoever_is_killed_a_hundred_times(scene: Scene) -> None:
     await check(scene, ROUNDS_LONG)
+
+
+@pytest.mark.promise("X14")
+@pytest.mark.parametrize(
+    "rounds", [6, pytest.param(80, marks=[pytest.mark.long, pytest.mark.timeout(1800)])]
+)
+async def test_placeholders_go_by_themselves_when_all_are_killed(scene: Scene, rounds: int) -> None:
+    """No next sandbox and no next server: what is left is removed all the same."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    async with AsyncExitStack() as servers:
+        play = Play(scene, servers)
+        await kill(scene, play, rounds, random.Random(seed))
+        server = await play.server()
+        for victim in ("server", "keeper", "holder"):
+            scene.kill(victim, server)
+        await server.process.wait()
+
+        await until(lambda: not scene.stand_ins(), within=60)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.cli.core.stop_page import Belonging, Sort
 from holdfast.confine.place import places
+from holdfast.confine.sweeper import is_sweeper
 from holdfast.exec.keeper.protocol import LOCK_NAME, KeeperName
 from holdfast.exec.keeping import SERVER_LOCK_NAME
 from holdfast.exec.orphans import Marked, orphans
@@ -87,7 +88,8 @@ def _sort(pid: int, path: str) -> Sort | None:
     directory, name = os.path.split(path)
     where, ending = _OF_SANDBOXES
     if name.endswith(ending):
-        return Sort.SANDBOX if os.path.basename(directory) == where else None
+        is_sandbox = os.path.basename(directory) == where and not is_sweeper(command_of(pid))
+        return Sort.SANDBOX if is_sandbox else None
     if name not in _SORTS:
         return None
     is_ours = os.path.exists(f"{directory}/{LOCK_NAME}") or _US in command_of(pid)

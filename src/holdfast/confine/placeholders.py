@@ -12,7 +12,7 @@ import fcntl
 import os
 import secrets
 import select
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -36,8 +36,10 @@ class Placeholders:
     `state` is a directory of ours, one for each place, which is remembered there.
     """
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, *, watch: Callable[[Path, str], None] | None = None) -> None:
+        """`watch` is called with the sign of life before anything is made for it."""
         self._state, self._home = state, state / _HOME
+        self._watch = watch
 
     def hold(
         self, wanted: Mapping[str, Sequence[str]], *, root: int | None
@@ -57,6 +59,8 @@ class Placeholders:
             undo.callback(os.close, alive)
             made = self._made()
             absent = [guard.path for guard in kept if guard.guarding is Guarding.ABSENT]
+            if self._watch is not None and (absent or made):
+                self._watch(self._state, os.readlink(f"/proc/self/fd/{alive}"))
             self._write_down(made | dict.fromkeys(absent, UNKNOWN))
             standing = Standing(remembered(self._state) or Whereabouts(), root)
             numbers = {path: standing.make(path) for path in absent}
@@ -78,13 +82,15 @@ class Placeholders:
         with self._alone():
             self._remove_unneeded()
 
-    def clean(self) -> None:
-        """Remove what the dead have left behind."""
-        if self._home.exists():
-            with self._alone():
-                for sign in self._home.glob(f"*{_NEEDED}"):
-                    end_stranded(sign)
-                self._remove_unneeded()
+    def clean(self) -> bool:
+        """Remove what the dead have left behind; False if that has to be tried again."""
+        if not self._home.exists():
+            return True
+        with self._alone():
+            for sign in self._home.glob(f"*{_NEEDED}"):
+                end_stranded(sign)
+            self._remove_unneeded()
+            return self._made().keys() <= self._needed()
 
     @contextmanager
     def _alone(self) -> Generator[None]:

@@ -26,6 +26,7 @@ from holdfast.confine.looking import look, resolved
 from holdfast.confine.nested import wanted_names
 from holdfast.confine.placeholders import Placeholders
 from holdfast.confine.preflight import preflight
+from holdfast.confine.sweeper import watch
 from holdfast.confine.wrapping import Wrapping, wrapped
 
 
@@ -76,7 +77,7 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
     variables = allowed_environment(entry.env, policy.environment) | {"PATH": search.value}
     entry = replace(entry, cwd=resolved(entry.cwd, root=root))
     with ExitStack() as undo:
-        placeholders = Placeholders(state)
+        placeholders = Placeholders(state, watch=watch)
         wanted, unkept = wanted_names(policy, state=state, root=root)
         alive, kept = placeholders.hold(wanted, root=root)
         undo.callback(placeholders.release, alive)

@@ -1,0 +1,89 @@
+"""Whatever is killed, placeholders go by themselves; nothing else need start or be asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.confine.placeholders import Placeholders
+from holdfast.confine.sweeper import is_sweeper, watch
+from holdfast.world import command_of, system_processes
+from tests.cli.planes import eventually
+from tests.confine.test_placeholders import NAMES, die_after, names_in
+
+pytestmark = pytest.mark.promise("X14")
+if sys.platform != "linux":
+    pytest.skip("there are no sandboxes here", allow_module_level=True)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "workspace" / ".git").mkdir(parents=True)
+    return tmp_path / "workspace"
+
+
+def sweepers(state: Path) -> list[str]:
+    commands = (command_of(each.pid) for each in system_processes() if not each.is_dead)
+    return [each for each in commands if is_sweeper(each) and str(state) in each]
+
+
+@pytest.mark.parametrize("steps", range(0, 40, 3))
+def test_a_kill_at_any_moment_leaves_nothing_after_a_while(
+    workspace: Path, tmp_path: Path, steps: int
+) -> None:
+    state = tmp_path / "state"
+    placeholders = Placeholders(state, watch=watch)
+    pid = os.fork()
+    if pid == 0:
+        die_after(steps)
+        placeholders.hold({str(workspace): NAMES}, root=None)
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+    eventually(lambda: names_in(workspace) == {".git"})
+    eventually(lambda: not sweepers(state))
+
+
+def test_a_living_process_of_the_sandbox_keeps_them(workspace: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    reads, writes = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        Placeholders(state, watch=watch).hold({str(workspace): NAMES}, root=None)
+        if os.fork():
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.close(writes)
+        os.read(reads, 1)  # the child has the sign of life, too
+        os._exit(0)
+    os.waitpid(pid, 0)
+    eventually(lambda: ".codex" in names_in(workspace))
+    assert len(sweepers(state)) == 1
+    os.close(reads)
+    os.close(writes)
+
+    eventually(lambda: names_in(workspace) == {".git"})
+
+
+def test_what_is_given_back_in_good_order_needs_no_sweeping(
+    workspace: Path, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    placeholders = Placeholders(state, watch=watch)
+    alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
+    placeholders.release(alive)
+
+    assert names_in(workspace) == {".git"}
+    eventually(lambda: not sweepers(state))
+
+
+def test_what_needs_no_placeholder_needs_no_sweeper(tmp_path: Path) -> None:
+    asked: list[str] = []
+    placeholders = Placeholders(tmp_path / "state", watch=lambda _, sign: asked.append(sign))
+    alive, _ = placeholders.hold({}, root=None)
+    placeholders.release(alive)
+
+    assert asked == []
