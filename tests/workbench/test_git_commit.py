@@ -138,10 +138,10 @@ def test_nothing_of_an_armed_repository_runs(tmp_path: Path, mode: Mode) -> None
         assert git(bench.project, "ls-files", "--stage", "staged") == index
 
         # The wires are live: git itself trips over them.
-        subprocess.run(
-            ["git", "commit", "-qam", "x"], cwd=bench.project, capture_output=True, check=False
-        )
-        assert {"fsmonitor", "hook-post-index-change"} & tripped(fired)
+        (bench.project / "staged").write_text("three\n")
+        for words in (("update-ref", "refs/heads/live", "HEAD"), ("add", "staged"), ("status",)):
+            subprocess.run(["git", *words], cwd=bench.project, capture_output=True, check=False)
+        assert {"hook-reference-transaction", "process", "fsmonitor"} <= tripped(fired)
 
 
 @pytest.mark.promise("W14")
