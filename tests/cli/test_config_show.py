@@ -34,13 +34,13 @@ def test_everything_is_shown_with_who_said_so(bench: Bench) -> None:
     record = json.loads(bench.asked("config", "show", "--json").answer)
 
     assert page.splitlines()[:5] == [
-        "runner           -",
-        "model            openai/x",
-        "effort           -",
-        "color            auto",
-        "plain            false",
+        "runner               -",
+        "model                openai/x",
+        "effort               -",
+        "color                auto",
+        "plain                false",
     ]
-    assert origins[1] == f"model            openai/x  ({own})"
+    assert origins[1] == f"model                openai/x  ({own})"
     assert record["settings"]["budget.cost_usd"] == {"value": 2.0, "origin": str(own)}
     assert record["settings"]["budget.steps"] == {"value": None, "origin": "default"}
 

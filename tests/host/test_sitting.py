@@ -318,8 +318,9 @@ async def test_a_turn_that_waits_for_a_model_is_not_stuck(tmp_path: Path) -> Non
     async with tasks:
         async with seated(house.socket, house.start) as seat:
             await seat.command(Prompt("c1", "one"))
-            while not any(isinstance(each, Awaited) and not each.what for each in seen):
-                seen += await seat.receive()
+            with anyio.fail_after(60):
+                while not any(isinstance(each, Awaited) and not each.what for each in seen):
+                    seen += await seat.receive()
         tasks.cancel_scope.cancel()
 
     awaited = [each for each in seen if isinstance(each, Awaited) and each.what]
