@@ -143,7 +143,7 @@ async def test_who_asks_how_it_is_starts_nothing(bench: Bench) -> None:
     ("model", "wrong"),
     [
         ("nobody/x", "There is no provider nobody"),
-        ("openai/x", "Set OPENAI_API_KEY"),
+        ("openai/x", "set OPENAI_API_KEY"),
         ("ollama/x", "nobody has agreed"),
     ],
 )
