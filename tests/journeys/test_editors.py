@@ -179,9 +179,10 @@ async def test_a_turn_is_cancelled(bench: Bench) -> None:
     async with connected(bench, '{say = "I wait."}, {wait = 60}') as (agent, editor):
         session = (await agent.new_session(cwd=str(bench.project))).session_id
 
-        async def cancel(_: Any) -> None:
-            editor.when_told = None
-            await agent.cancel(session_id=session)
+        async def cancel(update: Any) -> None:
+            if update.session_update == "agent_message_chunk":
+                editor.when_told = None
+                await agent.cancel(session_id=session)
 
         editor.when_told = cancel
         answer = await agent.prompt(session_id=session, prompt=[GO])
@@ -299,7 +300,9 @@ async def test_a_crash_is_told_with_its_reason_and_the_next_prompt_works(bench: 
     async with connected(bench, '{say = "I wait."}, {wait = 60}') as (agent, editor):
         session = (await agent.new_session(cwd=str(bench.project))).session_id
 
-        async def kill(_: Any) -> None:
+        async def kill(update: Any) -> None:
+            if update.session_update != "agent_message_chunk":
+                return
             editor.when_told = None
             for host in hosts_of(bench):
                 os.kill(host, signal.SIGKILL)

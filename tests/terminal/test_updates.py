@@ -27,7 +27,7 @@ from holdfast.runners.model import (
     Used,
 )
 from holdfast.terminal.model import Opened
-from holdfast.terminal.updates import Update, Updates, located, options_of
+from holdfast.terminal.updates import Update, Updates, located, options_of, permission_call
 
 ABOUT = Opened("s", "/p", "", "", root="/copy")
 
@@ -223,3 +223,33 @@ def test_a_question_is_offered_with_its_refusal() -> None:
         schema.PermissionOption(option_id="yes", name="do it", kind="allow_once"),
         schema.PermissionOption(option_id="no", name="no", kind="reject_once"),
     ]
+
+
+@pytest.mark.promise("S1")
+def test_a_permission_has_the_call_with_its_input_its_files_and_the_reason() -> None:
+    asked = Asked("q", "May it run?", "It reaches the network.", item="i", is_approval=True)
+    started = ToolStarted("i", "edit", "edit a", {"path": "a", "text": "x"})
+    call = permission_call(asked, started, ABOUT)
+
+    assert (call.tool_call_id, call.title, call.kind) == ("i", "edit a", "edit")
+    assert call.raw_input == {"path": "a", "text": "x"}
+    assert [each.path for each in call.locations or ()] == ["/p/a"]
+    (content,) = call.content or ()
+    assert content == acp.tool_content(acp.text_block("May it run?\nIt reaches the network."))
+
+
+def test_a_permission_without_a_call_has_the_question_itself() -> None:
+    call = permission_call(Asked("q", "May I?", "make it"), None, ABOUT)
+
+    assert (call.tool_call_id, call.title, call.kind) == ("q", "May I?", None)
+    assert call.raw_input == {"detail": "make it"}
+
+
+def test_an_answer_that_lasts_is_told_as_such() -> None:
+    words = ("once", "session", "always")
+    asked = Asked(
+        "q", "?", "", (*map(Choice, words), Choice("stop"), Choice("no", is_refusal=True))
+    )
+    kinds = [each.kind for each in options_of(asked)]
+
+    assert kinds == ["allow_once", "allow_always", "allow_always", "reject_once", "reject_once"]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.agent.core.leave import Asking
     from holdfast.agent.core.prompting import Surroundings, system_prompt
     from holdfast.agent.core.providers import Format, Provider, read_providers
-    from holdfast.agent.core.servers import own_servers
+    from holdfast.agent.core.servers import editor_servers, own_servers
     from holdfast.agent.exchange import Deadlines
     from holdfast.agent.ground import Ground, toolchains_in
     from holdfast.agent.keys import (
@@ -64,6 +64,7 @@ __all__ = [
     "Toolbox",
     "chosen",
     "converse",
+    "editor_servers",
     "load_prices",
     "load_script",
     "own_servers",
@@ -82,6 +83,7 @@ __getattr__ = face(
         "Ground": "ground",
         "ToolSettings": "catalogue",
         "Toolbox": "catalogue",
+        "editor_servers": "core.servers",
         "own_servers": "core.servers",
         "toolbox": "catalogue",
         "toolchains_in": "ground",

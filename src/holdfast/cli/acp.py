@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from datetime import UTC, datetime
@@ -11,10 +13,12 @@ from pathlib import Path
 import anyio
 
 from holdfast.app.sessions import KeptSession, Sessions
-from holdfast.app.settings import Settings
-from holdfast.cli.agent_choice import with_agent
+from holdfast.app.settings import Settings, environment
+from holdfast.app.trust import Trust
+from holdfast.cli.agent_choice import found_agents, with_agent
 from holdfast.cli.commands import Request
 from holdfast.cli.configured import configured
+from holdfast.cli.editor_files import keep_servers, keep_state, read_state
 from holdfast.cli.failures import EditorSupportMissing
 from holdfast.cli.model import Outcome
 from holdfast.cli.session_begin import begin_session
@@ -22,10 +26,10 @@ from holdfast.cli.session_consent import write_down
 from holdfast.cli.session_start import HostStarter
 from holdfast.failures import Failure
 from holdfast.host import Seat, seated
-from holdfast.terminal.model import Opened
+from holdfast.terminal.model import EditorServer, EditorState, Opened, server_content
 from holdfast.workbench import Workbench, reopen_draft
 from holdfast.workbench.model import Mode
-from holdfast.world import in_thread
+from holdfast.world import SystemClock, in_thread
 
 
 def acp(request: Request, settings: Settings) -> Outcome:
@@ -76,6 +80,39 @@ class _Stays:
         """Every session, the newest first."""
         return [_opened(each) for each in self._sessions.all()]
 
+    def state(self, session: str) -> EditorState:
+        """What was chosen for a session in an editor."""
+        return read_state(self._settings, self._sessions.find(session))
+
+    def keep(self, session: str, state: EditorState) -> None:
+        """Keep what was chosen for a session."""
+        keep_state(self._settings, self._sessions.find(session), state)
+
+    def is_trusted(self, server: EditorServer) -> bool:
+        """Whether the person agreed to exactly this server."""
+        return Trust(self._settings.state).holds(_place(server), server_content(server))
+
+    def trust(self, server: EditorServer) -> None:
+        """Keep that the person agreed to exactly this server."""
+        Trust(self._settings.state).give(_place(server), server_content(server), SystemClock())
+
+    def connect(self, session: str, servers: tuple[EditorServer, ...]) -> None:
+        """Let the agent of a session use these servers, and no others of an editor."""
+        keep_servers(self._settings, self._sessions.find(session).id, servers)
+
+    async def run(self, session: str, argv: Sequence[str]) -> str:
+        """Run a command of ours about the project of a session; return what it printed."""
+        words = (sys.executable, "-P", "-m", "holdfast.cli.main", *argv)
+        done = await anyio.run_process(
+            words,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+            cwd=self._sessions.find(session).project,
+            env=environment() | {"NO_COLOR": "1"},
+            check=False,
+        )
+        return done.stdout.decode(errors="replace").strip() or "Done."
+
     def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
         """Sit at a session, from the record that follows `after` on."""
         kept = self._sessions.find(session)
@@ -91,7 +128,8 @@ class _Stays:
             with suppress(Failure):  # without a draft nobody works in one
                 looked_for = partial(_root, session, self._settings)
                 self._roots[session.id] = await in_thread(looked_for)  # somebody may be there
-        return _opened(session)._replace(root=self._roots.get(session.id, ""))
+        models = await _models(session, self._settings) if session.runner == "native" else ()
+        return _opened(session)._replace(root=self._roots.get(session.id, ""), models=models)
 
 
 def _root(session: KeptSession, settings: Settings) -> str:
@@ -105,4 +143,15 @@ def _root(session: KeptSession, settings: Settings) -> str:
 
 def _opened(session: KeptSession) -> Opened:
     at = datetime.fromtimestamp(session.at_ms / 1000, UTC).isoformat()
-    return Opened(session.id, session.project, session.title, at)
+    return Opened(session.id, session.project, session.title, at, draft=session.draft)
+
+
+def _place(server: EditorServer) -> Path:
+    """Under what a server's content is trusted: an editor has no file that we could name."""
+    return Path("editor-mcp-server") / server.name
+
+
+async def _models(session: KeptSession, settings: Settings) -> tuple[str, ...]:
+    """The model of a session first, then one of each provider that there is a key for."""
+    found = [each.flags[-1] for each in await found_agents(settings) if each.is_ready_model]
+    return tuple(dict.fromkeys(each for each in (session.options.get("model"), *found) if each))

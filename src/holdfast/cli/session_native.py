@@ -24,6 +24,7 @@ from holdfast.agent import (
     Surroundings,
     ToolSettings,
     chosen,
+    editor_servers,
     load_prices,
     load_script,
     own_servers,
@@ -39,6 +40,7 @@ from holdfast.app.keyring import keyring_entries
 from holdfast.app.sessions import KeptSession
 from holdfast.app.settings import Settings, environment, home_of_person
 from holdfast.cli.configured import budget_of, waits_of
+from holdfast.cli.editor_files import servers_file
 from holdfast.cli.own_file import own_text
 from holdfast.cli.provider_keys import keys_of, providers_of
 from holdfast.cli.session_consent import require
@@ -84,7 +86,8 @@ async def _kit(
         models, choice = await _models(session, providers, keys, stack)
         thread = stack.enter_context(WriterThread())
         workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
-        ground, settled = _ground(session, stage, keys, bench), _tool_settings(settings)
+        ground = _ground(session, stage, keys, bench)
+        settled = _tool_settings(settings, session)
         box = await stack.enter_async_context(toolbox(ground, workspace, settled))
         surroundings = Surroundings(
             root=stage.root,
@@ -113,13 +116,19 @@ async def _kit(
         yield replace(kit, tools={**kit.tools, SubAgent.spec.name: SubAgent(below)})
 
 
-def _tool_settings(settings: Settings) -> ToolSettings:
+def _tool_settings(settings: Settings, session: KeptSession | None = None) -> ToolSettings:
     """What the person has settled about tools, in files of their own and nowhere else."""
     home, servers = home_of_person(), settings.config / "mcp.json"
+    own = own_servers(str(servers), own_text(servers), environment())
+    if session is not None:
+        given = servers_file(settings, session.id)
+        names = {each.name for each in own}
+        theirs = editor_servers(str(given), own_text(given))
+        own = (*own, *(each for each in theirs if each.name not in names))
     return ToolSettings(
         leaves=settings.config / "leaves.json",
         skills=(settings.config / "skills", home / ".agents/skills", home / ".claude/skills"),
-        servers=own_servers(str(servers), own_text(servers), environment()),
+        servers=own,
     )
 
 

@@ -26,14 +26,16 @@ from holdfast.host.model import (
     TurnClosed,
     Who,
 )
-from holdfast.runners.model import Asked, Ending
-from holdfast.terminal.model import Mode, Opened
+from holdfast.runners.model import Asked, Ending, ToolStarted
+from holdfast.terminal.editor_session import SERVER_AGREED, SERVER_OPTIONS, server_call
+from holdfast.terminal.model import EditorServer, EditorState, Mode, Opened
 from holdfast.terminal.updates import (
     AGREED,
     CONSENT_OPTIONS,
     Updates,
     consent_title,
     options_of,
+    permission_call,
 )
 from holdfast.workbench.failures import ConsentRequired
 from holdfast.world import companions
@@ -66,6 +68,30 @@ class Stays(Protocol):
         """Keep that a provider may see the project of a session, from now on."""
         ...
 
+    def state(self, session: str) -> EditorState:
+        """What was chosen for a session in an editor."""
+        ...
+
+    def keep(self, session: str, state: EditorState) -> None:
+        """Keep what was chosen for a session."""
+        ...
+
+    def is_trusted(self, server: EditorServer) -> bool:
+        """Whether the person agreed to exactly this server."""
+        ...
+
+    def trust(self, server: EditorServer) -> None:
+        """Keep that the person agreed to exactly this server."""
+        ...
+
+    def connect(self, session: str, servers: tuple[EditorServer, ...]) -> None:
+        """Let the agent of a session use these servers, and no others of an editor."""
+        ...
+
+    async def run(self, session: str, argv: Sequence[str]) -> str:
+        """Run a command of ours about the project of a session; return what it printed."""
+        ...
+
     def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
         """Sit at a session, from the record that follows `after` on."""
         ...
@@ -86,16 +112,36 @@ class EditorTurn:
         self._seat: Seat | None = None  # while the turn itself runs
         self._is_cancelled = False
         self._is_over = anyio.Event()
+        self._calls: dict[str, ToolStarted] = {}  # that the turn has begun
+        state = stays.state(session)
+        self._how = {k: v for k, v in (("model", state.model), ("effort", state.effort)) if v}
 
-    async def take(self, text: str, mode: Callable[[], Mode]) -> TurnClosed:
+    async def take(
+        self, text: str, mode: Callable[[], Mode], servers: Sequence[EditorServer] | None = None
+    ) -> TurnClosed:
         """Have it taken, tell and ask what there is to; if it lacks consent, ask for that once."""
         if self._before is not None:
             await self._before.over()
             self._before = None
+        await self._connect(servers, mode())
         closed = await self._taken(text, mode)
         if await self._is_agreed(closed, mode()):
             closed = await self._taken(text, mode)
         return closed
+
+    async def _connect(self, servers: Sequence[EditorServer] | None, mode: Mode) -> None:
+        """Ask once for each server that is not trusted; those that are refused are left out."""
+        if servers is None:
+            return
+        agreed: list[EditorServer] = []
+        for each in servers:
+            if not self._stays.is_trusted(each):
+                call = server_call(each)
+                if not mode.asks or await self._answer(call, SERVER_OPTIONS) != SERVER_AGREED:
+                    continue
+                self._stays.trust(each)
+            agreed.append(each)
+        self._stays.connect(self._session, tuple(agreed))
 
     async def cancel(self) -> None:
         """Take it back, however far it is, and those that it waits for."""
@@ -118,7 +164,8 @@ class EditorTurn:
             if self._is_cancelled:
                 return _TAKEN_BACK
             command = _named()
-            await seat.command(Prompt(command, text, is_in_place=mode().is_in_place))
+            how = self._how | ({} if text else {"compact": "yes"})
+            await seat.command(Prompt(command, text, how, is_in_place=mode().is_in_place))
             try:
                 return await self._attend(seat, command, mode)
             finally:
@@ -140,6 +187,8 @@ class EditorTurn:
                                 await self._abort()
                         case Kept(_, Aborted(turn=number)) if number < turn:
                             return _TAKEN_BACK  # with the turn that it waited for
+                        case Kept(_, Happened(event=ToolStarted() as started)):
+                            self._calls[started.item] = started
                         case Kept(_, Happened(event=Asked() as asked)):
                             tasks.start_soon(self._ask, seat, asked, mode())
                         case Kept(_, TurnClosed() as closed) if closed.turn == turn:
@@ -157,8 +206,9 @@ class EditorTurn:
         """Ask the person in the editor; nobody, or an editor that cannot ask, refuses."""
         chosen = None
         if asked.choices and mode.asks:
-            item = asked.item or asked.question
-            chosen = await self._chosen(item, asked.title, options_of(asked))
+            about = await self._stays.find(self._session)
+            call = permission_call(asked, self._calls.get(asked.item), about)
+            chosen = await self._answer(call, options_of(asked))
         answer, by = (asked.refusal, Who.UNATTENDED) if chosen is None else (chosen, Who.PERSON)
         with suppress(Failure):  # it was answered elsewhere, or the turn is over
             await seat.command(Answer(f"acp-{asked.question}", asked.question, answer, by))
@@ -169,16 +219,16 @@ class EditorTurn:
         if not isinstance(failure, ConsentRequired) or not mode.asks:
             return False
         item = f"consent-{closed.turn}"
-        if await self._chosen(item, consent_title(failure), CONSENT_OPTIONS) != AGREED:
+        call = schema.ToolCallUpdate(tool_call_id=item, title=consent_title(failure))
+        if await self._answer(call, CONSENT_OPTIONS) != AGREED:
             return False
         self._stays.agree(self._session, failure.provider)
         return True
 
-    async def _chosen(
-        self, item: str, title: str, options: Sequence[schema.PermissionOption]
+    async def _answer(
+        self, call: schema.ToolCallUpdate, options: Sequence[schema.PermissionOption]
     ) -> str | None:
-        """What the person has chosen; nothing if they did not, or were not asked."""
-        call = schema.ToolCallUpdate(tool_call_id=item, title=title)
+        """What the person has chosen; None if they did not, or could not be asked."""
         try:
             response = await self._client.request_permission(self._session, call, list(options))
         except acp.RequestError:  # the editor cannot ask

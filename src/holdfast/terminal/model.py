@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -90,6 +92,32 @@ class Opened(NamedTuple):
     title: str
     at: str
     root: str = ""
+    draft: str = ""
+    models: tuple[str, ...] = ()  # that its agent can be told to ask, the current one first
+
+
+class EditorServer(NamedTuple):
+    """An MCP server that an editor gave: a command, or an address."""
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    url: str = ""
+    headers: Mapping[str, str] = {}
+
+
+def server_content(server: EditorServer) -> bytes:
+    """All of a server, to the byte: what its user agrees to."""
+    return json.dumps(server._asdict(), sort_keys=True, default=dict).encode()
+
+
+class EditorState(NamedTuple):
+    """What was chosen in an editor for a session; it is kept with the session."""
+
+    mode: str = ""
+    model: str = ""
+    effort: str = ""
 
 
 class Mode(NamedTuple):

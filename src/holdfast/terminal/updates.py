@@ -14,6 +14,7 @@ from holdfast.host.model import Happened, Prompted, Published, TurnClosed
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
+    Choice,
     Delta,
     FilesChanged,
     Noticed,
@@ -48,6 +49,7 @@ _STATUSES: Final[dict[Progress, schema.PlanEntryStatus]] = {
     Progress.BEGUN: "in_progress",
     Progress.DONE: "completed",
 }
+_LASTING: Final = ("session", "always", "project")  # answers that count for later calls, too
 _KINDS: Final[dict[str, schema.ToolKind]] = {
     "read": "read",
     "edit": "edit",
@@ -181,16 +183,45 @@ def _named(given: Mapping[str, object]) -> list[str]:
     return [each for each in named if isinstance(each, str)]
 
 
+def permission_call(
+    asked: Asked, started: ToolStarted | None, about: Opened
+) -> schema.ToolCallUpdate:
+    """What a permission is asked for: the call with its input and files, and why it is asked."""
+    why = "\n".join(each for each in (asked.title, asked.detail) if each)
+    given = dict(started.input) if started is not None else {}
+    if asked.detail and not given:
+        given = {"detail": asked.detail}
+    places = [
+        schema.ToolCallLocation(path=located(path, about))
+        for path in (_named(started.input) if started is not None else ())
+    ]
+    return schema.ToolCallUpdate(
+        tool_call_id=asked.item or asked.question,
+        title=started.title if started is not None else asked.title,
+        kind=_KINDS.get(started.tool, "other") if started is not None else None,
+        status="pending",
+        content=[acp.tool_content(acp.text_block(why))],
+        raw_input=given or None,
+        locations=places or None,
+    )
+
+
 def options_of(asked: Asked) -> list[schema.PermissionOption]:
     """The answers to a question, as an editor offers them."""
     return [
         schema.PermissionOption(
             option_id=choice.word,
             name=choice.meaning or choice.word,
-            kind="reject_once" if choice.is_refusal else "allow_once",
+            kind=_option_kind(choice),
         )
         for choice in asked.choices
     ]
+
+
+def _option_kind(choice: Choice) -> schema.PermissionOptionKind:
+    if choice.is_refusal or choice.word == "stop":
+        return "reject_once"
+    return "allow_always" if choice.word in _LASTING else "allow_once"
 
 
 AGREED: Final = "agree"

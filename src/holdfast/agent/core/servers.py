@@ -81,6 +81,14 @@ def own_servers(file: str, text: str, variables: Mapping[str, str]) -> tuple[Ser
     )
 
 
+def editor_servers(file: str, text: str) -> tuple[Server, ...]:
+    """The servers that an editor gave for one session, and that its user agreed to."""
+    return tuple(
+        Server(name, True, each.command, each.args, each.env, each.url, each.headers)
+        for name, each in _entries(file, text)
+    )
+
+
 def project_servers(text: str) -> tuple[Server, ...]:
     """The servers that a project names, as it names them."""
     return tuple(

@@ -32,6 +32,11 @@ class FoundAgent(NamedTuple):
         """Whether the name of a model has to be filled in first."""
         return bool(self.flags) and self.flags[-1].endswith(f"/{MODEL}")
 
+    @property
+    def is_ready_model(self) -> bool:
+        """Whether this names a model that can be asked as it stands."""
+        return self.flags[:1] == ("--model",) and not self.needs_model
+
 
 DEMO: Final = FoundAgent(("--demo",), "a scripted agent: no key, no network, no real answers")
 
