@@ -207,3 +207,24 @@ def listed(home: Path) -> list[dict[str, object]]:
     """The processes of the local server."""
     records = map(json.loads, ran("ps", "--json", home=home).stdout.splitlines())
     return [each for each in records if each["type"] == "process"]  # orphans may be another's
+
+
+def test_a_detached_process_has_its_name_and_goes_on(home: Path) -> None:
+    words = ("exec", "--detach", "--name", "web")
+    done = ran(*words, "--", "sh", "-c", "echo up; sleep 60", home=home, stdin=b"ignored")
+
+    assert (done.returncode, done.stdout) == (0, b"web\n")
+    eventually(lambda: ran("logs", "web", home=home).stdout == b"up\n")
+    again = ran(*words, "--", "true", home=home)
+    assert (again.returncode, b"runs already" in again.stderr) == (2, True)
+    assert ran("stop", "web", home=home).returncode == 0
+    assert ran(*words, "--", "true", home=home).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "x" * 65, "../up", "\x1b[2J"])
+def test_a_name_that_is_not_valid_is_refused(home: Path, name: str) -> None:
+    done = ran("exec", f"--name={name}", "--", "true", home=home)
+
+    assert done.returncode == 2
+    assert b"--name" in done.stderr
+    assert b"\x1b" not in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from holdfast.cli.commands import VERSION_LINE
 from holdfast.cli.main import main
-from tests.cli.running import environment
+from tests.cli.running import COMMAND, environment
 
 BUDGET = 0.040  # CPU seconds above the bare interpreter
 RUNS = 15
@@ -106,3 +107,22 @@ def _run(arguments: list[str], home: Path) -> subprocess.CompletedProcess[str]:
         text=True,
         check=True,
     )
+
+
+def test_a_prompt_on_a_pipe_is_asked_and_nothing_is_help(tmp_path: Path) -> None:
+    def ran(given: str) -> subprocess.CompletedProcess[bytes]:
+        line = (
+            f"{given} {shlex.join(COMMAND)}" if "|" in given else f"{shlex.join(COMMAND)} {given}"
+        )
+        return subprocess.run(
+            ["sh", "-c", line],
+            env=environment(tmp_path),
+            cwd=tmp_path,
+            capture_output=True,
+            check=False,
+        )
+
+    piped, nothing = ran("echo Hello |"), ran("</dev/null")
+
+    assert (piped.returncode, b"No agent is chosen yet" in piped.stderr) == (4, True)
+    assert nothing.stdout.startswith(b"usage: holdfast")

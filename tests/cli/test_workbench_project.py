@@ -119,3 +119,27 @@ def test_where_the_directory_is_gone_there_is_no_project(
     (tmp_path / "gone").rmdir()
     with pytest.raises(ProjectRefused), at_work(Request("status"), bench.settings):
         pass
+
+
+@pytest.mark.parametrize("is_worktree", [False, True])
+def test_an_unknown_directory_of_a_repository_means_all_of_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_worktree: bool
+) -> None:
+    inner = bench.project / "src" / "deep"
+    inner.mkdir(parents=True)
+    if is_worktree:
+        (bench.project / ".git").write_text("gitdir: /elsewhere\n")
+    else:
+        (bench.project / ".git").mkdir()
+    monkeypatch.chdir(inner)
+    with at_work(Request("status"), bench.settings) as project:
+        assert project.workbench.project == bench.project
+        assert project.here == inner
+
+
+def test_a_home_that_holds_our_state_is_refused_with_what_to_do(bench: Bench) -> None:
+    done = bench.ran("draft", "list", "-C", str(bench.home))
+
+    assert done.returncode == 2
+    assert b"-C DIR" in done.stderr
+    assert b"HOLDFAST_HOME" in done.stderr

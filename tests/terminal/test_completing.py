@@ -39,3 +39,14 @@ def root(tmp_path: Path) -> Path:
 )
 def test_a_word_becomes_what_there_is(root: Path, typed: str, found: list[Completed]) -> None:
     assert list(completed(typed, root)) == found
+
+
+def test_a_name_is_found_among_thousands(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / f"f{number:04}").touch()
+    (tmp_path / "zebra").touch()
+
+    assert list(completed("@z", tmp_path)) == [Completed("@zebra ", 2)]
+    first = [each.text for each in completed("@f", tmp_path)]
+    assert first[:2] == ["@f0000 ", "@f0001 "]
+    assert len(first) == 50

@@ -82,6 +82,14 @@ def test_a_step_of_a_plan_is_folded_below_itself() -> None:
     assert (first[:8], second[:8]) == ("  ▸ word", "    word")
 
 
+def test_lines_are_counted_only_as_far_as_they_are_known() -> None:
+    output = "".join(f"{number}\n" for number in range(20))
+    cut = draw([Card("x", output=output, left_out=5000)], BARE)
+
+    assert f"{20 - FOLD} more lines that are kept" in cut
+    assert "5,000 characters that were left out" in cut
+
+
 def test_what_was_left_out_is_said() -> None:
     assert "5,000 characters that were left out" in draw([Card("x", left_out=5000)], BARE)
 

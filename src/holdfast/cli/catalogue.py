@@ -139,11 +139,13 @@ Print a script that teaches a shell to complete commands and options.""",
         name="man",
         summary="the page of the manual",
         description="""\
-Print the page of the manual, in the form that man reads.""",
+Show the page of the manual on a terminal. On a pipe, or with --roff, print it in the
+form that man reads.""",
         examples=(
-            ("holdfast man | man -l -", "read it"),
+            ("holdfast man", "read it"),
             ("holdfast man > ~/.local/share/man/man1/holdfast.1", "so that man holdfast finds it"),
         ),
+        options=(Option(("--roff",), "print it in the form that man reads"),),
     ),
     *CONFIG,
     *SESSION,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import tempfile
+
 from holdfast import __version__
 from holdfast.app.settings import Settings
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
@@ -9,6 +14,7 @@ from holdfast.cli.commands import Request
 from holdfast.cli.completion_scripts import SHELLS, manual, script
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
+from holdfast.cli.output import is_terminal
 
 
 def completion(request: Request, _: Settings) -> Outcome:
@@ -20,6 +26,13 @@ def completion(request: Request, _: Settings) -> Outcome:
     return Outcome(answer=script(request.argument, COMMANDS, (*TOP, *COMMON)))
 
 
-def man(_: Request, __: Settings) -> Outcome:
-    """Print the page of the manual."""
-    return Outcome(answer=manual(COMMANDS, (*TOP, *COMMON), GUIDE, __version__))
+def man(request: Request, _: Settings) -> Outcome:
+    """Show the page of the manual on a terminal by `man`, and else print its source."""
+    page = manual(COMMANDS, (*TOP, *COMMON), GUIDE, __version__)
+    program = shutil.which("man")
+    if request.has("--roff") or program is None or not is_terminal(sys.stdout):
+        return Outcome(answer=page)
+    with tempfile.NamedTemporaryFile("w", suffix=".1", encoding="utf-8") as file:
+        file.write(page)
+        file.flush()
+        return Outcome(status=subprocess.run([program, "-l", file.name], check=False).returncode)

@@ -18,6 +18,7 @@ from holdfast.cli.core.processes_page import (
     ended_line,
     ended_note,
     gap_line,
+    is_internal,
     orphan_line,
     orphans_note,
     output_line,
@@ -53,6 +54,8 @@ def ps(request: Request, settings: Settings) -> Outcome:
         if server.state is None:
             raise
         found, detached = [], ()
+    hidden = 0 if request.has("--all") else sum(map(is_internal, found))
+    found = [each for each in found if request.has("--all") or not is_internal(each)]
     lost = find_orphans() if server.state is not None else ()
     if request.is_json:
         records = [process_line(each) for each in found]
@@ -61,6 +64,7 @@ def ps(request: Request, settings: Settings) -> Outcome:
         return Outcome(answer="".join(map(json_line, records)))
     look = look_for(sys.stdout, request, settings)
     hints = [] if found else ["No processes. Run one: holdfast exec -- ..."]
+    hints += [f"{hidden} of Holdfast's own: holdfast ps --all"] if hidden else []
     hints += [detached_note(detached)] if detached else []
     hints += [orphans_note(lost)] if lost else []
     page = processes_page(found, look, now=time.time())

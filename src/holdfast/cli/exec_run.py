@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shlex
 import signal
@@ -36,6 +37,7 @@ from holdfast.nouns import printable
 from holdfast.rpc import Transport
 
 _MARK_BYTES = 3
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ABROAD = ("PATH", "HOME", "USER", "SHELL", "LANG", "LC_ALL", "TERM", "TZ")
 
 
@@ -66,13 +68,30 @@ class Stay:
     async def run(self, command: Command) -> Outcome:
         """Start a command and stay until it has ended."""
         self._first = await self.server.dial_or_start()  # fails at once where nobody is
-        name = process_name(command.argv[0], secrets.token_hex(_MARK_BYTES))
+        name = await self._named(command)
         async with Client(self._dial) as client:
             try:
                 process = await client.start(command, process_id=name, continue_if_started=True)
             except StartFailed as failure:
                 return Outcome(status=start_status(failure.reason), failure=failure)
+            if self._request.has("--detach"):
+                return Outcome(answer=f"{printable(process.id)}\n", hint=self.hint(process))
             return await self._visit(process, client)
+
+    async def _named(self, command: Command) -> str:
+        """The name of a new process: one that is given must be free as long as another runs."""
+        given = self._request.value("--name")
+        if given is None:
+            return process_name(command.argv[0], secrets.token_hex(_MARK_BYTES))
+        if not _NAME.fullmatch(given):
+            problem = f"--name {given}: use letters, digits, '.', '_' and '-', at most 64"
+            raise UsageWrong(problem=problem, read_on="holdfast exec --help")
+        async with operating(self.server.dial) as operator:
+            running = [each.process for each in await operator.processes()]
+        if any(each.process_id == given and each.exit_code is None for each in running):
+            problem = f"--name {given}: a process of this name runs already"
+            raise UsageWrong(problem=problem, read_on="holdfast ps")
+        return given
 
     async def attach(self) -> Outcome:
         """Take up a process where what is kept of it begins, and stay until it has ended."""
@@ -141,7 +160,7 @@ def command_in(cwd: str, request: Request, *, is_local: bool) -> Command:
         cwd=cwd,
         env=env,
         tty=request.has("--tty"),
-        has_stdin=has_input(),
+        has_stdin=has_input() and not request.has("--detach"),
         rows=rows,
         cols=cols,
     )

@@ -37,7 +37,21 @@ def _read(words: Sequence[str]) -> Request | Misuse:
 
     # Who says nothing at all, to a terminal, wants to talk.
     is_talk = not words and is_terminal(sys.stdin) and is_terminal(sys.stdout)
-    return parse(["chat"] if is_talk else words)
+    if is_talk:
+        return parse(["chat"])
+    return parse(["ask", "-"] if not words and _has_piped_input() else words)
+
+
+def _has_piped_input() -> bool:
+    """Whether something is piped or redirected in; /dev/null and a closed input are not."""
+    import os
+    from stat import S_ISFIFO, S_ISREG
+
+    try:
+        status = os.fstat(0)
+    except OSError:
+        return False
+    return S_ISFIFO(status.st_mode) or (S_ISREG(status.st_mode) and status.st_size > 0)
 
 
 def _is_answered(request: Request | Misuse) -> bool:

@@ -113,6 +113,8 @@ def _after_interrupt(workbench: Workbench, look: Look) -> str:
 def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tuple[Path, Workbench]:
     """Where the person is, and the project: the one they name, else the nearest that is known.
 
+    A directory of a git repository that is not known yet means the whole repository.
+
     A directory in which we keep our own state, such as a home, is only meant by who is in it.
     """
     named = request.value("--project")
@@ -129,7 +131,13 @@ def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tupl
         workbench = Workbench.at(each, settings.state, news=progress)
         if workbench.is_used:
             return here, workbench
-    return here, Workbench.at(here, settings.state, news=progress)
+    top = _repository(here, above) or here
+    return here, Workbench.at(top, settings.state, news=progress)
+
+
+def _repository(here: Path, above: Iterable[Path]) -> Path | None:
+    """The root of the git repository that a directory is in: `.git` is a file in a worktree."""
+    return next((each for each in (here, *above) if os.path.lexists(each / ".git")), None)
 
 
 def _with_real_parent(named: bytes) -> bytes:

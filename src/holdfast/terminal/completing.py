@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -12,7 +13,6 @@ from typing import Final, NamedTuple
 from holdfast.nouns import printable
 from holdfast.terminal.core.slash import completions
 
-_MOST: Final = 200  # names of a directory that are looked at
 _SHOWN: Final = 50
 
 
@@ -39,7 +39,7 @@ def _files(begun: str, root: Path) -> Iterator[Completed]:
         return
     found: list[tuple[str, bool]] = []
     with suppress(OSError), os.scandir(root / directory) as entries:
-        for entry in islice(entries, _MOST):
+        for entry in entries:
             is_hidden = entry.name.startswith(".") and not name.startswith(".")
             if (
                 entry.name.startswith(name)
@@ -48,5 +48,5 @@ def _files(begun: str, root: Path) -> Iterator[Completed]:
             ):
                 found.append((entry.name, entry.is_dir(follow_symlinks=False)))
     head = f"{directory}/" if directory else ""
-    for each, is_directory in sorted(found):
+    for each, is_directory in nsmallest(_SHOWN, found):
         yield Completed(f"@{head}{each}" + ("/" if is_directory else " "), len(begun) + 1)

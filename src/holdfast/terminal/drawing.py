@@ -159,14 +159,23 @@ def _print_card(console: Console, card: Card, fold: int | None) -> None:
     is_diff = any(line.startswith("@@ ") for line in lines)
     hidden = len(lines) - len(shown)
     if hidden or card.left_out:
-        left = f" and {card.left_out:,} characters that were left out" if card.left_out else ""
-        hint = f"{hidden} more lines{left}" if hidden else left.removeprefix(" and ")
-        console.print(f"  │ … {hint}{' (Ctrl-O shows them)' if hidden else ''}", style="dim")
+        console.print(f"  │ … {_left_out(hidden, card.left_out)}", style="dim")
     for line in shown:
         for part in Text(line).wrap(console, console.width - 4, overflow="fold") or [""]:
             console.print(f"  │ {part}", style=_tone(line, is_diff))
     if card.paths:
         console.print(f"  └ {printable(changed(card.paths))}", style="dim")
+
+
+def _left_out(lines: int, characters: int) -> str:
+    """What is not shown: lines that are kept, and characters that are not kept at all.
+
+    How many lines those characters were is not known, so the lines are no count of all.
+    """
+    if not characters:
+        return f"{lines:,} more lines (Ctrl-O shows them)"
+    left = f"{characters:,} characters that were left out"
+    return f"{lines:,} more lines that are kept (Ctrl-O shows them), and {left}" if lines else left
 
 
 def _tone(line: str, is_diff: bool) -> str:

@@ -38,6 +38,7 @@ _GOING_BACK: Final = """\
 Change it and press Enter: the conversation goes on from before it. Files stay as they are; /undo
 takes steps in the draft back. /branch 0 stays here."""
 _SEEN_ANYWAY: Final = (Deed.RETRY, Deed.DETAILS, Deed.QUIT)  # without being shown as typed
+_OTHER_SESSION: Final = "Leave this one (/quit), then: holdfast --resume. /sessions lists them."
 _OTHER_RUNNER: Final = "An agent is chosen when a session begins: holdfast --runner NAME"
 
 
@@ -178,6 +179,7 @@ class Meaning:
             Deed.BRANCH: lambda: self._branch(argument),
             Deed.MODEL: lambda: self._switch(argument),
             Deed.RUNNER: lambda: self._list([_OTHER_RUNNER]),
+            Deed.RESUME: lambda: self._list([_OTHER_SESSION]),
             Deed.COMPACT: self._compact,
             Deed.AGENTS: lambda: self._helper(argument),
         }

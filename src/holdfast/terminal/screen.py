@@ -10,7 +10,7 @@ from typing import Final
 import anyio
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
@@ -55,7 +55,7 @@ class Screen:
     def __init__(self, attended: Attended, *, history: Path, root: Path, is_coloured: bool) -> None:
         self._attended = attended
         self.buffer = Buffer(
-            completer=_Completer(root),
+            completer=ThreadedCompleter(_Completer(root)),  # a directory may be large
             complete_while_typing=True,
             history=FileHistory(str(_private(history))),
             multiline=True,

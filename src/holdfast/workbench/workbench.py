@@ -72,7 +72,11 @@ class Workbench:
         id = blake3(os.fsencode(real)).hexdigest()[:_ID_DIGITS]
         directory = state.resolve() / "workbench" / id
         if directory.is_relative_to(real):
-            reason = f"what is kept of it would lie inside of it, in {directory}"
+            reason = (
+                f"Holdfast keeps its own state inside of it, in {state}. Change to the directory "
+                "of a project, or name one with -C DIR; to work on all of it, set HOLDFAST_HOME "
+                "to a directory outside of it"
+            )
             raise ProjectRefused(path=str(project), reason=reason)
         return cls(
             Bench(id=id, project=real, directory=directory, means=means or Means(), news=news)

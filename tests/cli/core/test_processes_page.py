@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.cli.core.look import look
 from holdfast.cli.core.processes_page import (
     Seen,
@@ -11,6 +13,7 @@ from holdfast.cli.core.processes_page import (
     ended_line,
     ended_note,
     gap_line,
+    is_internal,
     orphan_line,
     orphans_note,
     output_line,
@@ -140,3 +143,28 @@ def test_what_processes_left_running_is_named_with_its_origin() -> None:
     line = detached_line(of)
     assert (line["type"], line["id"], line["session"], line["pid"]) == ("detached", "p-1", "s", 7)
     assert detached_line(lost)["id"] is None
+
+
+@pytest.mark.parametrize(
+    ("argv", "is_ours"),
+    [
+        (("python", "-P", "-m", "holdfast.cli.main", "host", "session_1"), True),
+        (("python", "-m", "holdfast.exec.keeper"), True),
+        (("python", "-m", "pytest"), False),
+        (("holdfast.cli", "-m"), False),
+        (("make",), False),
+    ],
+)
+def test_what_is_of_holdfast_itself(argv: tuple[str, ...], is_ours: bool) -> None:
+    seen = Seen(
+        id="x",
+        session="s",
+        is_attached=False,
+        argv=argv,
+        pid=1,
+        tty=False,
+        started_at_ms=0,
+        status=None,
+    )
+
+    assert is_internal(seen) is is_ours

@@ -10,10 +10,11 @@ from holdfast.cli.core.look import Look, look
 from holdfast.cli.core.sessions_page import (
     SeenSession,
     conversation_page,
+    line_of,
     session_record,
     sessions_page,
 )
-from holdfast.host.model import Begun, Happened, Prompted, TurnClosed
+from holdfast.host.model import Begun, Happened, Prompted, Steered, TurnClosed
 from holdfast.runners.model import Ending, Said, ToolStarted
 
 SEEN = SeenSession(
@@ -99,3 +100,11 @@ def test_a_conversation_reads_from_top_to_bottom() -> None:
     assert conversation_page(records, wide(80)) == (
         "\n> Do\\x1bit\n▸ make\nDone.\n✗ Nothing came of it.\n"
     )
+
+
+def test_a_list_names_the_project_and_a_page_what_was_added_to_a_turn() -> None:
+    page = sessions_page([replace(SEEN, project="/work/my-basket")], wide(80), now=1000)
+
+    assert "  my-basket  " in page
+    assert "/work" not in page
+    assert line_of(Steered("c", 1, "Mind\x1b this"), wide(80)) == "» Mind\\x1b this\n"

@@ -41,6 +41,9 @@ def meant(line: str) -> Meant:
         ("/model openai/x", Do(Deed.MODEL, "openai/x")),
         ("/help", Do(Deed.HELP, "")),
         ("/hepl", Wrong("There is no /hepl. Is /help meant?")),
+        ("/resume", Do(Deed.RESUME, "")),
+        ("/restor", Wrong("There is no /restor. Is /resume meant?")),
+        ("/discrd", Wrong("There is no /discrd. /help lists all.")),
         ("/xyzzy", Wrong("There is no /xyzzy. /help lists all.")),
     ],
 )

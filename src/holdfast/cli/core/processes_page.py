@@ -53,6 +53,12 @@ def processes_page(processes: Sequence[Seen], look: Look, *, now: float) -> str:
     )
 
 
+def is_internal(process: Seen) -> bool:
+    """Whether a process is one of Holdfast itself: the host of a session, or a helper."""
+    pairs = zip(process.argv[1:], process.argv[2:], strict=False)
+    return any(flag == "-m" and module.startswith("holdfast.") for flag, module in pairs)
+
+
 def _words(argv: Sequence[str]) -> Sequence[str]:
     """A command in its telling words: how we start programs of our own would fill the line."""
     match argv:

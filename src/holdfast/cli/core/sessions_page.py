@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
 from holdfast.cli.core.threads_page import age
 from holdfast.cli.core.turn_lines import ending_of, note_of, words_of
-from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, TurnClosed, Who
+from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, Steered, TurnClosed, Who
 from holdfast.nouns import cut, printable, prose
 from holdfast.runners.model import Said
 
 SCHEMA = 1
 _TITLE_LEAST = 9
 _STATE_LEAST = 7
+_PROJECT_MOST = 16
 _REPAIRED = "(journal repaired) "
 INTERRUPTED = "interrupted"  # a turn is open, and no host carries it out
 
@@ -41,17 +43,24 @@ class SeenSession:
 
 
 def sessions_page(sessions: Sequence[SeenSession], look: Look, *, now: float) -> str:
-    """A line for each: how to name it, how it stands, since when, and what it began with."""
+    """A line for each: its name, state, age, the project's name, and what it began with."""
     lines: list[str] = []
     widest = max((_STATE_LEAST, *(len(_state(each)) for each in sessions)))
-    for each in sessions:
+    projects = [cut(_project(each), _PROJECT_MOST, more=look.signs.more) for each in sessions]
+    project_cells = max(map(len, projects), default=0)
+    for each, project in zip(sessions, projects, strict=True):
         state = _state(each).ljust(widest)
         head = f"{printable(each.name)}  {state}  {age(each.at_ms / 1000, now=now):<10}"
+        head += f"  {project:<{project_cells}}"
         note = _REPAIRED if each.is_repaired else ""
         room = max(look.width - len(head) - len(note) - 2, _TITLE_LEAST)
         title = printable(" ".join(each.title.split()))
         lines.append(f"{head}  {note}{cut(title, room, more=look.signs.more)}\n")
     return "".join(lines)
+
+
+def _project(each: SeenSession) -> str:
+    return printable(posixpath.basename(each.project) or each.project)
 
 
 def _state(each: SeenSession) -> str:
@@ -86,6 +95,8 @@ def line_of(record: AnyRecord, look: Look, *, cells: int | None = None) -> str:
     match record:
         case Prompted(text=text):
             return f"\n{look.paint(f'> {prose(text)}', Tone.STRONG)}\n"
+        case Steered(text=text):
+            return f"{look.paint(f'» {prose(text)}', Tone.STRONG)}\n"
         case Answered(answer=answer, by=Who.PERSON):
             return f"{look.paint(f'> {prose(answer)}', Tone.STRONG)}\n"
         case Happened(event=Said(text=text)):

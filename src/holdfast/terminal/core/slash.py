@@ -19,6 +19,7 @@ class Deed(Enum):
     RESTART = "restart"
     MODEL = "model"
     RUNNER = "runner"
+    RESUME = "resume"
     COMPACT = "compact"
     BRANCH = "branch"
     AGENTS = "agents"
@@ -80,6 +81,7 @@ SLASHES: Final = (
         wants=True,
     ),
     Slash("runner", "how to work with another agent", "[NAME]", Deed.RUNNER),
+    Slash("resume", "how to go on with another session", "", Deed.RESUME),
     Slash("compact", "summarise what is older, to make room", "", Deed.COMPACT),
     Slash("branch", "go back to an earlier prompt", "[NUMBER]", Deed.BRANCH),
     Slash("agents", "what helpers of the agent do, or all of one", "[NUMBER]", Deed.AGENTS),
@@ -96,6 +98,7 @@ _INDENT: Final = 4
 _KEYS: Final = """\
 Alt-Enter: a new line. Tab: complete. Ctrl-O: unfold. Esc Esc: go back. Ctrl-X Ctrl-E: edit. \
 Ctrl-C: end the turn. Ctrl-D: leave."""
+_DESTRUCTIVE: Final = ("restore", "discard", "undo")  # never proposed for a mistyped word
 _BY_NAME: Final = {each.name: each for each in SLASHES}
 
 
@@ -180,5 +183,5 @@ def completions(typed: str) -> Iterator[Slash]:
 
 
 def _unknown(name: str) -> str:
-    near = get_close_matches(name, _BY_NAME, n=1)
+    near = get_close_matches(name, [each for each in _BY_NAME if each not in _DESTRUCTIVE], n=1)
     return f"There is no /{name}." + (f" Is /{near[0]} meant?" if near else " /help lists all.")
