@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from holdfast.failures import to_wire
 from holdfast.telemetry import read_failures
+from tests.cli.planes import eventually
 from tests.cli.running import COMMAND, environment, holdfast
 
 STUBBORN = """\
@@ -275,3 +277,20 @@ def _read(master: int) -> bytes:
         return os.read(master, 65536)
     except OSError:  # Linux says EIO when the last writer has gone
         return b""
+
+
+def test_a_command_whose_parent_ignores_sigint_still_ends_by_sigterm(tmp_path: Path) -> None:
+    line = f'trap "" INT; exec {shlex.join([*COMMAND, "login", "openai"])}'
+    with subprocess.Popen(
+        ["sh", "-c", line], env=environment(tmp_path), stdin=subprocess.PIPE
+    ) as process:
+        eventually(lambda: _catches(process.pid, signal.SIGTERM))
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+
+
+def _catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    (caught,) = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt")]
+    return bool(int(caught, 16) & 1 << number - 1)

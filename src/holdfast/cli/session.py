@@ -203,6 +203,8 @@ def _stoppable() -> Generator[None]:
 
     def stop(number: int, _: object) -> None:
         received.append(signal.Signals(number))
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # by nohup, or as a job of a script
+            raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGTERM, stop)

@@ -29,6 +29,7 @@ from holdfast.cli.sessions import cells_of
 from holdfast.cli.terminal import Terminal, read_input
 from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import (
+    Awaited,
     Kept,
     Reconnecting,
     Seat,
@@ -43,6 +44,7 @@ from holdfast.host.model import Abort, Answer, Answered, Command, Happened, Prom
 from holdfast.nouns import printable
 from holdfast.runners.model import AnyEvent, Asked
 
+_SILENCE_TOLD: Final = 30.0  # seconds
 _LINE_MOST: Final = 1 << 20  # bytes of one prompt that is typed or piped in
 _GUIDE: Final = (
     "Type what is to be done; /help lists commands. Ctrl-C interrupts the turn, "
@@ -79,6 +81,7 @@ class Stay:
         self._given: set[str] = set()  # what we said that is not written down yet
         self._is_input_over = False
         self._has_quit = False
+        self._silences = 0  # half minutes of the present one that were told
         self._failure: Failure | None = None
         self._tasks: TaskGroup
 
@@ -143,12 +146,21 @@ class Stay:
                     await self._offer(record.event)
             case Reconnecting(delay):
                 await self._note(f"! reconnecting… ({delay:g} s)")
+            case Awaited(what, seconds):
+                await self._tell_silence(what, seconds)
             case Unresponsive():
                 await self._note("! The backend is unresponsive.")
             case Trouble(failure) if failure is not None:
                 await self._note(f"! {from_wire(failure).user_message}")
             case _:
                 pass
+
+    async def _tell_silence(self, what: str, seconds: float) -> None:
+        """Say every half a minute that a model or a tool is silent, and for how long."""
+        count = int(seconds // _SILENCE_TOLD)
+        if count > self._silences:
+            await self._note(f"! waiting for {printable(what)}, {seconds:.0f} s")
+        self._silences = count
 
     async def _offer(self, event: AnyEvent) -> None:
         """Say how a question can be answered."""

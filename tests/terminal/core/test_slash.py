@@ -42,7 +42,7 @@ def meant(line: str) -> Meant:
         ("/help", Do(Deed.HELP, "")),
         ("/hepl", Wrong("There is no /hepl. Is /help meant?")),
         ("/resume", Do(Deed.RESUME, "")),
-        ("/restor", Wrong("There is no /restor. Is /resume meant?")),
+        ("/restor", Wrong("There is no /restor. Is /restart meant?")),
         ("/discrd", Wrong("There is no /discrd. /help lists all.")),
         ("/xyzzy", Wrong("There is no /xyzzy. /help lists all.")),
     ],

@@ -51,7 +51,8 @@ def sessions_page(sessions: Sequence[SeenSession], look: Look, *, now: float) ->
     for each, project in zip(sessions, projects, strict=True):
         state = _state(each).ljust(widest)
         head = f"{printable(each.name)}  {state}  {age(each.at_ms / 1000, now=now):<10}"
-        head += f"  {project:<{project_cells}}"
+        if look.width - len(head) - project_cells - 4 >= _TITLE_LEAST:
+            head += f"  {project:<{project_cells}}"
         note = _REPAIRED if each.is_repaired else ""
         room = max(look.width - len(head) - len(note) - 2, _TITLE_LEAST)
         title = printable(" ".join(each.title.split()))
