@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
@@ -87,3 +88,16 @@ def test_what_needs_no_placeholder_needs_no_sweeper(tmp_path: Path) -> None:
     placeholders.release(alive)
 
     assert asked == []
+
+
+def test_what_waits_for_the_end_does_not_put_it_off(workspace: Path, tmp_path: Path) -> None:
+    """A watcher that the machine lets wait with its lock is not taken for the sandbox."""
+    signs: list[str] = []
+    placeholders = Placeholders(tmp_path / "state", watch=lambda _, sign: signs.append(sign))
+    alive, _ = placeholders.hold({str(workspace): NAMES}, root=None)
+    with open(signs[0], "rb") as waiting:
+        os.close(alive)
+        fcntl.flock(waiting, fcntl.LOCK_SH)  # as the watcher does once the last copy is closed
+        placeholders.clean()
+
+        assert names_in(workspace) == {".git"}

@@ -166,7 +166,8 @@ def _comes_free(sign: BinaryIO) -> bool:
 
 def _is_free(sign: BinaryIO) -> bool:
     try:
-        fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Shared: the watcher of the sandbox may have heard of its end first, and is not part of it.
+        fcntl.flock(sign, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -20,7 +20,7 @@ from holdfast.confine.placeholders import Placeholders
 
 _GRACE: Final = 1.0  # seconds that a sandbox which has ended has to clean up after itself
 _TRY_AGAIN, _TRIES_MAX = 1.0, 600  # while somebody else has the place
-_SHELL_NAME, _WAIT = "holdfast-sweeper", "flock -x 9"
+_SHELL_NAME, _WAIT = "holdfast-sweeper", "flock -s 9"
 # $1 sign of life, $2 seconds, $3 Python, $4... what it is to run. Without flock(1) Python waits.
 _WATCH: Final = f"""
 exec 9<"$1" || exit 0
@@ -69,7 +69,7 @@ def sweep(state: str, sign: str) -> None:
     """Wait for the end of a sandbox, and clean up until nothing unneeded is left."""
     try:
         with open(sign, "rb") as life:
-            fcntl.flock(life, fcntl.LOCK_EX)
+            fcntl.flock(life, fcntl.LOCK_SH)  # as all do who only want to know
     except FileNotFoundError:
         return
     placeholders = Placeholders(Path(state))
