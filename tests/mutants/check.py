@@ -5,117 +5,76 @@ Theory of operation. Each worker has a clone of HEAD with a virtual environment 
 too. For each chosen mutation the worker writes the changed module, runs the tests of that module,
 and, when they pass, those of the whole package; then it puts the module back. A mutation that no
 test notices *survives*. Survivors that are right to survive stand in `accepted.toml`, each with
-its reason; any other makes the check fail. Tests that already fail without a mutation are
-reported and left out, for they would notice everything.
+its reason; any other makes the check fail.
+
+Results are kept in `.cache/mutants/results.jsonl`. A run that was interrupted goes on where it
+was, as long as neither the code nor a test has changed. When they have, the test that noticed a
+mutation before runs first.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import hashlib
+import json
 import os
 import queue
-import shutil
 import signal
 import subprocess
 import sys
 import threading
-import time
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from tests.mutants.clone import ROOT, Clone, Result, Stopped, Unmutated
 from tests.mutants.mutations import Mutation
-from tests.mutants.sample import choose, tests_beyond, tests_of
+from tests.mutants.sample import choose
 
-ROOT = Path(__file__).parents[2]
 ACCEPTED = Path(__file__).parent / "accepted.toml"
-_LEAST_SECONDS = 120.0  # what hangs is noticed: a test that waits for ever fails
-_FACTOR = 8  # a mutated run may take this many times as long as the same tests without mutation
+_BELOW = ROOT / ".cache" / "mutants"
 
 
-@dataclass(frozen=True)
-class Result:
-    """What became of one mutation."""
+class Results:
+    """The results of earlier runs and of this one, in a file of one JSON object per line."""
 
-    mutation: Mutation
-    noticed_by: str  # "tests of the module", "tests of the package", "time limit", or nothing
-    seconds: float
+    def __init__(self, file: Path, state: str) -> None:
+        self._file = file
+        self._state = state
+        self._lock = threading.Lock()
+        self.now: list[Result] = []
+        self._suspects: dict[tuple[str, str, str], str] = {}
+        self._done: dict[Mutation, Result] = {}
+        for row in map(json.loads, file.read_text().splitlines() if file.exists() else ()):
+            self._remember(row)
 
+    def _remember(self, row: dict[str, Any]) -> None:
+        mutation = Mutation(**row["mutation"])
+        if row["test"]:
+            self._suspects[mutation.what] = row["test"]
+        if row["state"] == self._state:
+            result = Result(mutation, row["noticed_by"], row["test"], row["seconds"])
+            self._done[mutation] = result
 
-class Clone:
-    """A checkout of HEAD in which one mutation at a time is made and tested."""
+    def take(self, mutation: Mutation) -> bool:
+        """Take over the result of an interrupted run, if there is one."""
+        if mutation not in self._done:
+            return False
+        self.now.append(self._done[mutation])
+        return True
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._seconds: dict[str, float | None] = {}
+    def suspect(self, mutation: Mutation) -> str:
+        """The test that noticed this mutation last, or nothing."""
+        return self._suspects.get(mutation.what, "")
 
-    def prepare(self) -> None:
-        shutil.rmtree(self._directory, ignore_errors=True)
-        _call("git", "clone", "--quiet", "--shared", str(ROOT), str(self._directory), cwd=ROOT)
-        cache = ROOT / ".cache" / "npm"
-        if cache.exists():  # the real binaries that tests install once
-            (self._directory / ".cache").mkdir()
-            _call("cp", "-al", str(cache), str(self._directory / ".cache/npm"), cwd=ROOT)
-        _call("make", "--silent", ".venv/.ready", cwd=self._directory)
-
-    def check(self, mutation: Mutation) -> Result:
-        module = self._directory / "src/holdfast" / mutation.path
-        source = module.read_text(encoding="utf-8")
-        begun = time.monotonic()
-        noticed_by = ""
-        for name, tests in (
-            ("tests of the module", tests_of(mutation.path)),
-            ("tests of the package", tests_beyond(mutation.path)),
-        ):
-            usual = self._usual_seconds(tests)
-            if usual is None:
-                continue
-            module.write_text(mutation.applied(source), encoding="utf-8")
-            try:
-                passed = self._run(tests, limit=max(_LEAST_SECONDS, usual * _FACTOR))
-            finally:
-                module.write_text(source, encoding="utf-8")
-            if passed is None:
-                noticed_by = "time limit"
-            elif not passed:
-                noticed_by = name
-            if noticed_by:
-                break
-        return Result(mutation, noticed_by, time.monotonic() - begun)
-
-    def _usual_seconds(self, tests: list[str]) -> float | None:
-        """How long these tests take without a mutation; None when they fail or there are none."""
-        if not tests:
-            return None
-        key = " ".join(tests)
-        if key not in self._seconds:
-            begun = time.monotonic()
-            passed = self._run(tests, limit=1200) or self._run(tests, limit=1200)
-            self._seconds[key] = time.monotonic() - begun if passed else None
-            if not passed:
-                print(f"left out, because they fail without a mutation: {key}", flush=True)
-        return self._seconds[key]
-
-    def _run(self, tests: list[str], *, limit: float) -> bool | None:
-        """Whether the tests pass; None when they do not end in time."""
-        there = [path for path in tests if (self._directory / path).exists()]
-        command = [".venv/bin/pytest", "-q", "-x", "-p", "no:cacheprovider", *there]
-        if os.geteuid() == 0:  # whatever a mutated test leaves behind ends with its namespace
-            command = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", *command]
-        process = subprocess.Popen(
-            command,
-            cwd=self._directory,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        try:
-            return process.wait(limit) == 0
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return None
+    def add(self, result: Result) -> int:
+        """Keep a result; how many there are now."""
+        row = {"state": self._state, **dataclasses.asdict(result)}
+        with self._lock, self._file.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+            self.now.append(result)
+            return len(self.now)
 
 
 def accepted() -> dict[tuple[str, str, str], str]:
@@ -153,7 +112,7 @@ def page(results: list[Result], *, seed: int) -> str:
         lines += ["| module | mutation | code | why it may survive |", "| --- | --- | --- | --- |"]
     for result in survivors:
         it = result.mutation
-        reason = reasons.get((it.path, it.kind, it.code), "**no reason: a test is missing**")
+        reason = reasons.get(it.what, "**no reason: a test is missing**")
         code = it.code.replace("|", "\\|")
         lines.append(f"| `{it.path}` | {it.kind} | `{code}` | {reason} |")
     return "\n".join(lines) + "\n"
@@ -166,54 +125,81 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="how many (default 200)")
     parser.add_argument("--only", default="", help="only modules whose path begins with this")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--again", action="store_true", help="do not go on with an earlier run")
     chosen = parser.parse_args()
-    todo: queue.SimpleQueue[Mutation] = queue.SimpleQueue()
     every = [
         m for m in choose(seed=chosen.seed, count=chosen.count) if m.path.startswith(chosen.only)
     ]
-    for mutation in every:
-        todo.put(mutation)
-    results: list[Result] = []
-    below = ROOT / ".cache" / "mutants"
+    _BELOW.mkdir(parents=True, exist_ok=True)
+    results = Results(_BELOW / "results.jsonl", _state())
+    todo = [mutation for mutation in every if chosen.again or not results.take(mutation)]
+    if not _run(todo, results, workers=chosen.workers):
+        print("interrupted; the same command goes on from here")
+        return 130
+    results.now.sort(key=lambda result: result.mutation)
+    chosen.page.write_text(page(results.now, seed=chosen.seed), encoding="utf-8")
+    reasons = accepted()
+    unexplained = [
+        result.mutation
+        for result in results.now
+        if not result.noticed_by and result.mutation.what not in reasons
+    ]
+    for mutation in unexplained:
+        print(f"no test notices: {mutation.path}:{mutation.line} {mutation.kind} {mutation.code}")
+    return 1 if unexplained or len(results.now) < len(every) else 0
 
-    def work(number: int) -> None:
-        clone = Clone(below / str(number))
-        clone.prepare()
+
+def _run(todo: list[Mutation], results: Results, *, workers: int) -> bool:
+    """Check the mutations that are left; whether that was done and not interrupted."""
+    left: queue.SimpleQueue[Mutation] = queue.SimpleQueue()
+    for mutation in todo:
+        left.put(mutation)
+    total = len(todo) + len(results.now)
+    unmutated = Unmutated()
+    commit = _git("rev-parse", "HEAD")
+    clones = [Clone(_BELOW / str(number), unmutated) for number in range(workers)]
+
+    def work(clone: Clone) -> None:
+        clone.prepare(commit)
         while True:
             try:
-                mutation = todo.get_nowait()
-            except queue.Empty:
+                mutation = left.get_nowait()
+                result = clone.check(mutation, suspect=results.suspect(mutation))
+            except (queue.Empty, Stopped):
                 return
-            result = clone.check(mutation)
-            results.append(result)
             verdict = result.noticed_by or "SURVIVED"
             print(
-                f"{len(results)}/{len(every)} {verdict}: {mutation.path}:{mutation.line} "
+                f"{results.add(result)}/{total} {verdict}: {mutation.path}:{mutation.line} "
                 f"{mutation.kind} {mutation.code} ({result.seconds:.0f} s)",
                 flush=True,
             )
 
-    workers = [threading.Thread(target=work, args=(number,)) for number in range(chosen.workers)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    results.sort(key=lambda result: result.mutation)
-    chosen.page.write_text(page(results, seed=chosen.seed), encoding="utf-8")
-    reasons = accepted()
-    unexplained = [
-        result.mutation
-        for result in results
-        if not result.noticed_by
-        and (result.mutation.path, result.mutation.kind, result.mutation.code) not in reasons
-    ]
-    for mutation in unexplained:
-        print(f"no test notices: {mutation.path}:{mutation.line} {mutation.kind} {mutation.code}")
-    return 1 if unexplained or len(results) < len(every) else 0
+    threads = [threading.Thread(target=work, args=(clone,)) for clone in clones]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt:
+        for clone in clones:
+            clone.stop()
+        return False
+    return True
 
 
-def _call(*command: str, cwd: Path) -> None:
-    subprocess.run(command, cwd=cwd, check=True, stdin=subprocess.DEVNULL)
+def _state() -> str:
+    """What results depend on: the code and the tests, but not those of this check."""
+    trees = _git("ls-tree", "HEAD", "src/", "tests/").splitlines()
+    counted = [line for line in trees if not line.endswith("\ttests/mutants")]
+    return hashlib.sha256("\n".join(counted).encode()).hexdigest()
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(
+        ("git", *arguments), cwd=ROOT, check=True, stdin=subprocess.DEVNULL, capture_output=True
+    )
+    return done.stdout.decode().strip()
 
 
 if __name__ == "__main__":

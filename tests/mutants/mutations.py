@@ -26,6 +26,11 @@ class Mutation:
     kind: str  # "delete" or "invert"
     code: str  # what stands there, on one line
 
+    @property
+    def what(self) -> tuple[str, str, str]:
+        """What is changed, wherever in the module it stands."""
+        return (self.path, self.kind, self.code)
+
     def applied(self, source: str) -> str:
         """The module's text with this change made. Columns count bytes of UTF-8, as in `ast`."""
         lines = source.encode().splitlines(keepends=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import random
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.mutants.mutations import Mutation, mutations
@@ -46,7 +48,6 @@ MODULES = sorted(
 
 def choose(*, seed: int, count: int) -> list[Mutation]:
     """The mutations that a seed chooses, as many of each package."""
-    chance = random.Random(seed)
     packages = sorted({path.split("/", 1)[0] for path in MODULES})
     chosen: list[Mutation] = []
     for index, package in enumerate(packages):
@@ -57,8 +58,19 @@ def choose(*, seed: int, count: int) -> list[Mutation]:
             for mutation in mutations(path, (SRC / path).read_text(encoding="utf-8"))
         ]
         share = count // len(packages) + (index < count % len(packages))
-        chosen += chance.sample(every, min(share, len(every)))
+        chosen += least(every, seed=seed, count=share)
     return sorted(chosen)
+
+
+def least(every: Iterable[Mutation], *, seed: int, count: int) -> list[Mutation]:
+    """Those whose hash is smallest, so that a change of the code changes few of the others."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    ranked: list[tuple[str, Mutation]] = []
+    for mutation in sorted(every):
+        seen[mutation.what] += 1
+        text = "\0".join((str(seed), *mutation.what, str(seen[mutation.what])))
+        ranked.append((hashlib.sha256(text.encode()).hexdigest(), mutation))
+    return [mutation for _, mutation in sorted(ranked)[:count]]
 
 
 def tests_of(path: str) -> list[str]:
@@ -72,8 +84,16 @@ def tests_of(path: str) -> list[str]:
 
 
 def tests_beyond(path: str) -> list[str]:
-    """Tests that run when those of the module let a mutation pass: the whole package's."""
+    """Tests that run when those of the module let a mutation pass: the whole package's.
+
+    Files that import the module come first, for they are the likeliest to notice.
+    """
     package = path.split("/", 1)[0]
-    if package == "workbench":
-        return ["tests/workbench", "tests/journeys/test_workbench.py"]
-    return [f"tests/{package}"]
+    name = "holdfast." + path.removesuffix(".py").replace("/", ".")
+    near = sorted(
+        str(file.relative_to(TESTS.parent))
+        for file in (TESTS / package).rglob("test_*.py")
+        if name in file.read_text(encoding="utf-8")
+    )
+    beyond = [*near, f"tests/{package}"]
+    return [*beyond, "tests/journeys/test_workbench.py"] if package == "workbench" else beyond

@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.mutants.mutations import mutations
-from tests.mutants.sample import MODULES
+from tests.mutants.sample import MODULES, least
 from tests.shape.source import SRC
 
 EXAMPLE = dedent('''\
@@ -62,3 +62,12 @@ def test_every_mutation_of_the_product_compiles_and_differs(path: str) -> None:
         changed = mutation.applied(source)
         assert changed != source
         ast.parse(changed)
+
+
+def test_a_change_of_the_code_leaves_the_other_chosen_mutations_as_they_were() -> None:
+    before = least(mutations("a.py", EXAMPLE), seed=1, count=3)
+    after = least(mutations("a.py", EXAMPLE.replace("total = 0", "total = 0\n\n")), seed=1, count=3)
+
+    assert [m.what for m in before] == [m.what for m in after]
+    assert before != after
+    assert before != least(mutations("a.py", EXAMPLE), seed=2, count=3)
