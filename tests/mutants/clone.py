@@ -95,9 +95,9 @@ class Clone:
     def _notice(self, mutation: Mutation, tests: list[str]) -> tuple[str, str]:
         """Who notices the mutation, and which test.
 
-        A test counts only when it fails again alone, and passes without the mutation: tests that
-        fail now and then, or always, would notice everything. They are left out, and the others
-        run again.
+        A test counts only when it passes without the mutation and, among those of the whole
+        package, fails again alone: tests that fail now and then, or always, would notice
+        everything. They are left out, and the others run again.
         """
         left_out: list[str] = []
         there = [path for path in tests if (self._directory / path.split("::")[0]).exists()]
@@ -107,9 +107,10 @@ class Clone:
                 return "", ""
             if not run.test:
                 return _stage(mutation, there[0]), ""  # the module cannot be imported
-            hangs = run.status == _HANGS
-            again = hangs or not self._mutated(mutation, [run.test], []).passed
+            sure = run.status == _HANGS or len(there) == 1
+            again = sure or not self._mutated(mutation, [run.test], []).passed
             if again and self._passes(run.test):
+                hangs = run.status == _HANGS
                 return "time limit" if hangs else _stage(mutation, run.test), run.test
             left_out.append(run.test)
         return "", ""
