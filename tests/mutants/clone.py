@@ -107,7 +107,7 @@ class Clone:
                 return "", ""
             if not run.test:
                 return _stage(mutation, there[0]), ""  # the module cannot be imported
-            sure = run.status == _HANGS or len(there) == 1
+            sure = run.status == _HANGS or all(".py" in path for path in there)
             again = sure or not self._mutated(mutation, [run.test], []).passed
             if again and self._passes(run.test):
                 hangs = run.status == _HANGS
