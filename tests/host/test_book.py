@@ -115,3 +115,28 @@ async def test_what_the_disk_refused_was_never_decided(disk: CrashingDisk) -> No
     disk.trouble = Trouble()
 
     assert await book.write(Prompted("c1", 1, "go", 2)) == 3
+
+
+async def test_what_was_decided_upon_something_refused_stands_without_it(
+    disk: CrashingDisk,
+) -> None:
+    book = book_on(disk)
+    await book.write(*OPENED)
+    refused: list[DiskFull] = []
+
+    async def refuse() -> None:
+        try:
+            await book.write(Prompted("c1", 1, "go", 2))
+        except DiskFull as failure:
+            refused.append(failure)
+
+    disk.trouble = Trouble(errors={disk.operations + WRITE: errno.ENOSPC})
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(refuse)
+        tasks.start_soon(book.write, Prompted("c2", 2, "also", 2))
+
+    assert len(refused) == 1
+    assert book.session is book.kept  # nothing is on its way
+    assert set(book.kept.commands) == {"c2"}
+    book.close()
+    assert book_on(disk).session == book.kept

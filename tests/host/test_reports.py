@@ -9,9 +9,10 @@ import pytest
 
 from holdfast.host.book import JOURNAL, Book
 from holdfast.host.model import Happened, Opened, Prompted, TurnClosed
-from holdfast.host.reports import write_report
+from holdfast.host.reports import REPORTS, write_report
 from holdfast.runners.model import Ending, Said
 from holdfast.world import SystemDisk
+from holdfast.world.failures import DiskOccupied
 from holdfast.world.testing import run_inline
 
 pytestmark = pytest.mark.anyio
@@ -39,3 +40,15 @@ async def test_a_report_is_a_page_and_a_record(tmp_path: Path) -> None:
     for text in (page.read_text(), json.dumps(record)):
         assert "OPENAI_API_KEY" in text
         assert SECRET not in text
+
+
+async def test_where_no_report_can_be_kept_is_named(tmp_path: Path) -> None:
+    book = Book.open(SystemDisk(), tmp_path / JOURNAL, name="s", run=run_inline)
+    await book.write(Opened("s", "/p", "d", "rehearsal", 0))
+    book.close()
+    (tmp_path / REPORTS).write_text("in the way")
+
+    with pytest.raises(DiskOccupied) as caught:
+        write_report(tmp_path, JOURNAL, TurnClosed(1, Ending.COMPLETED, 2), None)
+
+    assert caught.value.path == str(tmp_path / REPORTS)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import anyio
+import msgspec
 import pytest
 
 from holdfast.failures import Failure
 from holdfast.host.core.tail import PAGE_BYTES
 from holdfast.host.dialling import Kept, called
 from holdfast.host.failures import LeaseOutdated, NotLeading
-from holdfast.host.model import Prompt, TurnClosed
-from holdfast.host.protocol import Role
+from holdfast.host.model import Begun, Happened, Prompt, TurnClosed
+from holdfast.host.protocol import WATCH, Role, WatchParams, hello
 from holdfast.host.serving import Visit
-from holdfast.rpc import Connection
+from holdfast.rpc import HELLO, Connection, Gate, Terms, introduce
 from holdfast.rpc.failures import HandshakeMissing
 from holdfast.rpc.memory import pair
 from holdfast.runners.model import Delta, Said, Sort
 from holdfast.world import companions
-from tests.host.staging import hosted, until
+from tests.host.staging import Hosted, hosted, until
 from tests.simulation.clock import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio
@@ -97,13 +98,62 @@ async def test_who_is_slow_to_look_misses_only_what_is_not_kept() -> None:
     assert sum(1 for each in kept if "Said" in repr(each.record)[:200]) == 30
 
 
-async def test_a_caller_that_hangs_up_is_forgotten() -> None:
+@pytest.mark.promise("A4")
+async def test_nobody_waits_for_a_watcher_that_hung_up() -> None:
     async with hosted([[Said("1", "One")]]) as host:
+        async with host.call() as leader:
+            async with host.call(Role.WATCH) as gone:
+                await until(gone, lambda _: True)
+            await until(leader, lambda _: True)
+            await leader.command(Prompt("c1", "go"))
+            await until(leader, lambda each: isinstance(each, TurnClosed))
+        assert await farewell_seconds(host) == 0
+
+
+async def test_a_farewell_waits_for_who_is_behind_and_not_for_ever() -> None:
+    long = Happened(1, Said("1", "x" * PAGE_BYTES))
+    async with hosted([[Said("1", "One")]]) as host, companions() as tasks:
         ours, theirs = pair()
+        tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
+        async with called(ours, role=Role.WATCH) as call:
+            watched = call.watch()
+            await anext(watched)
+            for delay, seconds in ((0.0, 0.0), (0.5, 0.5), (1e6, 1.0)):
+                theirs.outgoing.delay = delay
+                for _ in range(2):  # the second waits until the first has arrived
+                    await host.book.write(long)
+                assert await farewell_seconds(host) == pytest.approx(seconds)
+            ours.cut()
+
+
+async def test_a_watcher_that_knows_everything_is_not_waited_for() -> None:
+    async with hosted([[Said("1", "One")]]) as host, host.call() as call:
+        watched = call.watch(after=host.book.seq)
         async with companions() as tasks:
-            tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
-            async with called(ours) as call:
-                await until(call, lambda _: True)
-                ours.cut()
+            tasks.start_soon(anext, watched)
             await anyio.sleep(1)
-            host.reception.show([Delta("1", Sort.TEXT, "x")])
+            assert await farewell_seconds(host) == 0
+
+
+async def test_who_watches_anew_hears_each_record_once() -> None:
+    async with hosted([[Said("1", "One")]]) as host, companions() as tasks:
+        ours, theirs = pair()
+        tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
+        gate = Gate(method=HELLO)
+        async with Connection(ours, Terms(calls=gate)) as connection:
+            await introduce(connection, hello("test", "1"), gate, timeout=60)
+            with connection.subscribe() as told:
+                for number in (1, 2):
+                    params = WatchParams(host.book.seq, number)
+                    await connection.request(WATCH, params, timeout=60)
+                await host.book.write(Begun(2, 1))
+                await anyio.sleep(1)
+                heard = [msgspec.json.decode(each.params) for each in await told.receive()]
+
+    assert [each["watch"] for each in heard] == [2]
+
+
+async def farewell_seconds(host: Hosted) -> float:
+    begun = anyio.current_time()
+    await host.reception.farewell()
+    return anyio.current_time() - begun

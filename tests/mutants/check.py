@@ -7,9 +7,11 @@ and, when they pass, those of the whole package; then it puts the module back. A
 test notices *survives*. Survivors that are right to survive stand in `accepted.toml`, each with
 its reason; any other makes the check fail.
 
-Results are kept in `.cache/mutants/results.jsonl`. A run that was interrupted goes on where it
-was, as long as neither the code nor a test has changed. When they have, the test that noticed a
-mutation before runs first.
+Results are kept in `.cache/mutants/results.jsonl`, so that an interrupted run goes on where it
+was. A mutation that was noticed is not made again as long as its module and the file of the test
+that noticed it are the same; otherwise that test runs first. A survivor is tried again when
+anything has changed. At the end all tests that noticed something run without a mutation: one that
+fails then has noticed nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ import subprocess
 import sys
 import threading
 import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tests.mutants.clone import ROOT, Clone, Result, Stopped, Unmutated
+from tests.mutants.clone import ROOT, Clone, Result, Stopped
 from tests.mutants.mutations import Mutation
 from tests.mutants.sample import choose
 
@@ -40,30 +44,25 @@ _BELOW = ROOT / ".cache" / "mutants"
 class Results:
     """The results of earlier runs and of this one, in a file of one JSON object per line."""
 
-    def __init__(self, file: Path, state: str) -> None:
+    def __init__(self, file: Path) -> None:
         self._file = file
-        self._state = state
         self._lock = threading.Lock()
-        self.now: list[Result] = []
+        self._blobs = _blobs()
+        self.now: dict[Mutation, Result] = {}
         self._suspects: dict[tuple[str, str, str], str] = {}
         self._done: dict[Mutation, Result] = {}
         for row in map(json.loads, file.read_text().splitlines() if file.exists() else ()):
-            self._remember(row)
-
-    def _remember(self, row: dict[str, Any]) -> None:
-        mutation = Mutation(**row["mutation"])
-        if row["test"]:
-            self._suspects[mutation.what] = row["test"]
-        if row["state"] == self._state:
-            result = Result(mutation, row["noticed_by"], row["test"], row["seconds"])
-            self._done[mutation] = result
+            result = Result(**{**row["result"], "mutation": Mutation(**row["result"]["mutation"])})
+            if result.test:
+                self._suspects[result.mutation.what] = result.test
+            if row["state"] == self._state(result):
+                self._done[result.mutation] = result
 
     def take(self, mutation: Mutation) -> bool:
-        """Take over the result of an interrupted run, if there is one."""
-        if mutation not in self._done:
-            return False
-        self.now.append(self._done[mutation])
-        return True
+        """Take over the result of an earlier run, if it still holds."""
+        if mutation in self._done:
+            self.now[mutation] = self._done[mutation]
+        return mutation in self.now
 
     def suspect(self, mutation: Mutation) -> str:
         """The test that noticed this mutation last, or nothing."""
@@ -71,11 +70,20 @@ class Results:
 
     def add(self, result: Result) -> int:
         """Keep a result; how many there are now."""
-        row = {"state": self._state, **dataclasses.asdict(result)}
+        row = {"state": self._state(result), "result": dataclasses.asdict(result)}
         with self._lock, self._file.open("a") as file:
             file.write(json.dumps(row) + "\n")
-            self.now.append(result)
+            self.now[result.mutation] = result
             return len(self.now)
+
+    def _state(self, result: Result) -> str:
+        """What a result depends on: the module and the test, or everything."""
+        if not result.noticed_by:
+            text = json.dumps(self._blobs)
+        else:
+            module = self._blobs.get(f"src/holdfast/{result.mutation.path}", "")
+            text = module + self._blobs.get(result.test.split("::")[0], "")
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def accepted() -> dict[tuple[str, str, str], str]:
@@ -132,68 +140,82 @@ def main() -> int:
         m for m in choose(seed=chosen.seed, count=chosen.count) if m.path.startswith(chosen.only)
     ]
     _BELOW.mkdir(parents=True, exist_ok=True)
-    results = Results(_BELOW / "results.jsonl", _state())
+    results = Results(_BELOW / "results.jsonl")
     todo = [mutation for mutation in every if chosen.again or not results.take(mutation)]
     if not _run(todo, results, workers=chosen.workers):
         print("interrupted; the same command goes on from here")
         return 130
-    results.now.sort(key=lambda result: result.mutation)
-    chosen.page.write_text(page(results.now, seed=chosen.seed), encoding="utf-8")
+    found = [results.now[mutation] for mutation in every if mutation in results.now]
+    chosen.page.write_text(page(found, seed=chosen.seed), encoding="utf-8")
     reasons = accepted()
     unexplained = [
         result.mutation
-        for result in results.now
+        for result in found
         if not result.noticed_by and result.mutation.what not in reasons
     ]
     for mutation in unexplained:
         print(f"no test notices: {mutation.path}:{mutation.line} {mutation.kind} {mutation.code}")
-    return 1 if unexplained or len(results.now) < len(every) else 0
+    return 1 if unexplained or len(found) < len(every) else 0
 
 
 def _run(todo: list[Mutation], results: Results, *, workers: int) -> bool:
     """Check the mutations that are left; whether that was done and not interrupted."""
-    left: queue.SimpleQueue[Mutation] = queue.SimpleQueue()
-    for mutation in random.Random(0).sample(todo, len(todo)):  # neighbours fail alike
-        left.put(mutation)
-    total = len(todo) + len(results.now)
-    unmutated = Unmutated()
     commit = _git("rev-parse", "HEAD")
-    clones = [Clone(_BELOW / str(number), unmutated) for number in range(workers)]
-
-    def work(clone: Clone) -> None:
-        clone.prepare(commit)
+    clones = [Clone(_BELOW / str(number)) for number in range(workers)]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _in_threads([partial(clone.prepare, commit) for clone in clones])
         while True:
-            try:
-                mutation = left.get_nowait()
-                result = clone.check(mutation, suspect=results.suspect(mutation))
-            except (queue.Empty, Stopped):
-                return
+            left: queue.SimpleQueue[Mutation] = queue.SimpleQueue()
+            for mutation in random.Random(0).sample(todo, len(todo)):  # neighbours fail alike
+                left.put(mutation)
+            _in_threads([partial(_work, clone, left, results) for clone in clones])
+            todo = _unproved(clones, results)
+            if not todo:
+                return True
+    except (KeyboardInterrupt, Stopped):
+        for clone in clones:
+            clone.stop()
+        return False
+
+
+def _work(clone: Clone, left: queue.SimpleQueue[Mutation], results: Results) -> None:
+    while not left.empty():
+        with suppress(queue.Empty, Stopped):
+            mutation = left.get_nowait()
+            result = clone.check(mutation, suspect=results.suspect(mutation))
             verdict = result.noticed_by or "SURVIVED"
             print(
-                f"{results.add(result)}/{total} {verdict}: {mutation.path}:{mutation.line} "
+                f"{results.add(result)} {verdict}: {mutation.path}:{mutation.line} "
                 f"{mutation.kind} {mutation.code} ({result.seconds:.0f} s)",
                 flush=True,
             )
 
-    threads = [threading.Thread(target=work, args=(clone,)) for clone in clones]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    except KeyboardInterrupt:
-        for clone in clones:
-            clone.stop()
-        return False
-    return True
+
+def _unproved(clones: list[Clone], results: Results) -> list[Mutation]:
+    """Mutations that were noticed by a test that fails without them, too."""
+    tests = sorted({result.test for result in results.now.values() if result.test})
+    broken = clones[0].broken(tests) if tests else set[str]()
+    for test in sorted(broken):
+        print(f"left out, because it fails without a mutation: {test}", flush=True)
+    for clone in clones:
+        clone.leave_out(broken)
+    return [each.mutation for each in results.now.values() if each.test in broken]
 
 
-def _state() -> str:
-    """What results depend on: the code and the tests, but not those of this check."""
-    trees = _git("ls-tree", "HEAD", "src/", "tests/").splitlines()
-    counted = [line for line in trees if not line.endswith("\ttests/mutants")]
-    return hashlib.sha256("\n".join(counted).encode()).hexdigest()
+def _in_threads(calls: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _blobs() -> dict[str, str]:
+    """The hash of each file that results depend on: the code and the tests, not this check."""
+    lines = _git("ls-tree", "-r", "HEAD", "src/", "tests/").splitlines()
+    named = (line.split("\t", 1) for line in lines)
+    return {path: blob for blob, path in named if not path.startswith("tests/mutants/")}
 
 
 def _git(*arguments: str) -> str:

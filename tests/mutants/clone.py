@@ -8,7 +8,8 @@ import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.mutants.mutations import Mutation
@@ -17,6 +18,7 @@ from tests.mutants.sample import tests_beyond, tests_of
 ROOT = Path(__file__).parents[2]
 _TEST_SECONDS = 150  # a test that takes longer hangs: it has noticed the mutation
 _STAGE_SECONDS = 1500.0  # tests that take longer altogether have noticed nothing
+_TRIES = 4  # how many tests that fail only now and then are left out
 
 # Exit statuses of pytest, and one for a test that ran into its limit.
 _NOT_THERE = 4
@@ -38,13 +40,6 @@ class Stopped(Exception):
     """The check was interrupted."""
 
 
-@dataclass
-class Unmutated:
-    """Which tests pass without a mutation, alone. Shared by the workers."""
-
-    passes: dict[str, bool] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class _Run:
     passed: bool
@@ -55,9 +50,9 @@ class _Run:
 class Clone:
     """A checkout with an environment of its own, because tests start `holdfast` as a process."""
 
-    def __init__(self, directory: Path, unmutated: Unmutated) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._unmutated = unmutated
+        self._left_out: set[str] = set()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
         self._stopped = False
@@ -92,30 +87,39 @@ class Clone:
             if self._process is not None:
                 _kill(self._process)
 
+    def broken(self, tests: Sequence[str]) -> set[str]:
+        """Of these tests, those that fail without a mutation, among the others and alone."""
+        failed: list[str] = []
+        while not (run := self._run(tests, failed)).passed and run.test not in {"", *failed}:
+            failed.append(run.test)
+        return {test for test in failed if not self._run([test]).passed}
+
+    def leave_out(self, tests: set[str]) -> None:
+        """Run these tests no more: they prove nothing."""
+        self._left_out |= tests
+
     def _notice(self, mutation: Mutation, tests: list[str]) -> tuple[str, str]:
         """Who notices the mutation, and which test.
 
-        A test counts only when it passes without the mutation and, among those of the whole
-        package, fails again alone: tests that fail now and then, or always, would notice
-        everything. They are left out, and the others run again.
+        A test of the package counts only when it fails again alone: one that fails now and then
+        would notice everything. It is left out, and the others run again.
         """
-        left_out: list[str] = []
         there = [path for path in tests if (self._directory / path.split("::")[0]).exists()]
-        while there and len(left_out) < 4:
-            run = self._mutated(mutation, there, left_out)
+        unsure: set[str] = set()
+        while there and len(unsure) < _TRIES:
+            run = self._mutated(mutation, there, unsure)
             if run.passed or (run.status == _NOT_THERE and not run.test):
                 return "", ""
             if not run.test:
                 return _stage(mutation, there[0]), ""  # the module cannot be imported
             sure = run.status == _HANGS or all(".py" in path for path in there)
-            again = sure or not self._mutated(mutation, [run.test], []).passed
-            if again and self._passes(run.test):
+            if sure or not self._mutated(mutation, [run.test]).passed:
                 hangs = run.status == _HANGS
                 return "time limit" if hangs else _stage(mutation, run.test), run.test
-            left_out.append(run.test)
+            unsure.add(run.test)
         return "", ""
 
-    def _mutated(self, mutation: Mutation, tests: list[str], left_out: list[str]) -> _Run:
+    def _mutated(self, mutation: Mutation, tests: list[str], left_out: Iterable[str] = ()) -> _Run:
         module = self._directory / "src/holdfast" / mutation.path
         source = module.read_text(encoding="utf-8")
         module.write_text(mutation.applied(source), encoding="utf-8")
@@ -124,21 +128,12 @@ class Clone:
         finally:
             module.write_text(source, encoding="utf-8")
 
-    def _passes(self, test: str) -> bool:
-        """Whether a test passes without a mutation; one that fails once may try again."""
-        known = self._unmutated.passes
-        if test not in known:
-            known[test] = self._run([test], []).passed or self._run([test], []).passed
-            if not known[test]:
-                print(f"left out, because it fails without a mutation: {test}", flush=True)
-        return known[test]
-
-    def _run(self, tests: list[str], left_out: list[str]) -> _Run:
+    def _run(self, tests: Sequence[str], left_out: Iterable[str] = ()) -> _Run:
         last = self._directory / ".cache" / "last-started"
         last.unlink(missing_ok=True)
         command = [".venv/bin/pytest", "-q", "-x", "-p", "no:cacheprovider"]
         command += ["-p", "tests.mutants.last_started", f"--timeout={_TEST_SECONDS}", *tests]
-        command += [f"--deselect={test}" for test in left_out]
+        command += [f"--deselect={test}" for test in {*left_out, *self._left_out}]
         if os.geteuid() == 0:
             # Whatever a mutated test leaves behind ends with its namespace, and the namespace
             # with this process. The shell is there to reap what is orphaned.

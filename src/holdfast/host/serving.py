@@ -132,7 +132,7 @@ class Visit:
 
     def __init__(self, reception: Reception, turns: Turns) -> None:
         self._reception, self._book, self._turns = reception, reception.book, turns
-        self.told = 0  # up to which record
+        self.told: int  # up to which record, once it watches
         self._role: Role | None = None
         self._generation = 0  # of the lease that we lead with
         self._connection: Connection
@@ -157,9 +157,11 @@ class Visit:
         }
         terms = Terms(service=Service(handlers), serves=gate, pulse=self._pulse, peer="caller")
         connection = Connection(transport, terms)
-        async with connection as self._connection, companions() as self._tasks:
-            await connection.wait_ended()
-        self._reception.leave(self)
+        try:
+            async with connection as self._connection, companions() as self._tasks:
+                await connection.wait_ended()
+        finally:
+            self._reception.leave(self)
 
     def show(self, method: str, what: object) -> None:
         """Show something that is not kept, unless the caller is slow to look."""
@@ -188,6 +190,7 @@ class Visit:
         """Be told everything after a record, and what is shown meanwhile."""
         self._watching.cancel()
         self._watching = anyio.CancelScope()
+        self.told = params.after
         self._tasks.start_soon(self._tell, params, self._watching)
         self._reception.enter(self)
         if self._reception.trouble is not None:

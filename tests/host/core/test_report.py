@@ -110,6 +110,8 @@ def test_a_page_is_whole_and_escaped() -> None:
         "failed (2)",
         "interrupted, may or may not have completed",
         "1,200 tokens in",
+        "asked the person",
+        "1 time(s)",
         "cp_4",
     ):
         assert text in page
@@ -121,3 +123,5 @@ def test_what_went_well_says_so() -> None:
     page = report_page(turn_report((), TurnClosed(1, Ending.COMPLETED, 0), None))
 
     assert '<p class="good"><strong>Completed.</strong></p>' in page
+    for absent in ("asked the person", "published", "Said last", "step", "file", "used so far"):
+        assert absent not in page

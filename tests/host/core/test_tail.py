@@ -42,3 +42,13 @@ def test_a_page_has_an_end() -> None:
     long = Remembered(1, b"x" * 2 * PAGE_BYTES)
     assert list(pages([long, *lines])) == [[long], *pages(lines)]
     assert list(pages([])) == []
+
+
+def test_what_is_not_far_back_is_never_forgotten() -> None:
+    tail = Tail(bytes_max=40)
+    for seq in range(1, 100):
+        tail.add(seq, [b"x" * 10])
+
+        page = tail.page(max(0, seq - 4))
+        assert page is not None
+        assert len(page) == min(seq, 4)
