@@ -15,7 +15,7 @@ from holdfast.host.protocol import WATCH, Role, WatchParams, hello
 from holdfast.host.serving import Visit
 from holdfast.rpc import HELLO, Connection, Gate, Terms, introduce
 from holdfast.rpc.failures import HandshakeMissing
-from holdfast.rpc.memory import pair
+from holdfast.rpc.memory import MemoryTransport, pair
 from holdfast.runners.model import Delta, Said, Sort
 from holdfast.world import companions
 from tests.host.staging import Hosted, hosted, until
@@ -123,7 +123,9 @@ async def test_a_farewell_waits_for_who_is_behind_and_not_for_ever() -> None:
                 for _ in range(2):  # the second waits until the first has arrived
                     await host.book.write(long)
                 assert await farewell_seconds(host) == pytest.approx(seconds)
-            ours.cut()
+            await host.book.write(long)
+            tasks.start_soon(cut_after, 0.25, ours)
+            assert await farewell_seconds(host) == pytest.approx(0.25)
 
 
 async def test_a_watcher_that_knows_everything_is_not_waited_for() -> None:
@@ -151,6 +153,11 @@ async def test_who_watches_anew_hears_each_record_once() -> None:
                 heard = [msgspec.json.decode(each.params) for each in await told.receive()]
 
     assert [each["watch"] for each in heard] == [2]
+
+
+async def cut_after(seconds: float, transport: MemoryTransport) -> None:
+    await anyio.sleep(seconds)
+    transport.cut()
 
 
 async def farewell_seconds(host: Hosted) -> float:
