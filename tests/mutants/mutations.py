@@ -1,8 +1,9 @@
 """Mutations of a module: delete a statement, or invert a condition.
 
 Only changes that a test can notice are made. Left out: docstrings, assertions, declarations,
-`if TYPE_CHECKING`, and assignments to local names (without one the next line raises
-`UnboundLocalError`, which any test that runs the line notices).
+`if TYPE_CHECKING`, assignments to local names (without one the next line raises
+`UnboundLocalError`, which any test that runs the line notices), and a `return`, `return None` or
+`continue` after which nothing comes anyway.
 """
 
 from __future__ import annotations
@@ -63,9 +64,42 @@ def _deletions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
     for function in ast.walk(tree):
         if not isinstance(function, _FUNCTIONS):
             continue
-        for statement in ast.walk(function):
-            if isinstance(statement, ast.stmt) and _is_noticeable(statement):
+        needless = {id(each) for each in _needless(function)}
+        statements = (node for node in ast.walk(function) if isinstance(node, ast.stmt))
+        for statement in statements:
+            if id(statement) not in needless and _is_noticeable(statement):
                 yield "delete", statement
+
+
+def _needless(function: ast.AST) -> Iterator[ast.stmt]:
+    """Statements that only go where the code goes without them."""
+    for node in ast.walk(function):
+        if isinstance(node, _FUNCTIONS):
+            for last in _last(node.body):
+                if isinstance(last, ast.Return) and _is_none(last.value):
+                    yield last
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
+            yield from (last for last in _last(node.body) if isinstance(last, ast.Continue))
+
+
+def _last(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """What may run last of some statements."""
+    match body[-1] if body else None:
+        case ast.If(body=then, orelse=otherwise):
+            yield from (*_last(then), *_last(otherwise))
+        case ast.With(body=inner) | ast.AsyncWith(body=inner):
+            yield from _last(inner)
+        case ast.Match(cases=cases):
+            for case in cases:
+                yield from _last(case.body)
+        case None:
+            pass
+        case statement:
+            yield statement
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _is_noticeable(statement: ast.stmt) -> bool:

@@ -54,6 +54,28 @@ def test_a_mutation_replaces_exactly_what_it_names() -> None:
     ]
 
 
+def test_what_goes_where_the_code_goes_anyway_is_not_deleted() -> None:
+    code = dedent("""\
+        def f(words):
+            for word in words:
+                if not word:
+                    continue
+            if words:
+                return
+            match words:
+                case []:
+                    return 1
+                case _:
+                    with words:
+                        return None
+        """)
+
+    assert [(m.line, m.code) for m in mutations("a.py", code) if m.kind == "delete"] == [
+        (6, "return"),
+        (9, "return 1"),
+    ]
+
+
 @pytest.mark.parametrize("path", MODULES)
 def test_every_mutation_of_the_product_compiles_and_differs(path: str) -> None:
     source = (SRC / path).read_text(encoding="utf-8")
