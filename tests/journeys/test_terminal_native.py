@@ -78,3 +78,26 @@ def _go_back(screen: PtyScreen) -> None:
     screen.sees("3 Ask second again")
     assert "2 (another branch) Ask second" in screen.scrolled
     assert "1 Ask first" in screen.scrolled
+
+
+@pytest.mark.promise("S1", "T6")
+def test_a_missing_key_is_named_the_first_time_and_can_be_entered(bench: Bench) -> None:
+    argv = [*COMMAND, "--model", "openai/some-model", "--consent"]
+    with on_screen(argv, cwd=bench.project, env=environment(bench.home), size=(100, 30)) as screen:
+        screen.shows(READY)
+        screen.type("Hello\r")
+        screen.sees("✗ No key for the provider")
+        assert "Unknown failure" not in screen.scrolled
+        screen.sees("→ Enter the key (Enter)")
+        screen.shows(READY)
+        screen.type("\r")
+        screen.sees("Key of openai")
+        screen.type("two words\r")
+        screen.sees("MODEL_KEY_UNUSABLE")
+        assert "two words" not in screen.scrolled
+        screen.type("/login openai\r")
+        screen.until(lambda: screen.scrolled.count("Key of openai") == 2, "the question")
+        screen.type("sk-of-a-test\r")
+        screen.sees("is kept in")
+        assert "sk-of-a-test" not in screen.scrolled
+    assert "sk-of-a-test" in (bench.settings.config / "keys.toml").read_text()

@@ -94,7 +94,7 @@ def test_who_wants_no_colour_gets_none(bench: Bench, words: tuple[str, ...]) -> 
     script = scripted(bench, f'{{say = "{MARKDOWN}"}}, {{run = "echo x; exit 3"}}')
     with typed(bench, "--scenario", script, *words, NO_COLOR="1") as screen:
         if words:
-            screen.sees("Type what is to be done.")
+            screen.sees("Type what is to be done;")
         else:
             screen.shows(READY)
         screen.type("Write\r")

@@ -15,10 +15,12 @@ from holdfast.host.core.report import Touched
 from holdfast.host.model import TurnClosed
 from holdfast.host.ports import Delivered, Revisited
 from holdfast.host.reports import write_report
+from holdfast.workbench.failures import DraftMissing
 from holdfast.world import WriterThread
 
 if TYPE_CHECKING:
     from holdfast.workbench import Workbench
+    from holdfast.workbench.model import Revision
 
 Result = TypeVar("Result")
 
@@ -94,9 +96,16 @@ class DraftedWorkshop:
         return [Touched(str(each.path), deed(each.before, each.after)) for each in changes]
 
     def _entered(self) -> None:
-        with workbench.entering(self._bench(), self._draft) as entered:
-            revisions = entered.draft.revisions
+        try:
+            revisions = self._revisions()
+        except DraftMissing:  # one without changes goes when its session is ended: it goes on
+            workbench.reopen_draft(self._bench(), self._draft)
+            revisions = self._revisions()
         self._before = self._last = revisions[-1].number if revisions else 0
+
+    def _revisions(self) -> tuple[Revision, ...]:
+        with workbench.entering(self._bench(), self._draft) as entered:
+            return entered.draft.revisions
 
     def _bench(self) -> Workbench:
         """Always the same: it remembers how far it has read its log."""
