@@ -40,7 +40,6 @@ IDS = (
     "network.loopback",
     "network.socket",
     "program.codex",
-    "program.claude",
     "program.node",
     "program.git",
     "program.rg",

@@ -13,7 +13,7 @@ from holdfast.cli.failures import UsageWrong
 from holdfast.cli.session_consent import agree, provider_of
 from holdfast.cli.workbench_project import at_work
 from holdfast.runners.failures import RunnerUnknown
-from holdfast.workbench import open_draft, reopen_draft
+from holdfast.workbench import open_draft
 from holdfast.workbench.failures import ProjectRefused
 
 
@@ -32,8 +32,6 @@ def taken_up(session: KeptSession, request: Request, settings: Settings) -> Kept
         request.command, given=(("--project", session.project),), is_json=request.is_json
     )
     with at_work(there, settings) as project:
-        if session.draft:
-            reopen_draft(project.workbench, session.draft)
         meant = {**session.options, **_options(request)}
         agree(project.workbench, provider_of(session.runner, meant), request)
     return session

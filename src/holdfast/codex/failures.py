@@ -143,7 +143,7 @@ class CodexIncompatible(
     Failure,
     code="CODEX_INCOMPATIBLE",
     kind=Kind.BROKEN,
-    title="This version of Codex is not understood",
+    title="Codex version not supported",
     user_message="Codex {version} sent {method} in a form that cannot be read: {reason}. Supported "
     "are Codex {oldest} and newer, tested up to {newest}. Install one of these versions "
     "(npm install -g @openai/codex@{newest}), or update Holdfast.",

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.nouns import Id, check_id
+from holdfast.nouns import Id, IdInvalid, check_id
 from holdfast.workbench.core.draft_record import PREFIX
 from holdfast.workbench.draft_selection import meant_draft, release_unchanged
 from holdfast.workbench.failures import DraftDamaged, DraftMissing
@@ -53,8 +53,12 @@ def reopen_draft(workbench: Workbench, id: str) -> Draft:
     with workbench.held() as (held, _):
         try:
             return held.drafts.find(id)
-        except DraftMissing:
-            draft = held.drafts.make(id=check_id(id, PREFIX), news=held.bench.news)
+        except DraftMissing as missing:
+            try:
+                known = check_id(id, PREFIX)
+            except IdInvalid:
+                raise missing from None
+            draft = held.drafts.make(id=known, news=held.bench.news)
         facts = {"draft": draft.id, "mode": draft.mode, "reason": draft.reason}
         held.records.note("draft_opened", facts)
         return draft

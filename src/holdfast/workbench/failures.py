@@ -467,7 +467,7 @@ class GitRepositoryRefused(
     Failure,
     code="GIT_REPOSITORY_REFUSED",
     kind=Kind.CONFLICT,
-    title="The repository is not ready for a commit",
+    title="The repository cannot take a commit",
     user_message="Nothing was changed: nothing can be committed in the repository of {project} now "
     "({reason}). Publish without --commit, and commit with git.",
 ):
@@ -481,10 +481,10 @@ class GitIdentityMissing(
     Failure,
     code="GIT_IDENTITY_MISSING",
     kind=Kind.MISCONFIGURED,
-    title="Git does not know who you are",
+    title="Git has no name for you",
     user_message="Nothing was changed: a commit needs a name and an address, and git has none for "
-    "you ({reason}). Set them: git config --global user.name NAME and "
-    "git config --global user.email ADDRESS",
+    "you ({reason}). Set them (git config --global user.name NAME, "
+    "and user.email ADDRESS).",
     recovery=Recovery.FIX_INPUT,
 ):
     """A commit was asked for, and git has no name or no address of the person."""
@@ -558,7 +558,7 @@ class GitObjectsRefused(
     kind=Kind.BROKEN,
     title="The commits are not sound",
     user_message="Nothing was changed: what draft {draft} has in its repository was not taken "
-    "({reason}). Its files can be published without its commits: holdfast publish --commit",
+    "({reason}). Its files can be published without its commits (holdfast publish --commit).",
     recovery=Recovery.USE_ALTERNATIVE,
 ):
     """Objects or refs of a draft's repository are damaged, missing, or not allowed."""

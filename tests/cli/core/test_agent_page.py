@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent import load_prices
-from holdfast.agent.model import Choice
+from holdfast.agent.model import Choice, Tokens
 from holdfast.cli.core.agent_page import (
     DEMO,
     FoundAgent,
@@ -36,4 +36,6 @@ def test_a_provider_without_a_usual_model_leaves_it_open() -> None:
 
 @pytest.mark.parametrize("provider", sorted(set(usual_models()) - {"mistral"}))
 def test_a_proposed_model_exists(provider: str) -> None:
-    assert load_prices().price(Choice(provider, usual_models()[provider]), 1, 0, 1) is not None
+    choice = Choice(provider, usual_models()[provider])
+
+    assert load_prices().price(choice, Tokens(input=1, output=1)) is not None

@@ -124,6 +124,7 @@ def failure_of(line: Line, choice: Choice) -> Failure:
 
 _FACTS: dict[str, object] = {
     "status": 0,
+    "param": "",
     "word": "scripted",
     "reason": "scripted",
     "problem": "scripted",

@@ -225,7 +225,7 @@ class AnswerIncomplete(
     Failure,
     code="MODEL_ANSWER_INCOMPLETE",
     kind=Kind.BROKEN,
-    title="The model did not finish its answer",
+    title="The model's answer is incomplete",
     user_message="The last answer of {provider}/{model} {reason}. What was done is kept; "
     "ask again to continue, or choose another model.",
     recovery=Recovery.USE_ALTERNATIVE,
