@@ -1,4 +1,9 @@
-"""Read from a git configuration which other files git runs or obeys; nothing of git is run."""
+"""Read from a git configuration which other files git runs or obeys, without running git.
+
+The grammar is that of git's `config.c`. A file that git accepts is read as git reads it. One
+malformed line makes git refuse the whole file; here only that line is skipped, because it may be
+repaired later, and other implementations of git accept more.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +12,13 @@ from collections.abc import Iterator
 from posixpath import join, normpath
 from typing import Final, NamedTuple
 
-_SECTION: Final = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
-_KEY: Final = re.compile(r"\s*([A-Za-z][\w-]*)\s*(?:=\s*(.*))?$", re.DOTALL)
+# Possessive quantifiers: the time stays linear in the size of hostile input.
+_BLANK: Final = re.compile(r"[ \t\r\n]*+(?:[#;][^\n]*+\n[ \t\r\n]*+)*+")
+_SECTION: Final = re.compile(
+    r'\[[ \t\r]*+([A-Za-z0-9.-]*+)[ \t\r]*+(?:"((?:[^"\\\n]|\\[^\n])*+)"[ \t\r]*+)?\]'
+)
+_KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*+)[ \t\r]*+(?:=|(?=\n))")
+_SPACES: Final = " \t\r"
 _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b"}
 _INCLUDING: Final = ("include", "includeif")
 
@@ -26,61 +36,79 @@ def obeyed_paths(content: bytes, *, directory: str, worktree: str) -> tuple[Obey
     `directory` is the one that it is in, `worktree` the one in which git runs hooks. Paths in a
     home or beside the program of git are not among them.
     """
-    found: list[Obeyed] = []
+    found: dict[Obeyed, None] = {}
     for section, key, value in _settings(content.decode("utf-8", "surrogateescape")):
         if not value or value.startswith(("~", "%(")):
             continue
         if (section, key) == ("core", "hookspath"):
-            found.append(Obeyed(normpath(join(worktree, value)), "core.hooksPath"))
+            found[Obeyed(_absolute(worktree, value), "core.hooksPath")] = None
         elif section in _INCLUDING and key == "path":
-            found.append(Obeyed(normpath(join(directory, value)), "include.path"))
+            found[Obeyed(_absolute(directory, value), "include.path")] = None
     return tuple(found)
 
 
+def _absolute(directory: str, path: str) -> str:
+    return "/" + normpath(join(directory, path)).lstrip("/")  # normpath keeps two leading slashes
+
+
 def _settings(text: str) -> Iterator[tuple[str, str, str]]:
-    """Section, key and value of each line, without subsections; keys in lower case."""
-    section = ""
-    for line in _joined(text):
-        rest = line
-        head = _SECTION.match(rest)
-        if head is not None:
-            section, rest = head[1].lower(), rest[head.end() :]
-        key = _KEY.match(rest)
-        if key is not None:
-            yield section, key[1].lower(), _value(key[2] or "")
+    """Section, key and value of each setting, without subsections; keys in lower case.
 
-
-def _joined(text: str) -> Iterator[str]:
-    """Lines, of which those that end with a backslash go on in the next."""
-    waiting = ""
-    for line in text.replace("\r\n", "\n").split("\n"):
-        backslashes = len(line) - len(line.rstrip("\\"))
-        if backslashes % 2:
-            waiting += line[:-1]
-            continue
-        yield waiting + line
-        waiting = ""
-    if waiting:
-        yield waiting
-
-
-def _value(raw: str) -> str:
-    """A value without quotes, escapes, comments and spaces around it."""
-    found = ""
-    kept = 0  # what is before this place is kept, also if it is a space
-    is_quoted = False
-    characters = iter(raw)
-    for character in characters:
-        if character == "\\":
-            following = next(characters, "")
-            found += _ESCAPES.get(following, following)
-            kept = len(found)
-        elif character == '"':
-            is_quoted = not is_quoted
-            kept = len(found)
-        elif character in "#;" and not is_quoted:
-            break
+    A setting that versions of git read differently comes once for each reading.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n") + "\n"
+    base = ""
+    at = _end(_BLANK, text, 0)
+    while at < len(text):
+        if (head := _SECTION.match(text, at)) is not None:
+            subsection = re.sub(r"\\(.)", r"\1", head[2] or "")
+            base, at = f"{head[1].lower()}.{subsection}", head.end()
+        elif (key := _KEY.match(text, at)) is not None:
+            values, at = _values(text, key.end())
+            # Git passes names on as C strings: NUL ends one.
+            name = f"{base}.{key[1].lower()}".partition("\0")[0]
+            for value in values:
+                yield name.partition(".")[0], name.rpartition(".")[2], value.partition("\0")[0]
         else:
-            found += character
-            kept = len(found) if is_quoted else kept
-    return found[:kept] + found[kept:].rstrip()
+            at = text.index("\n", at)  # git refuses the file
+        at = _end(_BLANK, text, at)
+
+
+def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return at if found is None else found.end()
+
+
+def _values(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    """The readings of the value that begins at an index, and the index of its end.
+
+    Git from 2.45 keeps white space inside a value; before, each such character became a space.
+    Unknown escapes and an open quote, for which git refuses the file, are read literally.
+    """
+    verbatim: list[str] = []
+    spaces: list[str] = []  # dropped at the end of a value, kept before anything else
+    blanked: list[str] = []
+    is_quoted = False
+    while (character := text[at : at + 1]) not in ("", "\n"):
+        if not is_quoted:
+            if character in _SPACES:
+                spaces += character if verbatim else ""
+                at += 1
+                continue
+            if character in "#;":
+                at = text.index("\n", at)
+                break
+        verbatim += spaces
+        blanked += " " * len(spaces)
+        spaces.clear()
+        at += 1
+        if character == '"':
+            is_quoted = not is_quoted
+            continue
+        if character == "\\":
+            escaped = text[at : at + 1]
+            character = "" if escaped == "\n" else _ESCAPES.get(escaped, escaped)
+            at += 1
+        verbatim += character
+        blanked += character
+    return tuple(dict.fromkeys(("".join(verbatim), "".join(blanked)))), at
