@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import anyio
 import pytest
 from anyio.abc import TaskGroup
 
+from holdfast.codex import app_server
 from holdfast.exec.failures import KeeperLost, OutcomeUnknown
 from holdfast.host import sitting
 from holdfast.host.core import heartbeat, respawning
@@ -26,9 +29,14 @@ from holdfast.host.sitting import (
     Unresponsive,
     seated,
 )
+from holdfast.host.turns import Converser
+from holdfast.runners import codex
 from holdfast.runners.model import Awaiting, Ending, Said, ToolStarted
 from holdfast.runners.twins import Puppet, Script
+from holdfast.world import command_of, system_processes
 from tests.host.staging import Bench
+from tests.journeys.stage import linux_only
+from tests.runners.test_codex import playing
 
 pytestmark = pytest.mark.anyio
 
@@ -36,8 +44,11 @@ pytestmark = pytest.mark.anyio
 class House:
     """Starts hosts of one session, each in a task of its own, and kills them."""
 
-    def __init__(self, tmp_path: Path, script: Script, tasks: TaskGroup) -> None:
+    def __init__(
+        self, tmp_path: Path, script: Script, tasks: TaskGroup, runner: Converser | None = None
+    ) -> None:
         self.puppet = Puppet(script)
+        self._runner = runner or self.puppet
         self.socket = tmp_path / "host.sock"
         self.starts = 0
         self.over = anyio.Event()  # once a host has ended
@@ -65,7 +76,7 @@ class House:
 
     async def _live(self, scope: anyio.CancelScope) -> None:
         with scope:
-            await run_host(self._order, self.puppet, Bench())
+            await run_host(self._order, self._runner, Bench())
         self.over.set()
 
 
@@ -329,6 +340,56 @@ async def test_a_turn_that_waits_for_a_model_is_not_stuck(tmp_path: Path) -> Non
     assert not [each for each in seen if isinstance(each, Unresponsive)]
     records = [each.record for each in seen if isinstance(each, Kept)]
     assert not [each for each in records if "waiting" in str(each)]  # it is never kept
+
+
+class CodexConverser:
+    """Codex as a host has it, from a runner that tests play."""
+
+    name = codex.NAME
+    options = ()
+
+    def __init__(self, runner: codex.CodexRunner) -> None:
+        self.converse = runner.converse
+
+
+@linux_only
+@pytest.mark.promise("A5", "A9")
+async def test_a_silent_codex_is_waited_for_and_a_stopped_one_is_unresponsive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sitting, "PING_PAUSE", 0.01)
+    monkeypatch.setattr(heartbeat, "TURN_STUCK", 3.0)
+    monkeypatch.setattr(codex, "WAITING_TOLD", 0.2)
+    monkeypatch.setattr(app_server, "_HEALTH_LIMIT", 0.5)
+    seen: list[Seen] = []
+    tasks = anyio.create_task_group()
+    async with playing(tmp_path, {"until": "nothing"}) as runner, tasks:
+        house = House(tmp_path, [], tasks, CodexConverser(runner))
+        async with seated(house.socket, house.start) as seat:
+            with anyio.fail_after(90):
+                await seat.command(Prompt("c1", "one"))
+                while not any(isinstance(each, Awaited) and each.seconds > 5.0 for each in seen):
+                    seen += await seat.receive()
+                waiting, pid = list(seen), app_server_in(tmp_path)
+                os.kill(pid, signal.SIGSTOP)
+                while not any(isinstance(each, Unresponsive) for each in seen):
+                    seen += await seat.receive()
+                os.kill(pid, signal.SIGCONT)
+                while Responsive() not in seen:
+                    seen += await seat.receive()
+        tasks.cancel_scope.cancel()
+
+    assert {each.what for each in waiting if isinstance(each, Awaited)} <= {"", "codex/fake"}
+    assert not [each for each in waiting if isinstance(each, Unresponsive)]
+
+
+def app_server_in(directory: Path) -> int:
+    (pid,) = (
+        each.pid
+        for each in system_processes()
+        if f"{directory}/scenario.json" in command_of(each.pid)
+    )
+    return pid
 
 
 @pytest.mark.promise("A5", "A7")

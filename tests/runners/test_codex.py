@@ -5,18 +5,24 @@ from __future__ import annotations
 import shlex
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
 import pytest
 
-from holdfast.codex import following
+from holdfast.codex import app_server, following
+from holdfast.runners import codex
 from holdfast.runners.codex import CodexConversation, CodexRunner
 from holdfast.runners.failures import RunnerUnavailable
-from holdfast.runners.model import AnyEvent, Asked, Ending, Said, TurnEnded
+from holdfast.runners.model import AnyEvent, Asked, Awaiting, Ending, Said, TurnEnded
 from holdfast.runners.testing import Notebook
 from tests.contracts.test_runners import stage_in
+from tests.journeys.stage import linux_only
 from tests.parts import fake_app_server
+from tests.parts.codex_binary import codex_binary, codex_home
+from tests.parts.model_acts import Hang
+from tests.parts.model_server import ModelServer
 
 pytestmark = pytest.mark.anyio
 
@@ -76,6 +82,87 @@ async def test_a_turn_that_can_be_followed_no_more_is_ended(
     assert "turn/interrupt" in [m["method"] for m in heard(tmp_path)]
 
 
+TOOL = {
+    "notify": "item/started",
+    "params": {
+        "threadId": "$thread",
+        "turnId": "$turn",
+        "startedAtMs": 0,
+        "item": {
+            **{"type": "commandExecution", "id": "i1", "command": "make", "commandActions": []},
+            **{"cwd": "/nowhere", "status": "inProgress"},
+        },
+    },
+}
+
+
+@pytest.fixture
+def is_soon_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codex, "WAITING_TOLD", 0.1)
+
+
+@pytest.mark.promise("A5", "A9")
+@pytest.mark.usefixtures("is_soon_silent")
+@pytest.mark.parametrize(
+    ("acts", "what"), [((), "codex/fake"), ((TOOL,), "codex")], ids=["model", "tool"]
+)
+async def test_a_silent_codex_that_answers_is_waited_for(
+    tmp_path: Path, acts: tuple[Mapping[str, object], ...], what: str
+) -> None:
+    async with conversing(tmp_path, *acts, {"until": "nothing"}) as talk:
+        waits = await awaited(talk, what, count=3)
+
+    assert waits == sorted(waits)
+    assert waits[0] >= 0.1
+
+
+@linux_only
+@pytest.mark.promise("A5", "A9")
+@pytest.mark.usefixtures("is_soon_silent")
+async def test_the_real_codex_answers_while_its_model_is_silent(tmp_path: Path) -> None:
+    program = str(codex_binary())
+    async with ModelServer([[Hang()]]) as model, stage_in(tmp_path, tmp_path) as stage:
+        env = {**stage.environment, **codex_home(tmp_path / "codex", model.url)}
+        runner = CodexRunner(replace(stage, environment=env), program)
+        async with runner.converse(None, Notebook()) as talk:
+            assert await awaited(talk, "codex/gpt-5.5", count=3)
+
+
+@pytest.mark.promise("A5")
+@pytest.mark.usefixtures("is_soon_silent")
+async def test_a_codex_that_does_not_answer_is_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hears nothing, and says something in the end: until then no word of waiting."""
+    monkeypatch.setattr(app_server, "_HEALTH_LIMIT", 0.2)
+    acts = {"deaf": None}, {"sleep": 2.0}, {"say": "a"}, {"end": "completed"}
+    async with conversing(tmp_path, *acts) as talk, aclosing(talk.take_turn("x")) as turn:
+        seen = [each async for batch in turn for each in batch]
+
+    assert isinstance(seen[-1], TurnEnded)
+    assert not [each for each in seen if isinstance(each, Awaiting)]
+
+
+@pytest.mark.promise("A5")
+@pytest.mark.usefixtures("is_soon_silent")
+async def test_codex_is_not_pinged_while_a_person_is_asked(tmp_path: Path) -> None:
+    def pings() -> int:
+        return [m["method"] for m in heard(tmp_path)].count("thread/list")
+
+    acts = {"approve": "command"}, {"end": "completed"}
+    pinged: list[int] = []
+    async with conversing(tmp_path, *acts) as talk, aclosing(talk.take_turn("x")) as turn:
+        async for batch in turn:
+            for each in batch:
+                if isinstance(each, Asked):
+                    before = pings()
+                    await anyio.sleep(1.0)
+                    pinged.append(pings() - before)
+                    await talk.answer(each.question, "yes")
+
+    assert pinged[0] <= 1  # one may have been on its way
+
+
 @asynccontextmanager
 async def playing(tmp_path: Path, *acts: Mapping[str, object]) -> AsyncGenerator[CodexRunner]:
     """A Codex whose turns go as these acts say, after their beginning."""
@@ -104,6 +191,18 @@ async def told(talk: CodexConversation, kind: type[object]) -> AnyEvent:
             for each in batch:
                 if isinstance(each, kind):
                     return each
+    raise AssertionError("it ended")
+
+
+async def awaited(talk: CodexConversation, what: str, *, count: int) -> list[float]:
+    """Have a turn begun, and leave it when it was waited for this so often; for how long each."""
+    waits: list[float] = []
+    with anyio.fail_after(60):
+        async with aclosing(talk.take_turn("x")) as turn:
+            async for batch in turn:
+                waits += [e.seconds for e in batch if isinstance(e, Awaiting) and e.what == what]
+                if len(waits) >= count:
+                    return waits
     raise AssertionError("it ended")
 
 

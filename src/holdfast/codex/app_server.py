@@ -187,7 +187,7 @@ class AppServer:
         """
         params = thread_params(more or ThreadStartParams(), options)
         started = await self._calls.typed("thread/start", params, ThreadStartResponse)
-        return self._thread(started.thread)
+        return self._thread(started.thread, started.model)
 
     async def resume_thread(
         self,
@@ -215,7 +215,7 @@ class AppServer:
         for turn in page.data if page is not None else resumed.thread.turns[-1:]:
             if turn.status == "inProgress":
                 followed.turns.found(turn.id)
-        return self._thread(resumed.thread)
+        return self._thread(resumed.thread, resumed.model)
 
     async def fork_thread(
         self, thread: str, *, more: ThreadForkParams | None = None, **options: Unpack[ThreadOptions]
@@ -229,7 +229,7 @@ class AppServer:
         )
         params = thread_params(base, options)
         forked = await self._calls.typed("thread/fork", params, ThreadForkResponse)
-        return self._thread(forked.thread)
+        return self._thread(forked.thread, forked.model)
 
     async def list_threads(
         self,
@@ -327,9 +327,9 @@ class AppServer:
             return Health(False, failure.user_message, failure)
         return Health(True)
 
-    def _thread(self, thread: ThreadRecord) -> Thread:
+    def _thread(self, thread: ThreadRecord, model: str) -> Thread:
         followed = self._router.followed(thread.id)
-        return Thread(thread.id, self._calls, followed, path=thread.path)
+        return Thread(thread.id, self._calls, followed, path=thread.path, model=model)
 
 
 def _thread_named(params: object) -> str | None:

@@ -52,14 +52,22 @@ class Thread:
 
     One turn at a time: the server would mix a second prompt into the running turn, so it is
     refused here. A turn belongs to the server: leaving `run` or timing out does not stop it,
-    `interrupt` does. `path` is the file in which the server keeps it, if it says so.
+    `interrupt` does. `path` is the file in which the server keeps it, `model` the model that it
+    was opened with, if the server says so.
     """
 
     def __init__(
-        self, thread: str, calls: Calls, followed: Followed, *, path: str | None = None
+        self,
+        thread: str,
+        calls: Calls,
+        followed: Followed,
+        *,
+        path: str | None = None,
+        model: str = "",
     ) -> None:
         self.id = thread
         self.path = path
+        self.model = model
         self._calls = calls
         self._followed = followed
 

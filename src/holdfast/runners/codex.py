@@ -31,10 +31,13 @@ from holdfast.runners.failures import RunnerEnded, RunnerUnavailable, SessionUnk
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
+    Awaiting,
     Capabilities,
     Ending,
     Health,
     SessionKnown,
+    ToolEnded,
+    ToolStarted,
     TurnEnded,
 )
 from holdfast.runners.ports import AS_EVER, Memory
@@ -44,6 +47,7 @@ from holdfast.world import Inbox, Questions, companions
 
 NAME = "codex"
 PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own
+WAITING_TOLD = 5.0  # seconds without an event before Codex is pinged, and between two pings
 
 # So that it behaves: nothing is reached but the model, and a model that is away ends the turn.
 _MANNERS = (
@@ -93,7 +97,7 @@ class CodexRunner:
         self._stage.clear()
         async with self._connected(questions) as (server, transport), companions() as tasks:
             thread = await self._thread(server, session)
-            yield CodexConversation(thread, transport, questions, tasks)
+            yield CodexConversation(thread, server, transport, questions, tasks)
 
     async def fork(self, session: str) -> str:
         """Have Codex keep a conversation twice; return the word for the new one."""
@@ -141,9 +145,15 @@ class CodexConversation:
     """A conversation with Codex."""
 
     def __init__(
-        self, thread: Thread, transport: ProcessTransport, questions: _Asking, tasks: TaskGroup
+        self,
+        thread: Thread,
+        server: AppServer,
+        transport: ProcessTransport,
+        questions: _Asking,
+        tasks: TaskGroup,
     ) -> None:
         self._thread = thread
+        self._server = server
         self._transport = transport
         self._questions = questions
         self._tasks = tasks
@@ -193,14 +203,18 @@ class CodexConversation:
             await self._transport.aclose()
 
     async def _run(self, prompt: str, inbox: Inbox[AnyEvent], over: anyio.Event) -> None:
+        silence = _Silence(self._thread.model)
         try:
             await inbox.put((SessionKnown(self._thread.id),))
-            async with aclosing(self._thread.run(prompt)) as events:
+            async with companions() as tasks, aclosing(self._thread.run(prompt)) as events:
+                tasks.start_soon(self._report_waiting, silence, inbox)
                 async for event in events:
                     if isinstance(event, TurnCompletedNotification):
+                        silence.end()
                         await settled(self._thread.path)
                         await inbox.put((_end(event),))
                     elif meant := translated(event):
+                        silence.end(meant)
                         await inbox.put(meant)
         except Failure as failure:
             await self.interrupt()  # what can be followed no more does not go on unseen
@@ -210,6 +224,48 @@ class CodexConversation:
             await inbox.put((TurnEnded(Ending.FAILED, to_wire(ended)),))
         finally:
             over.set()  # also when it is cancelled: then it has told no end
+
+    async def _report_waiting(self, silence: _Silence, inbox: Inbox[AnyEvent]) -> None:
+        """While Codex is silent, report that it is waited for as long as it answers pings.
+
+        An app-server that does not answer, such as a stopped one, is not reported: the turn then
+        shows as stuck. A lost connection ends the turn elsewhere.
+        """
+        while True:
+            await anyio.sleep(WAITING_TOLD)
+            if self._questions.is_asking:
+                silence.end()  # a person is waited for
+                continue
+            begun = silence.begun
+            if anyio.current_time() - begun < WAITING_TOLD:
+                continue
+            health = await self._server.health()
+            if health.healthy and silence.begun == begun:
+                await inbox.put((silence.report(),))
+
+
+class _Silence:
+    """The time since the last event of a turn, and what Codex is busy with."""
+
+    def __init__(self, model: str) -> None:
+        self.begun = anyio.current_time()
+        self._model = model
+        self._tools: set[str] = set()  # that run
+
+    def end(self, events: Sequence[AnyEvent] = ()) -> None:
+        """Start again from now, at these events."""
+        self.begun = anyio.current_time()
+        for event in events:
+            if isinstance(event, ToolStarted):
+                self._tools.add(event.item)
+            elif isinstance(event, ToolEnded):
+                self._tools.discard(event.item)
+
+    def report(self) -> Awaiting:
+        """Name the model only if no tool runs: then Codex itself waits for the model."""
+        is_model = self._model and not self._tools
+        what = f"{NAME}/{self._model}" if is_model else NAME
+        return Awaiting(what, anyio.current_time() - self.begun)
 
 
 class _Asking:
@@ -230,6 +286,11 @@ class _Asking:
             finally:
                 self._asking.discard(scope)
         return Decision.DECLINE
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether Codex waits for an answer of the person."""
+        return bool(self._asking)
 
     def withdraw(self) -> None:
         """Ask no more of what is asked: nobody waits for it."""
