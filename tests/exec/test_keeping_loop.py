@@ -15,8 +15,8 @@ from holdfast.exec.core.index import LOST_STATUS
 from holdfast.exec.failures import KeeperLost, KeeperUnavailable, StartFailed, StateTaken
 from holdfast.exec.keeping_loop import Keeping, NotAsked
 from holdfast.exec.orders import Order, Terminal
+from holdfast.failures import TooManyOpenFiles
 from holdfast.world import system_process
-from holdfast.world.failures import DiskUnusable
 from tests.exec.planes import (
     PATH,
     closed,
@@ -224,7 +224,7 @@ async def test_what_cannot_be_handed_over_for_too_many_open_files_is_not_asked(
 async def test_what_cannot_be_adopted_for_too_many_open_files_goes_on(tmp_path: Path) -> None:
     async with keeping_in(tmp_path) as keeping:
         await keeping.start(shell("runs", "exec sleep 60"))
-        with no_more_open_files(free=1), pytest.raises(DiskUnusable, match="Too many open files"):
+        with no_more_open_files(free=1), pytest.raises(TooManyOpenFiles):
             await keeping.adopt()
 
         (runs,) = await keeping.adopt()

@@ -43,6 +43,8 @@ your project, which no agent writes to:
   holdfast draft run -- CMD  run a command in a draft; the project stays as it is
   holdfast draft diff        what the draft would change
   holdfast draft undo        as it was before the last command
+  holdfast draft merge       resolve conflicts with newer changes of the project
+  holdfast draft show PATH   print the draft's, the project's or the base version of a file
   holdfast publish           let the project have it
   holdfast draft discard     or forget it
   holdfast draft open        begin another draft

@@ -207,8 +207,10 @@ def _stoppable() -> Generator[None]:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    before = signal.getsignal(signal.SIGTERM)
     try:
+        # Within the block: a SIGTERM in the next instruction must find the handler below.
+        signal.signal(signal.SIGTERM, stop)
         yield
     except KeyboardInterrupt:
         raise SystemExit(128 + received[-1]) from None

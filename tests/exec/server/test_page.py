@@ -54,6 +54,7 @@ def test_an_answer_is_read_as_any_other_and_what_is_null_comes_first() -> None:
         exited=False,
         closed=False,
         sandbox_denied=False,
+        lost=msgspec.UNSET,
         first_retained_seq=1,
         has_more=True,
         chunks=msgspec.Raw(b'[{"seq":2,"stream":"stdout","chunk":"YQ=="}]'),
