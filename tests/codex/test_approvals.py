@@ -166,6 +166,45 @@ async def test_a_cancelled_hook_is_a_refusal_and_the_connection_goes_on(
     assert [fields["decision"] for fields in watched.of("approval.completed")] == ["decline"] * 2
 
 
+class Outside(BaseException):
+    """What `except Exception` does not catch, such as the outcome of a failed pytest test."""
+
+
+async def raises_outside(approval: Approval) -> Decision:
+    raise Outside
+
+
+async def raises_a_group(approval: Approval) -> Decision:
+    raise BaseExceptionGroup("several", [Outside(), ValueError()])
+
+
+async def raises_the_end_of_a_generator(approval: Approval) -> Decision:
+    raise GeneratorExit
+
+
+def plain(approval: Approval) -> Decision:
+    return Decision.ACCEPT
+
+
+@pytest.mark.promise("F14")
+@pytest.mark.parametrize(
+    "hook", [raises_outside, raises_a_group, raises_the_end_of_a_generator, plain]
+)
+async def test_a_hook_that_raises_anything_at_all_is_a_refusal(hook: Hook, tmp_path: Path) -> None:
+    watched = Watched()
+    async with talking(
+        tmp_path, BEGIN, COMMAND, END, approvals=hook, telemetry=watched.telemetry
+    ) as (server, thread):
+        with anyio.fail_after(60):
+            answers = [await thread.ask("x"), await thread.ask("y")]
+            assert (await server.health()).healthy
+
+    assert [answer.status for answer in answers] == ["completed"] * 2
+    assert decisions(tmp_path) == ["decline"] * 2
+    assert [fields["decision"] for fields in watched.of("approval.completed")] == ["decline"] * 2
+    assert len([note for note in watched.of("note") if "stack" in note]) == 2
+
+
 def thread_hook(release: threading.Event) -> Hook:
     async def hook(approval: Approval) -> Decision:
         await anyio.to_thread.run_sync(release.wait, 60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from contextlib import suppress
 
 import anyio
@@ -48,6 +49,19 @@ async def test_a_hook_that_is_cancelled_is_a_failure_and_not_a_cancellation() ->
 
     with pytest.raises(ApprovalHookCancelled):
         await HookTasks().run(hook)
+
+
+async def test_what_is_not_an_exception_is_a_failure_that_keeps_its_stack() -> None:
+    class Outside(BaseException):
+        pass
+
+    async def hook() -> object:
+        raise Outside
+
+    with pytest.raises(UnexpectedError) as raised:
+        await HookTasks().run(hook)
+
+    assert "in hook" in "".join(traceback.format_exception(raised.value))
 
 
 async def test_leaving_cancels_the_hook_and_does_not_wait_for_it() -> None:

@@ -39,6 +39,11 @@ class HookTasks:
             task.cancel()  # no effect on a task that is done
         if task.cancelled():
             raise ApprovalHookCancelled
+        error = task.exception()
+        if error is not None and not isinstance(error, Exception):
+            # Left as it is, it would end the connection: a boundary lets it pass.
+            with boundary("codex.approval"):
+                raise RuntimeError(f"the hook raised {type(error).__name__}") from error
         return task.result()
 
     async def close(self) -> int:
