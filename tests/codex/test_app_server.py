@@ -150,6 +150,22 @@ async def test_a_server_that_refuses_the_handshake_is_killed_at_once(tmp_path: P
     assert anyio.current_time() - began < 4.0
 
 
+@pytest.mark.promise("F1", "F18")
+@pytest.mark.parametrize(
+    ("act", "failure"), [({"close": None}, CodexStartupFailed), ({"giant": 2**21}, MessageTooLarge)]
+)
+async def test_a_server_that_fails_the_handshake_otherwise_is_killed_at_once(
+    act: Json, failure: type[Failure], tmp_path: Path
+) -> None:
+    scenario: Scenario = {"on": {"initialize": [[act]]}, "ignore": ["EOF", "SIGTERM"]}
+    began = anyio.current_time()
+    with pytest.raises(failure):
+        async with serving(tmp_path, scenario, message_bytes_max=2**20):
+            pass
+
+    assert anyio.current_time() - began < 4.0
+
+
 @pytest.mark.promise("F1")
 @pytest.mark.parametrize("command", [[], [""], (), "codex app-server", ""])
 async def test_a_command_that_names_no_program_is_a_named_failure(command: Sequence[str]) -> None:
@@ -576,15 +592,16 @@ async def test_threads_and_models_are_listed_with_types(tmp_path: Path) -> None:
     assert sent(tmp_path, "thread/unarchive")[0]["params"] == {"threadId": "a"}
 
 
+@pytest.mark.parametrize("method", ["turn/start", "review/start"])
 @pytest.mark.parametrize("is_slow", [True, False])
 async def test_a_turn_that_was_started_by_a_raw_request_can_be_followed_whole(
-    is_slow: bool, tmp_path: Path
+    is_slow: bool, method: str, tmp_path: Path
 ) -> None:
     acts = [{"begin": None}, {"say": "Hello"}, {"end": "completed"}]
-    async with serving(tmp_path, {"on": {"turn/start": [acts]}}) as server:
+    async with serving(tmp_path, {"on": {method: [acts]}}) as server:
         thread = await server.start_thread()
         for _ in range(2):
-            await server.request("turn/start", {"threadId": thread.id, "input": []})
+            await server.request(method, {"threadId": thread.id, "input": []})
             if is_slow:
                 await server.health()  # the turn is over before anybody follows it
             with anyio.fail_after(30):
@@ -596,18 +613,29 @@ async def test_a_turn_that_was_started_by_a_raw_request_can_be_followed_whole(
 
 
 @pytest.mark.promise("F21")
-async def test_a_raw_request_starts_no_second_turn(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["turn/start", "review/start"])
+async def test_a_raw_request_starts_no_second_turn(method: str, tmp_path: Path) -> None:
     acts = [{"begin": None}, {"sleep": 60}]
-    async with serving(tmp_path, {"on": {"turn/start": [acts]}}) as server:
+    async with serving(tmp_path, {"on": {method: [acts]}}) as server:
         thread = await server.start_thread()
         params: Json = {"threadId": thread.id, "input": []}
-        await server.request("turn/start", params)
-        with pytest.raises(TurnInProgress):
-            await server.request("turn/start", params)
+        await server.request(method, params)
+        for again in ("turn/start", "review/start"):
+            with pytest.raises(TurnInProgress):
+                await server.request(again, params)
         with pytest.raises(TurnInProgress):
             await thread.ask("x")
 
-    assert len(sent(tmp_path, "turn/start")) == 1
+    assert len(sent(tmp_path, "turn/start") + sent(tmp_path, "review/start")) == 1
+
+
+async def test_a_review_in_a_thread_of_its_own_leaves_this_one_free(tmp_path: Path) -> None:
+    detached: Acts = [{"answer": {"turn": {"id": "review"}, "reviewThreadId": "another"}}]
+    async with serving(tmp_path, {"on": {"review/start": [detached]}}) as server:
+        thread = await server.start_thread()
+        await server.request("review/start", {"threadId": thread.id, "delivery": "detached"})
+
+        assert (thread.active_turn, (await thread.ask("x")).status) == (None, "completed")
 
 
 @pytest.mark.parametrize(

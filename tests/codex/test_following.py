@@ -341,7 +341,7 @@ async def test_a_closed_thread_ends_its_readers_and_starts_nothing_until_it_is_o
             await one.receive()
     with pytest.raises(ThreadClosed):
         await followed.start(lambda: answered("u"))
-    followed.open()
+    followed.open(None, is_in_doubt=False)
 
     assert await followed.start(lambda: answered("u")) == "answer of u"
 

@@ -17,7 +17,10 @@ from holdfast.codex import (
     State,
     ThreadStartParams,
     TurnCompletedNotification,
+    UnknownEvent,
 )
+from holdfast.codex import AppServer as AsyncAppServer
+from holdfast.codex import Thread as AsyncThread
 from holdfast.codex.failures import CodexNotFound, TurnInProgress
 from holdfast.codex.sync import AppServer, Thread
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, RequestTimedOut
@@ -47,6 +50,44 @@ def talking(
 ) -> Generator[tuple[AppServer, Thread]]:
     with serving(directory, {"on": {"turn/start": [list(acts)]}}, **options) as server:
         yield server, server.start_thread(cwd=directory)
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+def test_the_same_classes_have_the_same_methods(tmp_path: Path) -> None:
+    assert public(AppServer) == public(AsyncAppServer)
+    with talking(tmp_path, BEGIN, END) as (_, thread):
+        assert public(Thread) == public(AsyncThread) | {"id", "path", "model"}
+        assert thread.model == "fake"
+
+
+def test_notifications_are_yielded_until_the_connection_ends(tmp_path: Path) -> None:
+    news = [{"notify": "x/y", "params": {"n": 1}}, {"sleep": 0.05}] * 100
+    with serving(tmp_path, {"on": {"model/list": [[{"answer": {}}, *news]]}}) as server:
+        server.request("model/list")
+        events = server.notifications()
+        assert next(events) == UnknownEvent("x/y", {"n": 1})
+        assert server.is_intelligible
+
+    with pytest.raises(ConnectionClosed):
+        list(events)
+
+
+@pytest.mark.promise("F14")
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt, GeneratorExit, KeyError])
+def test_whatever_a_hook_raises_in_its_thread_is_a_refusal(
+    end: type[BaseException], tmp_path: Path
+) -> None:
+    def hook(approval: Approval) -> Decision:
+        raise end
+
+    with talking(tmp_path, BEGIN, {"approve": "command"}, END, approvals=hook) as (server, thread):
+        answer = thread.ask("x")
+        assert server.health().healthy
+
+    assert (answer.status, decisions(tmp_path)) == ("completed", ["decline"])
 
 
 def test_a_turn_is_streamed_and_asked_for(tmp_path: Path) -> None:

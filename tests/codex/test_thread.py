@@ -394,10 +394,14 @@ async def test_a_start_that_timed_out_is_asked_about_before_the_next(
     assert len(sent(tmp_path, "turn/start")) == (1 if has_begun else 2)
 
 
+@pytest.mark.promise("F12")
 @pytest.mark.parametrize("news", ["thread/closed", "thread/archived", "thread/deleted"])
 async def test_a_turn_of_a_thread_that_is_closed_ends_by_name(news: str, tmp_path: Path) -> None:
     closed = {"notify": news, "params": {"threadId": "$thread"}}
-    scenario: Scenario = {"on": {"turn/start": [[BEGIN, SAY, closed], [BEGIN, SAY, END]]}}
+    idle: Acts = [{"answer": {"thread": {"id": "$thread", "status": {"type": "idle"}}}}]
+    scenario: Scenario = {
+        "on": {"turn/start": [[BEGIN, SAY, closed], [BEGIN, SAY, END]], "thread/resume": [idle]}
+    }
     async with serving(tmp_path, scenario) as server:
         thread = await server.start_thread()
         with anyio.fail_after(60), pytest.raises(ThreadClosed):
@@ -440,6 +444,37 @@ async def test_a_turn_ends_by_name_when_its_connection_unsubscribes(
     assert len(sent(tmp_path, "turn/start")) == 2
 
 
+@pytest.mark.promise("F21")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {"thread": {"id": "$thread", "turns": [{"id": "turn-1", "status": "inProgress"}]}},
+        {"thread": {"id": "$thread", "status": {"type": "active"}}},
+        {"thread": {"id": "$thread"}},
+        {"new": "in a form that this version does not know"},
+    ],
+)
+async def test_a_thread_that_a_raw_request_resumes_starts_no_turn_beside_the_running_one(
+    answer: object, tmp_path: Path
+) -> None:
+    resume = None if answer is None else [{"answer": answer}]
+    scenario: Scenario = {
+        "on": {"turn/start": [[BEGIN, SAY, SLEEP]], "thread/resume": [resume]},
+    }
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        async with aclosing(thread.run("x")) as events:
+            await anext(events)
+        await server.request("thread/unsubscribe", {"threadId": thread.id})
+        await server.request("thread/resume", {"threadId": thread.id})
+        with anyio.fail_after(60), pytest.raises(TurnInProgress):
+            await thread.ask("y")
+
+    assert len(sent(tmp_path, "turn/start")) == 1
+
+
+@pytest.mark.promise("F12")
 @pytest.mark.parametrize("has_started", [True, False])
 async def test_a_turn_that_runs_under_another_id_ends_by_name(
     has_started: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -460,6 +495,123 @@ async def test_a_turn_that_runs_under_another_id_ends_by_name(
     assert (raised.value.turn, raised.value.other) == ("promised", "another")
 
 
+ANOTHER_ENDS = {
+    "notify": "turn/completed",
+    "params": {"threadId": "$thread", "turn": {"id": "another", "status": "completed"}},
+}
+
+
+@pytest.mark.promise("F12")
+async def test_a_turn_that_ends_under_another_id_ends_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.MISMATCH_LIMIT", 0.2)
+    idle: Acts = [{"answer": {"thread": {"id": "$thread", "status": {"type": "idle"}}}}]
+    turns = [[BEGIN, SAY, ANOTHER_ENDS], [BEGIN, SAY, END]]
+    scenario: Scenario = {"on": {"turn/start": turns, "thread/read": [idle]}}
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        with anyio.fail_after(60), pytest.raises(TurnMismatch) as raised:
+            await thread.ask("x")
+        assert (await thread.ask("y")).text == "Hello"
+
+    assert raised.value == TurnMismatch(thread=thread.id, turn="turn-1", other="another")
+
+
+@pytest.mark.promise("F12")
+async def test_a_turn_is_waited_for_as_long_as_its_thread_is_busy_after_the_end_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.MISMATCH_LIMIT", 0.1)
+    busy: Acts = [{"answer": {"thread": {"id": "$thread", "status": {"type": "active"}}}}]
+    scenario: Scenario = {
+        "on": {
+            "turn/start": [[BEGIN, ANOTHER_ENDS, {"until": "model/list"}, SAY, END]],
+            "thread/read": [busy, busy, busy, [*busy, {"notify": "x/y"}]],
+        }
+    }
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        answers: list[str] = []
+
+        async def ask() -> None:
+            answers.append((await thread.ask("x")).text)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await until(lambda: len(sent(tmp_path, "thread/read")) == 3)
+                with pytest.raises(ErrorResponse):
+                    await server.request("model/list")
+
+    assert answers == ["Hello"]
+
+
+@pytest.mark.promise("F21")
+async def test_a_turn_whose_end_was_never_told_is_given_up_by_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.codex.thread.INTERRUPT_LIMIT", 0.2)
+    idle: Acts = [{"answer": {"thread": {"id": "$thread", "status": {"type": "idle"}}}}]
+    refusal: Acts = [{"refuse": -32600, "message": "no active turn to interrupt"}]
+    scenario: Scenario = {
+        "on": {
+            "turn/start": [[BEGIN, SAY], [BEGIN, SAY, END]],
+            "turn/interrupt": [refusal],
+            "thread/read": [idle],
+        }
+    }
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        async with aclosing(thread.run("x")) as events:
+            await anext(events)
+        with anyio.fail_after(60), pytest.raises(ErrorResponse):
+            await thread.interrupt()
+        assert (await thread.ask("y")).text == "Hello"
+
+
+@pytest.mark.promise("F21")
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_an_interrupt_does_not_claim_the_end_of_a_turn_that_it_cannot_see(
+    when: str, tmp_path: Path
+) -> None:
+    unanswered: Acts = []
+    scenario: Scenario = {
+        "on": {"turn/start": [[BEGIN, SAY, SLEEP]], "turn/interrupt": [unanswered]}
+    }
+    ends: list[object] = []
+    async with serving(tmp_path, scenario) as server:
+        thread = await server.start_thread()
+        assert await thread.interrupt()  # none runs
+
+        async def interrupt() -> None:
+            with pytest.raises(ThreadClosed) as raised:
+                await thread.interrupt()
+            ends.append(raised.value.reason)
+
+        async with aclosing(thread.run("x")) as events:
+            await anext(events)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                if when == "meanwhile":
+                    tasks.start_soon(interrupt)
+                    await until(lambda: len(sent(tmp_path, "turn/interrupt")) == 1)
+                await server.request("thread/unsubscribe", {"threadId": thread.id})
+                if when == "before":
+                    await interrupt()
+
+    assert ends == ["this connection unsubscribed from it"]
+
+
+@pytest.mark.promise("F2")
+async def test_an_interrupt_after_the_loss_of_the_connection_is_told_of_it(tmp_path: Path) -> None:
+    async with talking(tmp_path, BEGIN, SAY, {"kill": None}) as (_, thread):
+        with pytest.raises(ConnectionLost):
+            await thread.ask("x")
+        with pytest.raises(ConnectionLost):
+            await thread.interrupt()
+
+
 async def test_what_is_left_of_an_earlier_turn_is_not_taken_for_this_one(tmp_path: Path) -> None:
     left = {"threadId": "$thread", "turn": {"id": "earlier", "status": "completed"}}
     acts = [{"notify": "turn/completed", "params": left}, BEGIN, SAY, END]
@@ -470,6 +622,7 @@ async def test_what_is_left_of_an_earlier_turn_is_not_taken_for_this_one(tmp_pat
     assert events[-1].turn.id != "earlier"
 
 
+@pytest.mark.promise("F12", "F21")
 async def test_news_of_a_start_that_comes_after_the_end_leaves_the_thread_free(
     tmp_path: Path,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import signal
+from contextlib import aclosing
 from pathlib import Path
 
 import anyio
@@ -144,6 +145,44 @@ async def test_a_raw_start_is_followed_from_its_beginning(version: str, tmp_path
             events = [event async for event in thread.follow()]
 
     assert isinstance(events[-1], TurnCompletedNotification)
+
+
+async def test_a_review_by_a_raw_request_is_followed_from_its_beginning(
+    version: str, tmp_path: Path
+) -> None:
+    async with playing(tmp_path, [[Say("Looks good.")]], version=version) as (_, server, thread):
+        target = {"type": "custom", "instructions": "look"}
+        await server.request("review/start", {"threadId": thread.id, "target": target})
+        with anyio.fail_after(PATIENCE):
+            events = [event async for event in thread.follow()]
+
+    assert isinstance(events[-1], TurnCompletedNotification)
+
+
+@pytest.mark.promise("F21")
+@pytest.mark.parametrize("resume", ["typed", "raw", "raw-without-turns"])
+async def test_a_thread_that_is_resumed_starts_no_turn_beside_the_running_one(
+    resume: str, version: str, tmp_path: Path
+) -> None:
+    script: list[Reply] = [[Say("One.")], [Say("half", finished=False), Hang()]]
+    async with playing(tmp_path, script, version=version) as (stage, server, thread):
+        await thread.ask("one")
+        async with aclosing(thread.run("two")) as events:
+            await anext(events)
+            await stage.model.requested(2)
+        await server.request("thread/unsubscribe", {"threadId": thread.id})
+        with pytest.raises(ThreadClosed):
+            await thread.interrupt()
+        if resume == "typed":
+            await server.resume_thread(thread.id)
+        else:
+            is_short = resume == "raw-without-turns"
+            params = {"threadId": thread.id, "excludeTurns": is_short}
+            await server.request("thread/resume", params)
+        with pytest.raises(TurnInProgress):
+            await thread.ask("three")
+
+    assert not any("three" in request.texts for request in stage.model.requests)
 
 
 @linux_only

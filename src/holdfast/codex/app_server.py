@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeGuard, Unpack
 
@@ -18,6 +18,7 @@ from holdfast.codex.core.options import ThreadOptions, thread_params
 from holdfast.codex.core.versions import UNKNOWN, version_of
 from holdfast.codex.environment import inherited
 from holdfast.codex.failures import (
+    CodexIncompatible,
     CodexInitRejected,
     CodexInitTimeout,
     CodexNotFound,
@@ -29,6 +30,7 @@ from holdfast.codex.model import Event, Health, Hook, State
 from holdfast.codex.thread import Thread, settle_doubt
 from holdfast.codex.wire.generated import (
     ClientInfo,
+    IdleThreadStatus,
     InitializeCapabilities,
     InitializeParams,
     InitializeResponse,
@@ -201,7 +203,7 @@ class AppServer:
         History and id survive the loss of a connection. The running turn does only where the
         server outlives the connection; then `active_turn` is set and `follow` yields the rest.
         """
-        followed = self._router.followed(thread)
+        self._router.followed(thread)  # its news comes before the answer
         base = msgspec.structs.replace(
             more or ThreadResumeParams(thread),
             thread_id=thread,
@@ -210,11 +212,7 @@ class AppServer:
         )
         params = thread_params(base, options)
         resumed = await self._calls.typed("thread/resume", params, ThreadResumeResponse)
-        followed.open()
-        page = resumed.initial_turns_page
-        for turn in page.data if page is not None else resumed.thread.turns[-1:]:
-            if turn.status == "inProgress":
-                followed.turns.found(turn.id)
+        self._open(thread, resumed)
         return self._thread(resumed.thread, resumed.model)
 
     async def fork_thread(
@@ -278,34 +276,48 @@ class AppServer:
         """Send any request and return the answer as plain JSON values.
 
         Without a timeout each method has a limit of its own. Only a request that the server was
-        too busy to look at is made again. `turn/start` is refused while a turn runs, and `follow`
-        of its thread yields the events of what it started.
+        too busy to look at is made again. `turn/start` and `review/start` are refused while a turn
+        runs, and `follow` of their thread yields the events of what they started; not so a review
+        that is delivered to a thread of its own.
         """
         thread = _thread_named(params)
-        if method == "turn/start" and thread is not None:
-            answer = await self._start_turn(thread, params, timeout)
+        if thread is not None and _is_start(method, params):
+            answer = await self._start_turn(method, thread, params, timeout)
         else:
             answer = await self._calls.raw(method, params, timeout=timeout)
         if thread is not None and method in _CLOSING:
             self._router.followed(thread).close(_CLOSING[method])
         elif thread is not None and method == "thread/resume":
-            self._router.followed(thread).open()
+            try:
+                self._open(thread, self._calls.read(method, ThreadResumeResponse, answer))
+            except CodexIncompatible:  # the caller of a raw request may know how to read it
+                self._router.followed(thread).open(None, is_in_doubt=True)
         return read_anything(method, answer)
 
-    async def _start_turn(self, thread: str, params: object, timeout: float | None) -> Raw:
+    def _open(self, thread: str, resumed: ThreadResumeResponse) -> None:
+        """Follow a thread from its answer to `thread/resume` on, and the turn that runs there."""
+        page = resumed.initial_turns_page
+        turns = page.data if page is not None else resumed.thread.turns[-1:]
+        running = next((turn.id for turn in turns if turn.status == "inProgress"), None)
+        is_idle = isinstance(resumed.thread.status, IdleThreadStatus)
+        self._router.followed(thread).open(running, is_in_doubt=not is_idle)
+
+    async def _start_turn(
+        self, method: str, thread: str, params: object, timeout: float | None
+    ) -> Raw:
         followed = self._router.followed(thread)
 
         async def request() -> tuple[str, Raw]:
             await settle_doubt(self._calls, followed)
             followed.hold()
-            answer = await self._calls.raw("turn/start", params, timeout=timeout)
-            return self._calls.read("turn/start", TurnStartResponse, answer).turn.id, answer
+            answer = await self._calls.raw(method, params, timeout=timeout)
+            return self._calls.read(method, TurnStartResponse, answer).turn.id, answer
 
         return await followed.start(request)
 
     async def notifications(
         self, *, overflow: Overflow = Overflow.END, items_max: int = 100_000
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event]:
         """Yield every notification from now on, unknown ones included, until the connection ends.
 
         A reader that is too slow ends with a failure, or with `Overflow.DROP_OLDEST` misses what
@@ -338,6 +350,13 @@ def _thread_named(params: object) -> str | None:
     if _is_mapping(params):
         named = params.get("threadId")
     return named if isinstance(named, str) else None
+
+
+def _is_start(method: str, params: object) -> bool:
+    """Whether a raw request starts a turn in the thread that it names."""
+    if method != "review/start":
+        return method == "turn/start"
+    return not (_is_mapping(params) and params.get("delivery") == "detached")
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
@@ -374,14 +393,19 @@ async def _introduce(
         answer = await connection.request(_INITIALIZE, params, timeout=limit)
         gate.open = True
         await connection.notify("initialized")
-    except (ConnectionLost, ConnectionClosed) as end:
-        status = end.status if isinstance(end, ConnectionLost) else 0
-        raise CodexStartupFailed(reason=end.reason, status=status, stderr=end.stderr) from end
-    except RequestTimedOut as late:
-        raise CodexInitTimeout(limit=limit, stderr=await _killed(transport)) from late
-    except ErrorResponse as refused:
-        await _killed(transport)
-        raise CodexInitRejected(reason=refused.error_message) from refused
+    except Failure as failure:
+        stderr = await _killed(transport)  # however it failed: a kind end may take 10 seconds
+        match failure:
+            case ConnectionLost(reason=reason) | ConnectionClosed(reason=reason):
+                status = failure.status if isinstance(failure, ConnectionLost) else 0
+                ended = CodexStartupFailed(reason=reason, status=status, stderr=failure.stderr)
+                raise ended from failure
+            case RequestTimedOut():
+                raise CodexInitTimeout(limit=limit, stderr=stderr) from failure
+            case ErrorResponse(error_message=message):
+                raise CodexInitRejected(reason=message) from failure
+            case _:
+                raise
     return _version_in(answer)
 
 

@@ -173,6 +173,13 @@ class Followed:
         while not holds():
             await self._changed.wait()
 
+    def check_end(self, turn: str | None) -> bool:
+        """Whether a turn has ended, or the last one if None; raise what hides its end."""
+        turn = turn or self.turns.unseen
+        if self._refusal is not None and turn is not None and not self.turns.has_ended(turn):
+            raise copy(self._refusal)
+        return turn is None or self.turns.active != turn
+
     def give_up(self, turn: str) -> None:
         """Take a turn for ended that the server does not run."""
         self.turns.give_up(turn)
@@ -186,10 +193,17 @@ class Followed:
         for reader in self.readers:
             reader.end(closed)
 
-    def open(self) -> None:
-        """Take note that the server sends news of the thread, also after it was closed."""
+    def open(self, running: str | None, *, is_in_doubt: bool) -> None:
+        """Take note that the server sends news of the thread, also after it was closed.
+
+        `running` is the turn that runs there. When it is unknown whether one does, that is in
+        doubt: the next start asks first.
+        """
         self._refusal = None
         self.turns.open()
+        if running is not None:
+            self.turns.found(running)
+        self.is_in_doubt = is_in_doubt and self.turns.active is None
 
     def end(self, failure: Failure) -> None:
         """Tell every reader that nothing will follow, and start no turn any more."""

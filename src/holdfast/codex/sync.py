@@ -28,6 +28,7 @@ from holdfast.codex.wire.generated import (
     ThreadStartParams,
 )
 from holdfast.failures import Failure
+from holdfast.rpc import Overflow
 from holdfast.rpc.failures import ConnectionClosed
 from holdfast.telemetry import Telemetry
 from holdfast.world import in_worker
@@ -98,6 +99,11 @@ class AppServer:
         return self._server.failure
 
     @property
+    def is_intelligible(self) -> bool:
+        """Whether what the server says makes sense."""
+        return self._server.is_intelligible
+
+    @property
     def version(self) -> str:
         """The version of the server, as it names itself."""
         return self._server.version
@@ -160,6 +166,15 @@ class AppServer:
         """Send any request and return the answer as plain JSON values."""
         return self._loop.call(lambda: self._server.request(method, params, timeout=timeout))
 
+    def notifications(
+        self, *, overflow: Overflow = Overflow.END, items_max: int = 100_000
+    ) -> Generator[Event]:
+        """Yield every notification from the first one that is asked for on."""
+        return _drawn(
+            self._loop,
+            lambda: self._server.notifications(overflow=overflow, items_max=items_max),
+        )
+
     def health(self) -> Health:
         """Say whether the server answers within five seconds; never raises."""
         return self._loop.call(self._server.health)
@@ -186,6 +201,11 @@ class Thread:
         return self._thread.path
 
     @property
+    def model(self) -> str:
+        """The model that it was opened with, if the server says so."""
+        return self._thread.model
+
+    @property
     def active_turn(self) -> str | None:
         """The id of the turn that runs now, if one does."""
         return self._thread.active_turn
@@ -195,11 +215,11 @@ class Thread:
 
         The turn starts with the first event that is asked for.
         """
-        return self._events(lambda: self._thread.run(prompt, **options))
+        return _drawn(self._loop, lambda: self._thread.run(prompt, **options))
 
     def follow(self) -> Generator[Event]:
         """Yield what is left of the turn that already runs."""
-        return self._events(self._thread.follow)
+        return _drawn(self._loop, self._thread.follow)
 
     def ask(self, prompt: Prompt, **options: Unpack[TurnOptions]) -> Answer:
         """Run a turn to its end and return what it left."""
@@ -225,22 +245,31 @@ class Thread:
         """Stop the running turn and the processes that it started; return whether it has ended."""
         return self._loop.call(self._thread.interrupt)
 
-    def _events(self, begin: Callable[[], AsyncGenerator[Event]]) -> Generator[Event]:
-        events = begin()
 
-        async def next_event() -> Event | None:
-            return await anext(events, None)
+def _drawn(loop: Loop, begin: Callable[[], AsyncGenerator[Event]]) -> Generator[Event]:
+    """Yield what an asynchronous generator yields in the thread of the event loop."""
+    events = begin()
 
-        try:
-            while (event := self._loop.call(next_event)) is not None:
-                yield event
-        finally:
-            with suppress(ConnectionClosed):
-                self._loop.call(events.aclose)
+    async def next_event() -> Event | None:
+        return await anext(events, None)
+
+    try:
+        while (event := loop.call(next_event)) is not None:
+            yield event
+    finally:
+        with suppress(ConnectionClosed):
+            loop.call(events.aclose)
 
 
 def _in_worker(hook: Hook) -> AsyncHook:
+    def decide(approval: Approval) -> Decision | Reply:
+        try:
+            return hook(approval)
+        except (SystemExit, KeyboardInterrupt) as end:
+            # Raised in the thread of the event loop these would end it, and not the program.
+            raise RuntimeError(f"the hook raised {type(end).__name__}") from end
+
     async def call(approval: Approval) -> Decision | Reply:
-        return await in_worker(lambda: hook(approval))
+        return await in_worker(lambda: decide(approval))
 
     return call

@@ -43,7 +43,7 @@ from holdfast.failures import ungrouped
 from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 
 INTERRUPT_LIMIT = 5.0
-MISMATCH_LIMIT = 5.0  # how long a turn may take to begin after another one has ended
+MISMATCH_LIMIT = 5.0  # how long a turn may say nothing after another one has ended
 ANY_TURN = ""  # the id of a turn that the server has not named yet
 
 
@@ -129,13 +129,14 @@ class Thread:
 
         True also when none ran. False when the server agreed and the turn still goes on after
         10 seconds. A turn that is just being started is waited for, then stopped. Processes of
-        earlier turns are left alone. Raises what the server refused, or that it did not answer.
+        earlier turns are left alone. Raises what the server refused, that it did not answer, or
+        why the end of the turn cannot be seen: its thread was closed or the connection lost.
         """
         followed = self._followed
         await followed.wait_until(lambda: not followed.is_starting or self.active_turn is not None)
         turn = self.active_turn
         if turn is None:
-            return True
+            return followed.check_end(None)
         with anyio.move_on_after(INTERRUPT_LIMIT):  # before its news, the server refuses
             await followed.wait_until(lambda: followed.turns.has_begun or self.active_turn != turn)
         with ungrouped():
@@ -144,7 +145,7 @@ class Thread:
                 with anyio.move_on_after(2 * INTERRUPT_LIMIT):  # what asking may take, and its end
                     await followed.wait_until(lambda: self.active_turn != turn)
                 tasks.cancel_scope.cancel()
-        if self.active_turn == turn:
+        if not followed.check_end(turn):
             return False
         await self._terminate_commands(turn)
         return True
@@ -154,7 +155,6 @@ class Thread:
         followed = self._followed
         with followed.reading(is_continued=begin is None) as reader:
             turn = await begin() if begin is not None else self.active_turn or reader.turn
-            has_begun = followed.turns.has_begun and self.active_turn == turn
             deadline, other = math.inf, ""
             while turn is not None:
                 for event in await self._received(reader, deadline, turn, other):
@@ -162,9 +162,9 @@ class Thread:
                     if turn == ANY_TURN and isinstance(event, TurnStartedNotification):
                         turn = of
                     if of == turn:
-                        has_begun, deadline = True, math.inf
+                        deadline = math.inf
                     elif of is not None:  # left over from an earlier turn, or the ids differ
-                        if is_end(event) and not has_begun:
+                        if is_end(event):
                             deadline, other = anyio.current_time() + MISMATCH_LIMIT, of
                         continue
                     yield event
@@ -175,13 +175,25 @@ class Thread:
     async def _received(
         self, reader: Reader, deadline: float, turn: str, other: str
     ) -> Sequence[Event]:
-        """Wait for events; give the turn up when it does not begin although another has ended."""
-        if deadline == math.inf:
-            return await reader.receive()
-        with anyio.CancelScope(deadline=deadline):
-            return await reader.receive()
-        self._followed.give_up(turn)
-        raise TurnMismatch(thread=self.id, turn=turn, other=other)
+        """Wait for events; give the turn up when another has ended and the thread is idle.
+
+        Until the deadline its own events may come; then the server is asked.
+        """
+        while deadline < math.inf:
+            with anyio.CancelScope(deadline=deadline):
+                return await reader.receive()
+            if not await self._is_running() and not self._followed.turns.has_ended(turn):
+                self._followed.give_up(turn)
+                raise TurnMismatch(thread=self.id, turn=turn, other=other)
+            deadline = anyio.current_time() + MISMATCH_LIMIT
+        return await reader.receive()
+
+    async def _is_running(self) -> bool:
+        """Ask whether the thread is busy; one that the server does not know is not."""
+        try:
+            return await is_active(self._calls, self.id)
+        except ErrorResponse:
+            return False
 
     async def _start(self, prompt: Prompt, options: TurnOptions) -> str:
         params = turn_params(self.id, prompt, options)
@@ -209,7 +221,8 @@ class Thread:
         """Ask for the end of a turn; raise a refusal, unless it only says that it has ended.
 
         The server does not answer at all for one that was interrupted before: its end is enough.
-        A turn that it refuses to interrupt and tells nothing of is one that it does not run.
+        A turn that it refuses to interrupt while it tells nothing of it, or says that the thread
+        is idle, is one that it does not run.
         """
         params = TurnInterruptParams(self.id, turn)
         try:
@@ -220,7 +233,7 @@ class Thread:
             with anyio.move_on_after(INTERRUPT_LIMIT):
                 await self._followed.wait_until(lambda: self.active_turn != turn)
             if self.active_turn == turn:
-                if not self._followed.turns.has_begun:
+                if not self._followed.turns.has_begun or not await self._is_running():
                     self._followed.give_up(turn)
                 raise
 
@@ -251,12 +264,17 @@ class Thread:
             raise incompatible(TURN_COMPLETED, reason, version=self._calls.version)
 
 
+async def is_active(calls: Calls, thread: str) -> bool:
+    """Ask the server whether a turn runs in a thread."""
+    read = await calls.typed("thread/read", ThreadReadParams(thread), ThreadReadResponse)
+    return isinstance(read.thread.status, ActiveThreadStatus)
+
+
 async def settle_doubt(calls: Calls, followed: Followed) -> None:
     """Ask whether a turn runs that was asked for and not answered in time; refuse if so."""
     if followed.is_in_doubt:
-        params = ThreadReadParams(followed.turns.thread)
-        read = await calls.typed("thread/read", params, ThreadReadResponse)
-        if isinstance(read.thread.status, ActiveThreadStatus) or followed.turns.active is not None:
+        is_busy = await is_active(calls, followed.turns.thread)
+        if is_busy or followed.turns.active is not None:
             raise TurnInProgress(thread=followed.turns.thread, turn=followed.turns.active or "")
 
 

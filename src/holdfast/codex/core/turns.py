@@ -37,6 +37,7 @@ class Turns:
         self.active: str | None = None
         self.seen = 0  # turns that the server said it had started
         self.has_begun = False  # the active one: asked for and answered is not yet begun
+        self.unseen: str | None = None  # was active when news ceased: it may still run
         self._ended: dict[str, None] = {}
         self._is_over = False
         self._changes: dict[str, tuple[FileUpdateChange, ...]] = {}
@@ -79,11 +80,17 @@ class Turns:
     def end(self) -> None:
         """Learn that no news will follow, whatever an answer that came before still says."""
         self._is_over = True
+        self.unseen = self.active or self.unseen
         self.active = None
 
     def open(self) -> None:
         """Learn that news comes again, after an end."""
         self._is_over = False
+        self.unseen = None
+
+    def has_ended(self, turn: str) -> bool:
+        """Whether the end of a turn was seen."""
+        return turn in self._ended
 
     def changes_of(self, item: str) -> tuple[FileUpdateChange, ...]:
         """What a file change that waits would do: the server says so before it asks."""
