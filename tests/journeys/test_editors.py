@@ -46,6 +46,7 @@ class Editor(acp.Client):
         self.news: list[tuple[str, dict[str, Any]]] = []
         self.asked: list[str] = []
         self.can_ask = True
+        self.outcome: Any = None  # what is answered in place of a choice
         self.when_told: Any = None
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
@@ -59,6 +60,9 @@ class Editor(acp.Client):
         self.asked.append(f"{tool_call.title}: {[each.option_id for each in options]}")
         if not self.can_ask:
             raise acp.RequestError.method_not_found("session/request_permission")
+        if self.outcome is not None:
+            answer: Any = self.outcome  # sent as it is, valid or not
+            return answer
         chosen = schema.AllowedOutcome(option_id=options[0].option_id, outcome="selected")
         return schema.RequestPermissionResponse(outcome=chosen)
 
@@ -220,6 +224,42 @@ async def running(agent: Any) -> list[str]:
     """Of which sessions turns run, as is answered at any time."""
     pong: dict[str, list[str]] = await agent.ext_method("holdfast/ping", {})
     return pong["sessions"]
+
+
+@pytest.mark.promise("S1")
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        {"outcome": "selected", "optionId": "no such choice"},
+        {"outcome": "selected"},
+        {"outcome": "cancelled"},
+        {"outcome": "nonsense"},
+    ],
+)
+async def test_an_answer_that_makes_no_sense_is_a_refusal(
+    outcome: dict[str, str], bench: Bench
+) -> None:
+    async with connected(bench, '{ask = "May I?", approval = true}, {say = "Done."}') as both:
+        agent, editor = both
+        editor.outcome = {"outcome": outcome}
+        session = (await agent.new_session(cwd=str(bench.project))).session_id
+        with anyio.fail_after(60):
+            answer = await agent.prompt(session_id=session, prompt=[GO])
+
+    answered = [each for each in records(bench) if isinstance(each, Answered)]
+    assert (answer.stop_reason, editor.told) == ("end_turn", "Then I leave the rest.")
+    assert [(each.answer, each.by) for each in answered] == [("no", Who.UNATTENDED)]
+
+
+async def test_servers_that_an_agent_cannot_use_are_named_and_not_asked_for(bench: Bench) -> None:
+    given = schema.McpServerStdio(name="my stub", command="true", args=[], env=[])
+    async with connected(bench, '{say = "One."}') as (agent, editor):
+        begun = await agent.new_session(cwd=str(bench.project), mcp_servers=[given])
+        await agent.prompt(session_id=begun.session_id, prompt=[GO])
+
+    thoughts = [each.content.text for each in editor.updates if "thought" in each.session_update]
+    assert (editor.asked, editor.told) == ([], "One.")
+    assert [text.partition(".")[0] for text in thoughts] == ["Not connected: my-stub"]
 
 
 async def test_an_editor_that_cannot_ask_refuses(bench: Bench) -> None:

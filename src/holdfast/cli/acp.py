@@ -128,8 +128,12 @@ class _Stays:
             with suppress(Failure):  # without a draft nobody works in one
                 looked_for = partial(_root, session, self._settings)
                 self._roots[session.id] = await in_thread(looked_for)  # somebody may be there
-        models = await _models(session, self._settings) if session.runner == "native" else ()
-        return _opened(session)._replace(root=self._roots.get(session.id, ""), models=models)
+        is_native = session.runner == "native"
+        return _opened(session)._replace(
+            root=self._roots.get(session.id, ""),
+            models=await _models(session, self._settings) if is_native else (),
+            takes_servers=is_native,
+        )
 
 
 def _root(session: KeptSession, settings: Settings) -> str:

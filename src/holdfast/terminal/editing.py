@@ -31,6 +31,7 @@ from holdfast.terminal.editor_session import (
     mode_of,
     mode_state,
     servers_of,
+    servers_refused,
 )
 from holdfast.terminal.editor_turn import EditorTurn, Stays, tell
 from holdfast.terminal.model import EditorServer, Mode, Opened
@@ -183,6 +184,9 @@ class EditorAgent:
                 return acp.PromptResponse(stop_reason="end_turn")
             text = text if command is None else ""  # without words: to make room
             servers = self._servers.pop(session_id, None)
+            if servers and not about.takes_servers:
+                await self._client.session_update(session_id, servers_refused(servers))
+                servers = None
             closed = await turn.take(text, partial(self._mode, session_id), servers)
             if closed.failure is not None:
                 raise from_wire(closed.failure)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
+import acp
 from acp import schema
 
 from holdfast.runners.model import EFFORTS
@@ -121,6 +122,15 @@ def servers_of(given: Sequence[object]) -> tuple[EditorServer, ...]:
                 continue
         found[server.name] = server
     return tuple(found.values())
+
+
+def servers_refused(servers: Sequence[EditorServer]) -> schema.AgentThoughtChunk:
+    """The notice that the agent of a session cannot use the servers that an editor gave."""
+    names = ", ".join(each.name for each in servers)
+    return acp.update_agent_thought_text(
+        f"Not connected: {names}. Only our own agent uses the MCP servers of an editor "
+        "(--runner native)."
+    )
 
 
 def server_call(server: EditorServer) -> schema.ToolCallUpdate:

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, Protocol
 
-import acp
 import anyio
 from acp import schema
 from acp.interfaces import Client
 
-from holdfast.failures import Failure, from_wire
+from holdfast.failures import Failure, boundary, from_wire
 from holdfast.host import Kept, Reconnecting, Seat, Seen, Unresponsive
 from holdfast.host.model import (
     Abort,
@@ -228,13 +227,18 @@ class EditorTurn:
     async def _answer(
         self, call: schema.ToolCallUpdate, options: Sequence[schema.PermissionOption]
     ) -> str | None:
-        """What the person has chosen; None if they did not, or could not be asked."""
+        """What the person has chosen; None if they did not, or could not be asked.
+
+        An answer that makes no sense counts as none: the question would stay open without end.
+        """
         try:
-            response = await self._client.request_permission(self._session, call, list(options))
-        except acp.RequestError:  # the editor cannot ask
+            with boundary("acp.permission"):
+                response = await self._client.request_permission(self._session, call, list(options))
+        except Failure:  # the editor cannot ask, or its answer cannot be read
             return None
         outcome = response.outcome
-        return outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
+        chosen = outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
+        return chosen if chosen in {option.option_id for option in options} else None
 
 
 async def tell(client: Client, session: str, updates: Updates, seen: Seen) -> None:

@@ -94,6 +94,7 @@ class Opened(NamedTuple):
     root: str = ""
     draft: str = ""
     models: tuple[str, ...] = ()  # that its agent can be told to ask, the current one first
+    takes_servers: bool = True  # whether its agent can use MCP servers of an editor
 
 
 class EditorServer(NamedTuple):
