@@ -61,8 +61,8 @@ def wanted(
     here: Stage, *, protected: tuple[str, ...] = PROTECTED, hidden: tuple[str, ...] = ()
 ) -> tuple[set[str], tuple[str, ...]]:
     policy = Policy(writable=(str(here.workspace),), protected=protected, hidden=hidden)
-    names, unkept = wanted_names(policy, state=here.state, root=None)
-    return set(names[str(here.workspace)]) - {*PROTECTED, "HEAD"}, unkept
+    found = wanted_names(policy, state=here.state, root=None)
+    return set(found.names[str(here.workspace)]) - {*PROTECTED, "HEAD"}, found.unkept
 
 
 def test_git_is_kept_whole_there_and_others_as_they_are(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def _put_down(pid: int, life: int) -> None:
 
 def _announced(shut: Shut) -> str:
     if shut.strength is Strength.FULL:
-        return ""
+        return announcement(shut.strength, (), shut.unkept)
     return announcement(shut.strength, preflight().reasons, shut.lacks)
 
 

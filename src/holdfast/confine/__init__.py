@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.confine.cleaning import clean, clean_all
     from holdfast.confine.core.allowlist import AllowList, allow_list
     from holdfast.confine.core.fence import Fence
-    from holdfast.confine.core.git_config import obeyed_paths
+    from holdfast.confine.core.git_config import obeyed_in
     from holdfast.confine.core.ground import SYSTEM
     from holdfast.confine.core.leftovers import is_stand_in
     from holdfast.confine.core.policy import (
@@ -30,6 +30,11 @@ if TYPE_CHECKING:
     from holdfast.confine.entry import Entry, enter
     from holdfast.confine.gated import Gated
     from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
+    from holdfast.confine.obeyed import (
+        CONFIG_BYTES_MAX,
+        read_configuration,
+        shared_configurations,
+    )
     from holdfast.confine.ownership import foreign_owner, refuse_foreign_owners
     from holdfast.confine.place import Place, end, find, places
     from holdfast.confine.preflight import strength_within
@@ -41,6 +46,7 @@ if TYPE_CHECKING:
     from holdfast.confine.whereabouts import remember_layers
 
 __all__ = [
+    "CONFIG_BYTES_MAX",
     "PROTECTED",
     "PROXY_PORT",
     "SYSTEM",
@@ -72,11 +78,13 @@ __all__ = [
     "foreign_owner",
     "is_stand_in",
     "is_within",
-    "obeyed_paths",
+    "obeyed_in",
     "places",
+    "read_configuration",
     "refuse_foreign_owners",
     "remember_layers",
     "remount",
+    "shared_configurations",
     "shut_in",
     "strength_within",
 ]
@@ -84,6 +92,7 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
+        "CONFIG_BYTES_MAX": "obeyed",
         "PROTECTED": "core.policy",
         "SYSTEM": "core.ground",
         "PROXY_PORT": "threshold",
@@ -115,11 +124,13 @@ __getattr__ = face(
         "foreign_owner": "ownership",
         "is_stand_in": "core.leftovers",
         "is_within": "core.policy",
-        "obeyed_paths": "core.git_config",
+        "obeyed_in": "core.git_config",
         "places": "place",
+        "read_configuration": "obeyed",
         "refuse_foreign_owners": "ownership",
         "remember_layers": "whereabouts",
         "remount": "remounting",
+        "shared_configurations": "obeyed",
         "shut_in": "sandbox",
         "strength_within": "preflight",
     },

@@ -73,16 +73,26 @@ def find_nested(
         os.close(top)
 
 
-def wanted_names(
-    policy: Policy, *, state: Path, root: int | None
-) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
+class Wanted(NamedTuple):
+    """Names to be kept below each directory, and in sentences what cannot be.
+
+    `files` are paths of which an empty file means the same as none.
+    """
+
+    names: dict[str, tuple[str, ...]]
+    files: Collection[str]
+    unkept: tuple[str, ...]
+
+
+def wanted_names(policy: Policy, *, state: Path, root: int | None) -> Wanted:
     """What is to be kept below each directory, nested repositories included, and what cannot be.
 
-    The latter in sentences. Nobody is kept from working because of what lies further down.
+    Nobody is kept from working because of what lies further down.
     """
     wanted = dict.fromkeys(policy.guarded, policy.protected)
     if not any(name.startswith(f"{_REPOSITORY}/") for name in policy.protected):
-        return wanted, ()
+        return Wanted(wanted, (), ())
+    files: list[str] = []
     unkept: list[str] = []
     remembered = _remembered(state)
     for directory in wanted:
@@ -106,11 +116,12 @@ def wanted_names(
                 kept.append(repository)
                 wanted[directory] += names
         remembered[directory] = kept
-        names, reasons = obeyed_names(directory, root=root)
-        wanted[directory] += names
-        unkept += reasons
+        obeyed = obeyed_names(directory, root=root, repositories=kept)
+        wanted[directory] += obeyed.names
+        files += [f"{directory}/{each}" for each in obeyed.files]
+        unkept += obeyed.unkept
     _remember(state, remembered)
-    return wanted, tuple(escaped(os.fsencode(each)) for each in unkept)
+    return Wanted(wanted, files, tuple(escaped(os.fsencode(each)) for each in unkept))
 
 
 def _names_to_keep(

@@ -12,7 +12,7 @@ import fcntl
 import os
 import secrets
 import select
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -42,12 +42,17 @@ class Placeholders:
         self._watch = watch
 
     def hold(
-        self, wanted: Mapping[str, Sequence[str]], *, root: int | None
+        self,
+        wanted: Mapping[str, Sequence[str]],
+        *,
+        root: int | None,
+        files: Collection[str] = (),
     ) -> tuple[int, list[Guard]]:
         """Guard names below directories, making what is missing; return the sign of life first.
 
         It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
-        The names are seen from a root directory, whose place must be open meanwhile.
+        The names are seen from a root directory, whose place must be open meanwhile. An empty file
+        stands in for `files`.
         """
         with self._alone(), ExitStack() as undo:
             self._remove_unneeded()
@@ -63,7 +68,7 @@ class Placeholders:
                 self._watch(self._state, os.readlink(f"/proc/self/fd/{alive}"))
             self._write_down(made | dict.fromkeys(absent, UNKNOWN))
             standing = Standing(remembered(self._state) or Whereabouts(), root)
-            numbers = {path: standing.make(path) for path in absent}
+            numbers = {path: standing.make(path, is_file=path in files) for path in absent}
             refused = {path for path, number in numbers.items() if number is None}
             self._write_down(made | {path: n for path, n in numbers.items() if n is not None})
             undo.pop_all()

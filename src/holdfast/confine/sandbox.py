@@ -34,13 +34,15 @@ from holdfast.confine.wrapping import Wrapping, wrapped
 class Shut:
     """A process that is shut in as soon as it is entered; close it when the process has ended.
 
-    `lacks` says in sentences what the sandbox does not do that it should, and `unseen` which
-    directories of the PATH are not seen inside.
+    `lacks` says in sentences what the sandbox does not do that it should, `unkept` those of them
+    that are due to the files of the person, and `unseen` which directories of the PATH are not seen
+    inside.
     """
 
     entry: Entry
     strength: Strength
     lacks: tuple[str, ...]
+    unkept: tuple[str, ...]
     unseen: tuple[str, ...]
     _undo: ExitStack = field(repr=False)
 
@@ -78,8 +80,8 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
     entry = replace(entry, cwd=resolved(entry.cwd, root=root))
     with ExitStack() as undo:
         placeholders = Placeholders(state, watch=watch)
-        wanted, unkept = wanted_names(policy, state=state, root=root)
-        alive, kept = placeholders.hold(wanted, root=root)
+        wanted = wanted_names(policy, state=state, root=root)
+        alive, kept = placeholders.hold(wanted.names, root=root, files=wanted.files)
         undo.callback(placeholders.release, alive)
         group = make_group(policy.limits)
         undo.callback(group.close)
@@ -91,8 +93,9 @@ def shut_in(entry: Entry, policy: Policy, *, state: Path, root: int | None = Non
         else:
             entry, undoing = fenced(entry, policy, variables, kept, state)
             undo.push(undoing)
-        lacks = (*_lacks(means.strength, group), *unkept)
-        return Shut(entry, means.strength, lacks, search.unseen, undo.pop_all())
+        lacks = (*_lacks(means.strength, group), *wanted.unkept)
+        told = lacks, wanted.unkept, search.unseen
+        return Shut(entry, means.strength, *told, undo.pop_all())
 
 
 def _settled(policy: Policy, packages: tuple[str, ...], *, state: Path, root: int | None) -> Policy:

@@ -39,12 +39,16 @@ class Standing:
     where: Whereabouts
     root: int | None
 
-    def make(self, path: str) -> int | None:
+    def make(self, path: str, *, is_file: bool = False) -> int | None:
         """Put something where nothing is; None where that is refused, to the process too.
+
+        For a name of which nothing is known it is a directory, unless a file is wanted.
 
         Return its number, which is that of the layer: each mount may give another.
         """
         name, content = beneath(path, self.root), stand_in(path)
+        if content is None and is_file:
+            content = b""
         try:
             if content is None:
                 os.mkdir(name, 0o755 | MARK, dir_fd=self.root)
@@ -69,9 +73,12 @@ class Standing:
 
         What was changed since, or is someone else's, stays, and is not ours any more.
         """
-        content = stand_in(path)
         try:
-            if _is_ours(*self._kept(path), content, number):
+            name, root = self._kept(path)
+            content = stand_in(path)
+            if content is None and _is_file(name, root):
+                content = b""
+            if _is_ours(name, root, content, number):
                 self._take_away(path, content)
         except OSError as error:
             return error.errno in _SETTLED
@@ -119,6 +126,10 @@ def _reached(where: Whereabouts, undo: ExitStack) -> Standing | None:
     lock = undo.enter_context(locked(directory))
     is_somebodys = lock is None and os.path.exists(directory)
     return None if is_somebodys else Standing(where, None)
+
+
+def _is_file(name: str, root: int | None) -> bool:
+    return stat.S_ISREG(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode)
 
 
 def _is_ours(name: str, root: int | None, content: bytes | None, number: int) -> bool:

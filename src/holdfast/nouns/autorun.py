@@ -43,8 +43,8 @@ RULES: Final = (
     Rule(HOOKS, guarded=(".git/hooks",)),
     Rule(
         CONFIGURATION,
-        (".gitconfig", ".config/git/"),
         guarded=(".git/config", ".git/config.worktree"),
+        kept=(".gitconfig", ".config/git"),
     ),
     Rule(
         "git takes its configuration, or a whole repository, from where it says",
@@ -185,7 +185,7 @@ RULES: Final = (
     ),
     Rule(
         "programs run or obey it when they start",
-        (
+        kept=(
             ".bashrc",
             ".bash_profile",
             ".bash_login",
@@ -195,18 +195,18 @@ RULES: Final = (
             ".zshenv",
             ".zprofile",
             ".zlogin",
-            ".config/fish/",
+            ".config/fish",
             ".inputrc",
             ".gdbinit",
             ".lldbinit",
             ".irbrc",
             ".pryrc",
             ".Rprofile",
-            ".ssh/",
-            ".config/systemd/",
-            ".config/autostart/",
+            ".ssh",
+            ".config/systemd",
+            ".config/autostart",
+            ".ripgreprc",
         ),
-        kept=(".ripgreprc",),
     ),
     Rule(
         "CI runs it",

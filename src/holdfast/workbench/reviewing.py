@@ -81,7 +81,7 @@ def review(
             if is_chosen(each.path, only) and each.path not in withheld
         )
         if patch is not None:
-            write_patch(held.store, changes, patch, marker_of(held.store, standing))
+            write_patch(held.store, changes, patch, marker_of(held, standing))
         merges = merges_of(held.store, standing, decided)
         return _review(held, standing, _Seen(decided, merges, ignored, changes), only)
 
@@ -133,7 +133,7 @@ def _review(
         draft=standing.draft,
         seal=standing.seal,
         files=_with_hard_links(
-            held, file_diffs(held.store, seen.changes, marker_of(held.store, standing))
+            held, file_diffs(held.store, seen.changes, marker_of(held, standing))
         ),
         withheld=tuple(
             path for path in withheld if is_chosen(path, only) and path not in seen.ignored

@@ -15,8 +15,9 @@ from holdfast.cli.core.sandbox_page import (
 )
 
 
-def test_a_whole_sandbox_is_not_announced() -> None:
-    assert announcement("full", (), ("its memory is limited for each process",)) == ""
+def test_of_a_whole_sandbox_only_what_is_not_kept_is_announced() -> None:
+    assert announcement("full", (), ()) == ""
+    assert announcement("full", (), ("a is a link",)) == "sandbox: a is a link\n"
 
 
 def test_a_lesser_sandbox_is_announced_with_its_reasons() -> None:

@@ -11,11 +11,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.confine.core.git_config import Obeyed, obeyed_paths
+from holdfast.confine.core.git_config import Obeyed, obeyed_in, obeyed_paths
+
+HOOKS, INCLUDE = "core.hooksPath", "include.path"
+
+
+def read(content: bytes) -> tuple[Obeyed, ...]:
+    return obeyed_paths(content, directory="/p/.git", worktree="/p", home="/home/ann")
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [tuple(each) for each in obeyed_paths(text.encode(), directory="/p/.git", worktree="/p")]
+    return [tuple(each) for each in read(text.encode())]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,9 @@ def found(text: str) -> list[tuple[str, str]]:
         ('[core]\nhookspath = " a b" ; c\n', [("/p/ a b", "core.hooksPath")]),
         ("[core]\nhookspath = a\\\n  b\n", [("/p/a  b", "core.hooksPath")]),
         ("[core]\nhooksPath = /elsewhere\n", [("/elsewhere", "core.hooksPath")]),
-        ("[core]\nhooksPath = ~/hooks\n", []),
+        ("[core]\nhooksPath = ~/hooks\n", [("/home/ann/hooks", "core.hooksPath")]),
+        ("[include]\npath = ~\n", [("/home/ann", "include.path")]),
+        ("[core]\nhooksPath = ~ben/hooks\n", []),
         ("[core]\nhooksPath\n", []),
         ("[include]\npath = ../settings\n", [("/p/settings", "include.path")]),
         ('[includeIf "gitdir:/p/"]\npath = x\n', [("/p/.git/x", "include.path")]),
@@ -37,6 +45,51 @@ def found(text: str) -> list[tuple[str, str]]:
 )
 def test_paths(text: str, expected: list[tuple[str, str]]) -> None:
     assert found(text) == expected
+
+
+@pytest.mark.promise("W13")
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, []),
+        ({"/p/.git/config": "[core]\nhooksPath=h"}, [("/p/h", HOOKS)]),
+        (  # a worktree has the configuration of its repository, and one of its own
+            {
+                "/p/.git": "gitdir: ../r/.git/worktrees/p\n",
+                "/r/.git/worktrees/p/commondir": "../..\n",
+                "/r/.git/config": "[core]\nhooksPath=h",
+                "/r/.git/worktrees/p/config.worktree": "[core]\nhooksPath=w",
+            },
+            [("/p/w", HOOKS), ("/p/h", HOOKS)],
+        ),
+        (  # a submodule
+            {"/p/.git": "gitdir:/r/m", "/r/m/config": "[include]\npath=../../p/i"},
+            [("/p/i", INCLUDE)],
+        ),
+        (  # what one file includes, another one says
+            {
+                "/p/.git/config": "[include]\npath=../i",
+                "/p/i": "[include]\npath=.git/config\npath=j",
+                "/p/j": "[core]\nhooksPath=h",
+            },
+            [("/p/i", INCLUDE), ("/p/.git/config", INCLUDE), ("/p/j", INCLUDE), ("/p/h", HOOKS)],
+        ),
+        (  # of the person
+            {"/home/ann/.gitconfig": "[core]\nhooksPath=h\n[include]\npath=x"},
+            [("/p/h", HOOKS), ("/home/ann/x", INCLUDE)],
+        ),
+    ],
+)
+def test_all_configuration_of_a_worktree_counts(
+    files: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    def read_file(path: str) -> bytes:
+        return files.get(path, "").encode()
+
+    shared = ("/home/ann/.gitconfig",)
+    assert [
+        tuple(each) for each in obeyed_in("/p", read_file, home="/home/ann", shared=shared)
+    ] == expected
 
 
 VALUES = st.text(st.sampled_from('ab "\\#;/='), max_size=8)
@@ -86,7 +139,7 @@ def test_git_reads_the_same(value: str, tmp_path_factory: pytest.TempPathFactory
     said = read_by_git(file)
     if said is None:  # git refuses it, and with it the repository
         return
-    ours = obeyed_paths(file.read_bytes(), directory="/p/.git", worktree="/p")
+    ours = read(file.read_bytes())
     assert ours == tuple(obeyed(each) for each in said)
 
 
@@ -100,7 +153,7 @@ def test_git_reads_the_same_files(text: str, tmp_path_factory: pytest.TempPathFa
     said = read_by_git(file)
     if said is None:
         return
-    ours = obeyed_paths(file.read_bytes(), directory="/p/.git", worktree="/p")
+    ours = read(file.read_bytes())
     assert {obeyed(each) for each in said} <= set(ours)
     assert {blanked(obeyed(each)) for each in said} == {blanked(each) for each in ours}
 
@@ -126,7 +179,7 @@ def test_what_git_refuses_is_still_searched(text: str, tmp_path: Path) -> None:
 def test_a_long_line_takes_linear_time(head: str) -> None:
     text = (head + " " * 500_000 + "\n[core]\nhooksPath = a\n").encode()
 
-    assert obeyed_paths(text, directory="/p/.git", worktree="/p")
+    assert read(text)
 
 
 def test_nul_ends_names_and_values() -> None:
@@ -137,4 +190,4 @@ def test_nul_ends_names_and_values() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_do_harm(data: bytes) -> None:
-    obeyed_paths(b"[core]\nhooksPath=" + data, directory="/p/.git", worktree="/p")
+    read(b"[core]\nhooksPath=" + data)

@@ -60,10 +60,10 @@ class Report:
 
 
 def announcement(strength: str, reasons: Sequence[str], lacks: Sequence[str]) -> str:
-    """What a person is told before the command begins; nothing of a sandbox that is whole."""
-    if strength == "full":
-        return ""
-    lines = [f"sandbox: of {strength} strength, because {'; '.join(reasons)}"]
+    """What a person is told before the command begins; nothing of a sandbox that lacks nothing."""
+    lines: list[str] = []
+    if strength != "full":
+        lines.append(f"sandbox: of {strength} strength, because {'; '.join(reasons)}")
     lines += [f"sandbox: {lack}" for lack in lacks]
     return "".join(f"{line}\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""Read from a git configuration which other files git runs or obeys, without running git.
+"""Read from git configurations which other files git runs or obeys, without running git.
 
 The grammar is that of git's `config.c`. A file that git accepts is read as git reads it. One
 malformed line makes git refuse the whole file; here only that line is skipped, because it may be
@@ -8,8 +8,8 @@ repaired later, and other implementations of git accept more.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from posixpath import join, normpath
+from collections.abc import Callable, Iterator, Sequence
+from posixpath import dirname, join, normpath
 from typing import Final, NamedTuple
 
 # Possessive quantifiers: the time stays linear in the size of hostile input.
@@ -21,6 +21,12 @@ _KEY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*+)[ \t\r]*+(?:=|(?=\n))")
 _SPACES: Final = " \t\r"
 _ESCAPES: Final = {"n": "\n", "t": "\t", "b": "\b"}
 _INCLUDING: Final = ("include", "includeif")
+_HOOKS, _INCLUDE = "core.hooksPath", "include.path"
+_POINTER: Final = b"gitdir:"  # begins a `.git` that is a file, of a worktree or a submodule
+_FILES_MAX: Final = 32
+
+Read = Callable[[str], bytes]
+"""The content of a file by its absolute path; nothing where it is not a file."""
 
 
 class Obeyed(NamedTuple):
@@ -29,21 +35,61 @@ class Obeyed(NamedTuple):
     path: str
     key: str
 
+    @property
+    def is_configuration(self) -> bool:
+        """Whether it is a file with more configuration, and not a directory with hooks."""
+        return self.key == _INCLUDE
 
-def obeyed_paths(content: bytes, *, directory: str, worktree: str) -> tuple[Obeyed, ...]:
+
+def obeyed_in(worktree: str, read: Read, *, home: str, shared: Sequence[str]) -> tuple[Obeyed, ...]:
+    """What git runs or obeys in a worktree, by all configuration that it reads there.
+
+    That is the configuration of the repository, `shared` files, as those of the person, and all
+    that they include.
+    """
+    ahead, seen = [*shared, *_configurations(worktree, read)], set[str]()
+    found: dict[Obeyed, None] = {}
+    while ahead and len(seen) < _FILES_MAX:
+        path = ahead.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        some = obeyed_paths(read(path), directory=dirname(path), worktree=worktree, home=home)
+        found |= dict.fromkeys(some)
+        ahead += [each.path for each in some if each.is_configuration]
+    return tuple(found)
+
+
+def _configurations(worktree: str, read: Read) -> tuple[str, str]:
+    """Where the repository of a worktree has its configuration; `.git` may point to it."""
+    own = common = f"{worktree}/.git"
+    pointer = read(own)
+    if pointer.startswith(_POINTER):
+        own = common = _pointed(worktree, pointer.removeprefix(_POINTER).lstrip(b" "))
+    if pointer := read(f"{own}/commondir"):
+        common = _pointed(own, pointer)
+    return f"{common}/config", f"{own}/config.worktree"
+
+
+def _pointed(directory: str, content: bytes) -> str:
+    return _absolute(directory, content.rstrip(b"\r\n").decode("utf-8", "surrogateescape"))
+
+
+def obeyed_paths(content: bytes, *, directory: str, worktree: str, home: str) -> tuple[Obeyed, ...]:
     """Where a configuration has git look for hooks and for more configuration, absolute.
 
-    `directory` is the one that it is in, `worktree` the one in which git runs hooks. Paths in a
-    home or beside the program of git are not among them.
+    `directory` is the one that it is in, `worktree` the one in which git runs hooks, `home` that
+    of the person. Paths in the homes of others or beside the program of git are not among them.
     """
     found: dict[Obeyed, None] = {}
-    for section, key, value in _settings(content.decode("utf-8", "surrogateescape")):
+    for section, key, told in _settings(content.decode("utf-8", "surrogateescape")):
+        value = home + told[1:] if told == "~" or told.startswith("~/") else told
         if not value or value.startswith(("~", "%(")):
             continue
         if (section, key) == ("core", "hookspath"):
-            found[Obeyed(_absolute(worktree, value), "core.hooksPath")] = None
+            found[Obeyed(_absolute(worktree, value), _HOOKS)] = None
         elif section in _INCLUDING and key == "path":
-            found[Obeyed(_absolute(directory, value), "include.path")] = None
+            found[Obeyed(_absolute(directory, value), _INCLUDE)] = None
     return tuple(found)
 
 
