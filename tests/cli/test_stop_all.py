@@ -20,6 +20,7 @@ from tests.cli.pretending import on_terminal
 from tests.cli.running import COMMAND, environment
 from tests.cli.sandboxes import needs_sandbox, starting
 from tests.cli.test_belongings import place_of
+from tests.world.test_process_marks import is_alive
 
 
 @pytest.fixture
@@ -155,6 +156,27 @@ def test_all_means_this_home(home: Path, process: subprocess.Popen[bytes], tmp_p
     assert ran("stop", "--all", "--yes", home=home).returncode == 0
     assert process.wait(timeout=60) == 128 + signal.SIGTERM
     assert belongings(home / "state") == []
+
+
+@pytest.mark.promise("X14")
+def test_what_finished_processes_left_running_is_listed_and_ends(
+    home: Path, tmp_path: Path
+) -> None:
+    """Although it has called setsid, and has neither a parent nor a mark in its environment."""
+    file = tmp_path / "pid"
+    escape = f"(env -i setsid sh -c 'echo $$ > {file}; exec sleep 1008' >/dev/null 2>&1 &)"
+    done = ran("exec", "--detach", "--name", "one", "--", "sh", "-c", escape, home=home)
+    assert done.returncode == 0, done.stderr
+    eventually(lambda: file.exists() and file.read_text().endswith("\n"))
+    eventually(lambda: b"ended (0)" in ran("ps", home=home).stdout)
+    pid = int(file.read_text())
+    try:
+        assert f"{pid}" in ran("ps", home=home).stderr.decode()
+        assert ran("stop", "--all", "--yes", home=home).returncode == 0
+        assert not is_alive(pid)
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

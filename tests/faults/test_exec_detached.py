@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,11 +70,28 @@ async def test_the_end_of_a_session_ends_what_was_started(line: str, tmp_path: P
         await gone(pid)
 
 
-async def test_the_end_of_a_server_ends_what_was_started(tmp_path: Path) -> None:
+@pytest.mark.parametrize("then", [STAYS, ENDS], ids=["it runs", "it has ended"])
+async def test_the_end_of_a_server_ends_what_was_started(then: str, tmp_path: Path) -> None:
     async with housed(tmp_path / "state") as server, Client(server.dial) as client:
-        await client.start(shell(LINES["all at once"], tmp_path / "pid", STAYS))
+        process = await client.start(shell(LINES["all at once"], tmp_path / "pid", then))
         pid = await pid_in(tmp_path / "pid")
+        if then == ENDS:
+            await process.wait()
     await gone(pid)
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES)
+async def test_the_end_of_a_keeper_ends_what_was_started(line: str, tmp_path: Path) -> None:
+    """Also what a process left that is finished, and known to the keeper no more."""
+    state = tmp_path / "state"
+    async with housed(state) as server, Client(server.dial) as client:
+        process = await client.start(shell(line, tmp_path / "pid", ENDS))
+        pid = await pid_in(tmp_path / "pid")
+        await process.wait()
+        keeper = int((state / "keeper.lock").read_text().split(".")[0])
+        await until(lambda: not Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split())
+        os.kill(keeper, signal.SIGKILL)
+        await gone(pid)
 
 
 async def test_another_process_of_the_same_server_is_left_alone(tmp_path: Path) -> None:
@@ -85,10 +103,12 @@ async def test_another_process_of_the_same_server_is_left_alone(tmp_path: Path) 
         assert [is_alive(pid) for pid in pids] == [False, True]
 
 
-async def test_what_was_left_running_is_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [LINES["setsid"], LINES["all at once"]])
+async def test_what_was_left_running_is_listed(line: str, tmp_path: Path) -> None:
     async with housed(tmp_path / "state") as server, Client(server.dial) as client:
-        await client.start(shell(ESCAPES["setsid"], tmp_path / "one", STAYS), process_id="stays")
-        ends = await client.start(shell(ESCAPES["setsid"], tmp_path / "two", ENDS), process_id="e")
+        foreground = "env -i sh -c 'echo $$ > {}; sleep 300; true'"  # part of what runs
+        await client.start(shell(foreground, tmp_path / "one", STAYS), process_id="stays")
+        ends = await client.start(shell(line, tmp_path / "two", ENDS), process_id="e")
         await pid_in(tmp_path / "one")
         pid = await pid_in(tmp_path / "two")
         await ends.wait()

@@ -55,9 +55,12 @@ def stop(request: Request, settings: Settings) -> Outcome:
         return Outcome(answer=answer, failure=StopUnconfirmed(count=len(found)))
     if request.has("--all"):
         leave_note({state / "exec", *(Path(each.kept) for each in found if each.sort in _KEEPING)})
+    keepers = [name_of(each.pid) for each in found if each.sort is Sort.KEEPER]
     ask_to_end(found)
     for each in same(found, _found(request, state)):
         _end(each)
+    for name in filter(None, keepers):
+        kill_held(name)  # also what finished processes have left, of a keeper that held nothing
     if request.has("--all"):
         _tidy(state, found)
     if request.is_json:
@@ -108,10 +111,7 @@ def _end(each: Belonging) -> None:
                 if place.holder.pid == each.pid:
                     end(place.holder.directory)
         case Sort.KEEPER:
-            name = name_of(each.pid)
             _kill(each.pid, signal.SIGKILL)
-            if name is not None:
-                kill_held(name)
         case Sort.ORPHAN:
             end_orphans([Orphan(each.pid, each.where)])
         case _:

@@ -1,7 +1,8 @@
 """Find processes anywhere on the machine by the mark of their keeper, and end them.
 
 The mark is in the environment, which all descendants inherit, and says whose process it is and
-which keeper held it; `world.process_marks` says what else belongs to it. Only Linux shows the
+which keeper held it; `world.process_marks` says what else belongs to it. What has another
+environment is told by its limit number, which ends in the tag of the keeper. Only Linux shows the
 environments of others; elsewhere nobody is found.
 """
 
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from holdfast.exec.keeper.protocol import MARK, KeeperName
+from holdfast.exec.keeper.protocol import MARK, TAG_BITS, KeeperName
 from holdfast.world import (
     Ended,
     SystemProcess,
@@ -20,6 +22,7 @@ from holdfast.world import (
     end_members,
     environment_of,
     is_service,
+    limit_number,
     signal_exactly,
     system_process,
     system_processes,
@@ -60,8 +63,8 @@ def kill_held(keeper: KeeperName) -> list[Marked]:
     """Kill all that this keeper held, and all that they started, until none is left."""
     found = [each for each in _marked() if each.keeper == keeper]
 
-    def is_held(_process: SystemProcess, environment: Sequence[bytes]) -> bool:
-        return _mark_of(environment)[1] == keeper
+    def is_held(process: SystemProcess, environment: Sequence[bytes]) -> bool:
+        return _mark_of(environment)[1] == keeper or _has_tag(process.pid, keeper)
 
     end_members(is_held)
     return found
@@ -89,13 +92,36 @@ def end_session(session: str, numbers: Collection[int] = ()) -> Ended:
     return end_members(is_started, numbers=numbers)
 
 
-def detached(sessions: Collection[str], roots: Collection[int]) -> list[Marked]:
+class Detached(NamedTuple):
+    """A living process that was left running: by which process, of which session."""
+
+    process: SystemProcess
+    key: str
+    session: str
+    command: str
+
+
+def detached(
+    sessions: Collection[str], roots: Collection[int], numbers: Mapping[int, tuple[str, str]]
+) -> list[Detached]:
     """What processes of these sessions have started, and has outlived the one that started it.
 
-    `roots` are the processes of the sessions themselves. What has a parent of the same mark is not
-    listed: it is part of what runs there. Nor are services of ours.
+    `roots` are the processes of the sessions themselves, `numbers` have key and session of each
+    limit number. What has a parent of the same key is not listed: it is part of what runs there.
+    Nor are services of ours.
     """
-    found = {each.process.pid: each for each in _marked() if each.session in sessions}
+    found: dict[int, Detached] = {}
+    for process in system_processes():
+        if process.is_dead:
+            continue
+        marked = _look(process)
+        if marked is not None and marked.session in sessions:
+            key, session = marked.key, marked.session
+        elif marked is None and (known := numbers.get(limit_number(process.pid) or 0)):
+            key, session = known
+        else:
+            continue
+        found[process.pid] = Detached(process, key, session, command_of(process.pid))
     return [
         each
         for pid, each in sorted(found.items())
@@ -125,6 +151,11 @@ def namespace_of(pid: int) -> int | None:
         return os.stat(f"/proc/{pid}/ns/pid").st_ino
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
+
+
+def _has_tag(pid: int, keeper: KeeperName) -> bool:
+    limit = limit_number(pid)
+    return limit is not None and limit & ~(-1 << TAG_BITS) == keeper.tag
 
 
 def _marked() -> Iterator[Marked]:

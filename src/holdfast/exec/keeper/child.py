@@ -23,6 +23,7 @@ from contextlib import ExitStack, contextmanager
 from holdfast.exec.keeper.entering import Way
 from holdfast.exec.keeper.protocol import (
     MARK,
+    TAG_BITS,
     KeeperName,
     Malformed,
     Message,
@@ -44,9 +45,9 @@ _SIZE_MAX = 2**16 - 1
 # A process can only be given descriptors whose numbers are below its own limit. So these numbers
 # are left to such, however many descriptors we hold.
 _LOW_NUMBERS = 128
-# Limit numbers only fall: what has no privileges cannot raise a hard limit. Random steps keep
-# keepers from giving a number that another one gave. Below the least, a limit is meant as one.
-_NUMBER_FIRST, _NUMBER_LEAST, _NUMBER_STEP_BYTES = 2**62, 2**50, 5
+# Limit numbers only fall: what has no privileges cannot raise a hard limit. The keeper's tag at
+# their end tells those of one keeper from all others. Below the least, a limit is meant as one.
+_NUMBER_FIRST, _NUMBER_LEAST = 2**62, 2**50
 
 
 class Order:
@@ -142,7 +143,7 @@ def started(order: Order, keeper: KeeperName) -> Child:
             holds, ends = _pipes(order, ours, theirs)
         else:
             holds, ends = _terminal(order.size, ours, theirs)
-        with _numbered() as number:
+        with _numbered(keeper.tag) as number:
             if order.way is None:
                 with _in_its_place(order.cwd):
                     pid = _spawned(order, _actions(ends, is_terminal=order.size is not None))
@@ -236,19 +237,19 @@ def _limited_as_given() -> Generator[None]:
 
 
 @contextmanager
-def _numbered() -> Generator[int | None]:
+def _numbered(tag: int) -> Generator[int | None]:
     """A number for one process; afterwards we have another, so that nobody takes us for it."""
-    number = _lower_number()
+    number = _lower_number(tag)
     try:
         yield number
     finally:
-        _lower_number()
+        _lower_number(tag)
 
 
-def _lower_number() -> int | None:
+def _lower_number(tag: int) -> int | None:
     _, most = resource.getrlimit(resource.RLIMIT_RTTIME)
     before = _NUMBER_FIRST if most == resource.RLIM_INFINITY or most > _NUMBER_FIRST else most
-    number = before - 1 - int.from_bytes(os.urandom(_NUMBER_STEP_BYTES), "big")
+    number = ((before >> TAG_BITS) - 1 << TAG_BITS) | tag
     if number < _NUMBER_LEAST:
         return None
     resource.setrlimit(resource.RLIMIT_RTTIME, (number, number))

@@ -38,12 +38,15 @@ import struct
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
+from zlib import crc32
 
 VERSIONS = (1, 2, 3)
 ENTERS_SINCE = 2  # the version in which processes can enter places and sandboxes
 HOLDS_SINCE = 3  # the version in which a server can have descriptors of its own held
 SOCKET_NAME, LOCK_NAME, LOG_NAME = "keeper.sock", "keeper.lock", "keeper.log"
 MARK = "HOLDFAST_PROCESS"  # in the environment of a child: its key, "@" and the keeper's name
+
+TAG_BITS = 32  # of a keeper's name, in its limit numbers
 
 PACKET_BYTES_MAX = 96 * 2**10
 _DESCRIPTORS_MAX = 64
@@ -68,6 +71,11 @@ class KeeperName(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.pid}.{self.started}.{self.namespace}"
+
+    @property
+    def tag(self) -> int:
+        """The last bits (`TAG_BITS`) of all limit numbers that it gives (`exec.keeper.child`)."""
+        return crc32(str(self).encode("ascii"))
 
     @classmethod
     def own(cls) -> KeeperName:

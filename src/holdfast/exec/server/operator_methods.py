@@ -72,7 +72,12 @@ class OperatorMethods:
         }
         roots = {process.listed().pid for _, process in known.values()}
         sessions = {session.id for session in self._plane}
-        found = await self._hands.do(lambda: detached(sessions, roots))
+        numbers = {
+            number: (key, session.id)
+            for session in self._plane
+            for number, key in session.processes.numbers.items()
+        }
+        found = await self._hands.do(lambda: detached(sessions, roots, numbers))
         return tuple(
             DetachedProcess(
                 each.process.pid,

@@ -145,7 +145,7 @@ class Processes:
     def __init__(self, session: str, workshop: Workshop, site: Site) -> None:
         self._session, self._workshop, self._site = session, workshop, site
         self._entries: dict[str, Process | Starting] = {}
-        self._numbers: deque[int] = deque(maxlen=_NUMBERS_MAX)  # also of what was forgotten
+        self._numbers: deque[tuple[int, str]] = deque(maxlen=_NUMBERS_MAX)  # also of the forgotten
         self._has_started = False  # anything, ever
         self._underway = 0  # starts
         self._changed = anyio.Event()
@@ -266,6 +266,11 @@ class Processes:
             await self._workshop.forget(process)
         return process
 
+    @property
+    def numbers(self) -> Mapping[int, str]:
+        """The limit number of each process, also of forgotten ones, and its key."""
+        return dict(self._numbers)
+
     def listed(self) -> ListResult:
         """All processes that have started and are not forgotten."""
         return ListResult(tuple(process.listed() for process in self))
@@ -293,7 +298,7 @@ class Processes:
 
         Starts that are under way are waited for, and come to nothing.
         """
-        processes, numbers = list(self), list(self._numbers)
+        processes, numbers = list(self), list(self.numbers)
         self._entries.clear()
         if self._has_started:
             await self._workshop.hands.do(lambda: end_session(self._session, numbers))
@@ -313,7 +318,7 @@ class Processes:
     def _remember(self, process: Process) -> None:
         self._has_started = True
         if process.number is not None:
-            self._numbers.append(process.number)
+            self._numbers.append((process.number, process.record.key))
 
     async def _launch(self, asked: StartAsked, cwd: bytes, variables: dict[str, str]) -> Process:
         async with self._site.reached() as place:
