@@ -12,6 +12,7 @@ from tests.parts.model_acts import Call, Reply, Say, run
 from tests.parts.model_server import ModelRequest
 
 LONG = "And so on. " * 1000  # more than fits into what a file has left of its last page
+LEFT_BEHIND = "sleep 300"  # the command that a tool leaves running
 HELLO, GO, AGAIN = "hello", "go", "again"
 ASKED = "ask"  # the call that needs somebody's leave
 
@@ -29,7 +30,8 @@ class Piece:
     @property
     def in_tool(self) -> str:
         """A tool that leaves a process behind, and takes its time."""
-        return f"setsid sleep 300 >/dev/null 2>&1 & echo begun; sleep {self.stay}; echo x > over"
+        background = f"setsid {LEFT_BEHIND} >/dev/null 2>&1 &"
+        return f"{background} echo begun; sleep {self.stay}; echo x > over"
 
 
 @dataclass(frozen=True, slots=True)

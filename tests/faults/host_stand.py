@@ -31,7 +31,7 @@ from holdfast.runners.model import Asked
 from holdfast.workbench import Workbench
 from holdfast.world import agents, command_of, environment_of, system_processes
 from tests.cli.running import COMMAND
-from tests.faults.host_casts import CASTS, HELLO, Piece, reply
+from tests.faults.host_casts import CASTS, HELLO, LEFT_BEHIND, Piece, reply
 from tests.faults.host_disk import Disk, disk_at
 from tests.parts.cable import Cable, cable_to_port, cable_to_socket
 from tests.parts.model_server import ModelServer
@@ -128,6 +128,10 @@ class Stand:
     def marked(self) -> set[tuple[int, int]]:
         """Every living process of the session's agents, told from a later one of the same pid."""
         return {(each.pid, each.started) for each in agents(self.session.id)}
+
+    def is_tool_running(self) -> bool:
+        """Whether what the tool leaves behind runs: a tool is told of before it has started."""
+        return any(command_of(each.pid) == LEFT_BEHIND for each in agents(self.session.id))
 
     def host_pid(self) -> int | None:
         """The host, if there is one just now."""

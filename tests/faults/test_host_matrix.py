@@ -18,7 +18,7 @@ from holdfast.host.failures import HostCrashed
 from holdfast.host.model import Close, Happened
 from holdfast.runners.model import Asked, Delta, Ending, Said, Sort, ToolStarted
 from tests.exec.server.talking import until
-from tests.faults.host_casts import AGAIN, GO, Piece
+from tests.faults.host_casts import AGAIN, CASTS, GO, Piece
 from tests.faults.host_harms import HARMS, kill_client
 from tests.faults.host_stand import Stand, mounts_below, stand
 from tests.faults.host_table import (
@@ -69,22 +69,30 @@ def is_reached(here: Stand, state: str) -> bool:
             return any(isinstance(e, Asked) for e in events)
 
 
+async def reach(here: Stand, state: str) -> None:
+    """Wait until the second turn is in a state, and its processes run."""
+    await here.until(lambda: is_reached(here, state))
+    if state == "in a tool":
+        await until(here.is_tool_running, within=60)
+
+
 async def harmed(here: Stand, fault: str, state: str) -> str:
     """Bring a session into a state, do harm, go on, and say what became of its turn."""
-    marked, host = set[tuple[int, int]](), here.host_pid()
     if fault == "client" and state != "publishing":
-        await lose_client(here, state)
+        marked, host = await lose_client(here, state)
     else:
         await here.prompt("c1", GO)
-        await here.until(lambda: is_reached(here, state))
+        await reach(here, state)
         marked, host = here.marked(), here.host_pid()
         await (publish(here, fault) if state == "publishing" else HARMS[fault](here))
     here.answers = True
     await here.until(lambda: here.closed(2) is not None)
+    left = here.marked()  # at once: what is ended later was ended too late
     closed = here.closed(2)
     assert closed is not None
+    assert marked or not has_processes(here.runner, state)
     if closed.failure is not None:
-        assert marked & here.marked() == set()  # the turn is over: none of its processes lives
+        assert left == set()  # the turn is over: nothing of the agent lives
     if (fault, state) == WATCHED:
         await watch(here)
     await here.prompt("c2", AGAIN)
@@ -109,15 +117,22 @@ async def watch(here: Stand) -> None:
     assert await here.draft() == draft
 
 
-async def lose_client(here: Stand, state: str) -> None:
-    """Kill whoever has given the prompt, and sees what comes of it."""
+def has_processes(runner: str, state: str) -> bool:
+    """Whether the agent has processes in a state; our own has none but those of its tools."""
+    return CASTS[runner].process != "" or state == "in a tool"
+
+
+async def lose_client(here: Stand, state: str) -> tuple[set[tuple[int, int]], int | None]:
+    """Kill whoever has given the prompt, and sees what comes of it; return what ran before."""
     with here.command("attach", short(here.session)) as client:
         assert client.stdin is not None
         assert client.stdout is not None
         client.stdin.write(f"{GO}\n".encode())
-        await here.until(lambda: is_reached(here, state))
+        await reach(here, state)
         await anyio.to_thread.run_sync(client.stdout.readline)
+        before = here.marked(), here.host_pid()
         kill_client(client)
+    return before
 
 
 async def publish(here: Stand, fault: str) -> None:
