@@ -319,6 +319,7 @@ class Trial:
         self._revise()
 
     def _revise(self) -> None:
+        self.model.synchronize()  # as every look does, also the one that an undo ends with
         revise(self.workbench, self.draft, "step")
         with self.workbench.held() as (held, _):
             for each in held.drafts.find(self.draft).revisions:

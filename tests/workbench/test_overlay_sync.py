@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from holdfast.workbench import PublishOrder, RestoreOrder, publish, restore, review
+from holdfast.workbench.failures import FileReadFailed
 from holdfast.workbench.model import Lack, deed_of
 from tests.workbench.benches import Bench, at
 
@@ -86,6 +87,47 @@ def test_a_directory_that_both_made_is_one_of_the_draft(layered: Bench) -> None:
 
     assert shown(layered) == {"nd/f": "deleted"}
     assert layered.run("ls nd") == "mine\n"
+
+
+@pytest.mark.promise("W13")
+def test_a_directory_that_the_person_removed_and_made_again_is_one_of_the_draft(
+    layered: Bench,
+) -> None:
+    layered.draft()
+    layered.run("echo 1 >d/own")
+    shutil.rmtree(layered.project / "d")
+    assert shown(layered) == {"d/own": "added"}
+    layered.run("cd d; sleep 1000 >/dev/null 2>&1 &")
+    (layered.project / "d").mkdir()
+    (layered.project / "d" / "mine").write_text("the person's")
+    publish_all(layered)
+
+    layered.run("rm d/own")
+
+    assert shown(layered) == {"d/own": "deleted"}
+    publish_all(layered)
+    assert [path.name for path in (layered.project / "d").iterdir()] == ["mine"]
+    assert layered.run("ls d") == "mine\n"
+
+
+@pytest.mark.promise("W9", "W13")
+def test_a_dead_directory_is_published_once_its_process_has_ended(layered: Bench) -> None:
+    layered.draft()
+    layered.run("echo 1 >d/own")
+    process = layered.run("cd d; sleep 1000 >/dev/null 2>&1 & echo $!").strip()
+    shutil.rmtree(layered.project / "d")
+    shown(layered)
+    (layered.project / "d").mkdir()
+    (layered.project / "d" / "mine").write_text("the person's")
+    with pytest.raises(FileReadFailed) as refused:
+        publish_all(layered)
+    assert refused.value.details == {"paths": ("d",)}
+
+    layered.run(f"kill {process}; while kill -0 {process} 2>/dev/null; do sleep 0.02; done")
+
+    assert shown(layered) == {"d/own": "added"}
+    assert layered.run("ls d; rm d/own") == "mine\nown\n"
+    assert shown(layered) == {}
 
 
 @pytest.mark.promise("W5", "W13")

@@ -88,13 +88,18 @@ def _byte(escape: re.Match[bytes]) -> bytes:
 
 def refuse_dead(directory: int) -> None:
     """Raise OSError with ESTALE for a directory that is there, looks empty and cannot be listed."""
+    if is_dead(directory):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+
+def is_dead(directory: int) -> bool:
+    """Whether a directory is there and cannot be listed."""
     list_raw = _getdents()
     if list_raw is None or not os.fstat(directory).st_nlink:
-        return
+        return False
     os.lseek(directory, 0, os.SEEK_SET)
     buffer = ctypes.create_string_buffer(_BUFFER_BYTES)
-    if list_raw(directory, buffer, _BUFFER_BYTES) < 0 and ctypes.get_errno() == errno.ENOENT:
-        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+    return list_raw(directory, buffer, _BUFFER_BYTES) < 0 and ctypes.get_errno() == errno.ENOENT
 
 
 @cache

@@ -9,7 +9,9 @@ the options that places are mounted with (no `redirect_dir`, `metacopy`, `index`
    later mount merges the two, and what was removed is back. Therefore such a directory is detached,
    that is marked opaque in the upper layer, before a publication makes it in the project, and when
    it is found there. From then on the draft has a copy of it: what the person changes in it is
-   written into the draft (`standing`).
+   written into the draft (`standing`). A directory that the project has lost while the draft keeps
+   its own is such a directory, too, from then on: the base still has it, so when the project gets
+   it back there is no difference that would tell.
 2. A directory of the project that was removed and made again is seen as the removed one, which is
    empty. Mounting the overlay again drops all names that nothing uses. This is done when contents
    changed, and when any directory became another one (`layout`), as switching branches there and
@@ -43,6 +45,11 @@ def made_in(changes: Iterable[Change]) -> Iterator[RelativePath]:
             yield change.path
 
 
+def gone_in(changes: Iterable[Change]) -> Iterator[RelativePath]:
+    """The directories that are none any more after these changes."""
+    return made_in(Change(each.path, each.after, each.before) for each in changes)
+
+
 def follow_project(
     held: Held, view: View, draft: Draft, moved: tuple[Change, ...], theirs: Checkpoint
 ) -> None:
@@ -59,8 +66,9 @@ def follow_project(
         return
     view.detach(made_in(moved))
     view.refresh()
+    view.detach(gone_in(moved))
     _repair(held, view, draft, theirs, view.stale(change.path for change in moved))
-    if not view.processes:
+    if not view.processes and not view.has_dead:
         view.note_seen(layout)
 
 

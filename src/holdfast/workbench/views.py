@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -19,9 +20,10 @@ from holdfast.confine.failures import PlaceLost
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import refuse_shortage
-from holdfast.workbench.core.overlay import Layer, Listed, touched
+from holdfast.workbench.core.overlay import Layer, Listed, nearest, touched
 from holdfast.workbench.drafts import Drafts
 from holdfast.workbench.layers import copy_up, listed, make_opaque
+from holdfast.workbench.listing import is_dead
 from holdfast.workbench.model import Draft, Mode, Touched
 from holdfast.workbench.placing import (
     drop_layer,
@@ -63,12 +65,22 @@ class View:
     def touched(self) -> Touched | None:
         """Where the draft may differ from the project; None if everything must be looked at.
 
-        It costs what was written. What sandboxes put in place of protected names is told, too.
+        It costs what was written. What sandboxes put in place of protected names is told, too. A
+        directory that cannot be listed, because a process uses one that the person has replaced
+        since, counts as one in which anything may differ.
         """
         if self._spec is None:
             return None
         self._seen = self._listed(self._spec)
-        return touched(self._seen)
+        dead = self._dead(self._seen) if self.processes else frozenset[bytes]()
+        return touched(
+            each._replace(is_closed=True) if each.path in dead else each for each in self._seen
+        )
+
+    @property
+    def has_dead(self) -> bool:
+        """Whether a directory cannot be listed, because something uses one that was replaced."""
+        return self._spec is not None and bool(self._dead(self._listed(self._spec)))
 
     def layer(self) -> Layer | None:
         """What the draft decides itself, as of now; None for a copy, which decides all."""
@@ -198,6 +210,27 @@ class View:
         if is_same:
             drop_layer(spec)
         return is_same
+
+    def _dead(self, seen: frozenset[Listed]) -> frozenset[bytes]:
+        """Directories of the layer that cannot be listed; only such that the project has, too."""
+        layer = Layer(seen)
+        return frozenset(
+            each.path
+            for each in seen
+            if stat.S_ISDIR(each.mode) and layer.is_merged(nearest(each.path))
+            if self._is_dead(each.path)
+        )
+
+    def _is_dead(self, path: bytes) -> bool:
+        try:
+            directory = Rooted(self.root).open_without_links(path, _OPEN)
+        except OSError as error:
+            refuse_shortage(error, path)
+            return error.errno == errno.ESTALE
+        try:
+            return is_dead(directory)
+        finally:
+            os.close(directory)
 
     def _reopen(self) -> None:
         """Open the root again under the same number: an open one remembers which names it had."""
