@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,12 +47,57 @@ def test_a_commit_is_made_and_told(bench: Bench) -> None:
     assert git(bench.project, "status", "--porcelain") == ""
 
 
-def test_the_page_says_how_to_take_it_back(bench: Bench) -> None:
-    parent = git(bench.project, "rev-parse", "HEAD")[:12]
+def printed_undo(page: str) -> str:
+    """The command for git that a page says takes the commit back."""
+    (line,) = [line.strip() for line in page.splitlines() if line.startswith("    git ")]
+    return line
+
+
+def typed(bench: Bench, line: str) -> int:
+    return subprocess.run(["/bin/sh", "-c", line], cwd=bench.project, check=False).returncode
+
+
+@pytest.mark.promise("W14")
+def test_the_printed_commands_take_all_of_it_back_and_nothing_else(bench: Bench) -> None:
+    (bench.project / "mine").write_text("staged\n")
+    git(bench.project, "add", "mine")
+    (bench.project / "mine").write_text("newer\n")
+    (bench.draft / "new").write_text("new\n")
+    before = git(bench.project, "rev-parse", "HEAD"), git(bench.project, "ls-files", "--stage")
+
+    page = bench.asked("publish", "--commit", "--yes", "--only", "a", "new").answer
+
+    assert f"Commit {git(bench.project, 'rev-parse', 'HEAD')[:12]} on main" in page
+    undo = next(line for line in page.splitlines() if "holdfast restore" in line).split()[1:]
+    bench.asked(*undo, "--yes")
+    assert typed(bench, printed_undo(page)) == 0
+    after = git(bench.project, "rev-parse", "HEAD"), git(bench.project, "ls-files", "--stage")
+    assert after == before
+    assert git(bench.project, "status", "--porcelain") == "AM mine\n"
+
+
+@pytest.mark.promise("W14")
+def test_the_printed_command_takes_no_later_commit_back(bench: Bench) -> None:
+    done = json.loads(bench.asked("publish", "--commit", "--yes", "--json").answer)
+    git(bench.project, *COMMIT, "--allow-empty", "-m", "later")
+    head = git(bench.project, "rev-parse", "HEAD")
+
+    assert typed(bench, done["undoCommit"]) != 0
+
+    assert git(bench.project, "rev-parse", "HEAD") == head
+
+
+@pytest.mark.promise("W14")
+def test_the_first_commit_of_a_branch_can_be_taken_back(bench: Bench) -> None:
+    git(bench.project, "checkout", "-q", "--orphan", "fresh")
+    git(bench.project, "rm", "-q", "--cached", "a")
     page = bench.asked("publish", "--commit", "--yes").answer
-    commit = git(bench.project, "rev-parse", "HEAD")[:12]
-    assert f"Commit {commit} on main" in page
-    assert f"git reset -q {parent}  (the commit)" in page
+    assert git(bench.project, "log", "--format=%s", "fresh") == "Publish a\n"
+
+    assert typed(bench, printed_undo(page)) == 0
+
+    assert git(bench.project, "branch", "--list", "fresh") == ""
+    assert git(bench.project, "ls-files") == ""
 
 
 @pytest.mark.promise("W14")

@@ -14,6 +14,7 @@ from holdfast.workbench.model import Committed
 ASK = "Publish this? [y/N] "
 ASK_COMMIT = "Publish this, and commit it? [y/N] "
 ASK_DISCARD = "Discard all of this? [y/N] "
+_ID = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,21 @@ class Done:
             return None
         return f"holdfast restore {self.undo}{' --git' if self.with_git else ''}"
 
+    @property
+    def undo_commit_command(self) -> str | None:
+        """The command for git that takes the commit back.
+
+        It refuses if the branch has a later commit, and leaves what else is staged as it is.
+        """
+        made = self.commit
+        if made is None or made.id is None or made.problem:
+            return None
+        new, old = made.id[:_ID], (made.parent or "")[:_ID]
+        if old:
+            return f"git update-ref HEAD {old} {new} && git read-tree -i -m {new} {old}"
+        empty = "$(git hash-object -t tree /dev/null)"
+        return f"git update-ref -d HEAD {new} && git read-tree -i -m {new} {empty}"
+
 
 def done_page(done: Done, look: Look) -> str:
     """What was done, what was not, and how to take it back."""
@@ -70,16 +86,17 @@ def done_record(done: Done) -> dict[str, object]:
         "rescued": list(map(str, done.rescued)),
         "notTouched": list(map(str, done.left)),
         "undo": done.undo_command,
-        **({} if done.commit is None else _commit_record(done.commit)),
+        **({} if done.commit is None else _commit_record(done, done.commit)),
     }
 
 
-def _commit_record(commit: Committed) -> dict[str, object]:
+def _commit_record(done: Done, commit: Committed) -> dict[str, object]:
     return {
         "commit": commit.id,
         "branch": commit.branch,
         "notInCommit": list(map(str, commit.left_out)),
         "committedWhole": list(map(str, commit.whole)),
+        "undoCommit": done.undo_commit_command,
     }
 
 
@@ -88,7 +105,7 @@ def _commit_lines(commit: Committed, look: Look) -> Iterator[str]:
         yield _wrapped("No commit was made: nothing that git records has changed.", look)
     else:
         where = "a detached HEAD" if commit.branch is None else printable(commit.branch)
-        yield _wrapped(f"Commit {commit.id[:12]} on {where}", look)
+        yield _wrapped(f"Commit {commit.id[:_ID]} on {where}", look)
     for paths, words in (
         (commit.left_out, "Not in the commit: in .git, in a submodule or in a nested repository"),
         (commit.whole, "In the commit with changes of yours that were not committed before:"),
@@ -128,8 +145,9 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
     if done.undo_command is not None:
         yield _wrapped(f"{look.signs.leads_to} To take it back:", look)
         yield f"    {printable(done.undo_command)}\n"
-        if done.commit is not None and done.commit.id and done.commit.parent:
-            yield f"    git reset -q {done.commit.parent[:12]}  (the commit)\n"
+    if done.undo_commit_command is not None:
+        yield _wrapped(f"{look.signs.leads_to} To take the commit back:", look)
+        yield f"    {done.undo_commit_command}\n"
 
 
 def conflicts_page(
