@@ -79,6 +79,42 @@ def test_commits_of_a_draft_become_a_branch(bench: Bench) -> None:
     assert (again.tip, again.is_there) == (seen.tip, True)
 
 
+@pytest.mark.promise("W13", "W14")
+def test_links_modes_and_what_runs_by_itself_are_told(copied: Bench) -> None:
+    copied.draft()
+    long = "x" * 5000
+    copied.run(
+        "echo 1 > .envrc; echo 1 > plain; chmod +x a; rm d/b; ln -s /etc d/b; ln -s .. .vscode;"
+        f"id=$(printf {long} | git hash-object -w --stdin);"
+        f"git add -A; git update-index --add --cacheinfo 120000,$id,long; {COMMIT} -m one"
+    )
+
+    found = {
+        each.path: [(note.is_loud, note.text) for note in each.notes]
+        for each in review_branch(copied.workbench, "work").files
+    }
+
+    assert found == {
+        b".envrc": [
+            (
+                True,
+                "runs by itself: shells and tool managers run or obey it on entering the directory",
+            )
+        ],
+        b".vscode": [
+            (True, "runs by itself: editors run what it names"),
+            (True, "link to .. (outside of the project)"),
+        ],
+        b"a": [(False, "mode 644 to 755")],
+        b"d/b": [
+            (True, "was a file, becomes a link"),
+            (True, "link to /etc (outside of the project)"),
+        ],
+        b"long": [(False, "link to (5,000 bytes)")],
+        b"plain": [],
+    }
+
+
 @pytest.mark.promise("W14")
 def test_nothing_runs_in_either_repository(bench: Bench, tmp_path: Path) -> None:
     bench.draft()

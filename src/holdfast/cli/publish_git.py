@@ -88,7 +88,12 @@ def _shown(found: BranchReview) -> ShownBranch:
             for each in found.commits
         ],
         files=[
-            ShownFile(path=str(RelativePath.of(each.path)), added=each.added, removed=each.removed)
+            ShownFile(
+                path=str(RelativePath.of(each.path)),
+                added=each.added,
+                removed=each.removed,
+                notes=each.notes,
+            )
             for each in found.files
         ],
         submodules=[str(RelativePath.of(os.fsencode(each))) for each in found.submodules],

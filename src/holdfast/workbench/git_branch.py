@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from holdfast.nouns import RelativePath, why_it_runs
 from holdfast.workbench.core.git_branch import (
     CommitLine,
     FileCount,
@@ -24,7 +25,14 @@ from holdfast.workbench.core.git_branch import (
     file_counts,
     without,
 )
-from holdfast.workbench.core.git_commit import GITLINK, differences
+from holdfast.workbench.core.git_commit import (
+    GITLINK,
+    LINK,
+    Difference,
+    TreeEntry,
+    differences,
+)
+from holdfast.workbench.core.review_notes import notes_of
 from holdfast.workbench.draft_selection import meant_draft
 from holdfast.workbench.failures import (
     DraftMovedOn,
@@ -46,13 +54,14 @@ from holdfast.workbench.git_repository import (
     scratch_in,
 )
 from holdfast.workbench.holding import Held, writable
-from holdfast.workbench.model import Draft
+from holdfast.workbench.model import Draft, Entry, Note, Sort
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.views import View
 from holdfast.workbench.workbench import Workbench
 
 _SHOWN_MAX: Final = 50
 _OTHERS_MAX: Final = 5
+_TARGET_BYTES_MAX: Final = 4096  # PATH_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,10 +149,37 @@ class _Transfer:
             tip=self.tip,
             count=count,
             commits=commit_lines(listing) if count else (),
-            files=file_counts(self._compared("--numstat")),
+            files=self._files(),
             submodules=submodules,
             is_there=commit_at(self.project, self.ref) == self.tip,
         )
+
+    def _files(self) -> tuple[FileCount, ...]:
+        """The files that the commits change, with what their lines do not show."""
+        counted = file_counts(self._compared("--numstat"))
+        notes = {each.path: self._notes(each) for each in differences(self._compared("--raw"))}
+        return tuple(each._replace(notes=notes.get(each.path, ())) for each in counted)
+
+    def _notes(self, difference: Difference) -> tuple[Note, ...]:
+        path = RelativePath.of(difference.path)
+        before, after = self._entry(difference.before), self._entry(difference.after)
+        is_link = after is not None and after.sort is Sort.LINK
+        runs = why_it_runs(path, is_link=is_link) if after is not None else ""
+        return notes_of(path, before, after, runs)
+
+    def _entry(self, recorded: TreeEntry | None) -> Entry | None:
+        """What git records at a path, as a draft has it; None for a submodule."""
+        if recorded is None or recorded.mode == GITLINK:
+            return None
+        if recorded.mode != LINK:
+            return Entry(Sort.FILE, int(recorded.mode, 8) & 0o777)
+        id = recorded.object.decode()
+        size = int(self._asked("cat-file", "-s", id))
+        # A tree may call anything a link: what cannot be a target is not read.
+        is_target = size < _TARGET_BYTES_MAX
+        told = f"({size:,} bytes)".encode()
+        target = self._asked("cat-file", "blob", id) if is_target else told
+        return Entry(Sort.LINK, 0o777, target=target)
 
     def gitlinks(self) -> list[tuple[bytes, str]]:
         """Submodules that the commits move, and the commits that they are moved to."""

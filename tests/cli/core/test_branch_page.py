@@ -15,6 +15,7 @@ from holdfast.cli.core.branch_page import (
     branch_taken_page,
 )
 from holdfast.cli.core.look import look
+from holdfast.workbench.model import Note
 
 PAGE = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=80)
 BRANCH = ShownBranch(
@@ -43,6 +44,34 @@ def test_what_would_come() -> None:
         "  b  binary",
         "  with commits of the submodule lib",
     ]
+
+
+@pytest.mark.promise("W13")
+def test_what_runs_by_itself_is_shown_however_many_files_there_are() -> None:
+    notes = (Note("mode 644 to 755"), Note("runs by itself: why\x1b", is_loud=True))
+    quiet = [ShownFile(path=f"f{number:03}", added=1, removed=0) for number in range(200)]
+    files = [*quiet, ShownFile(path="z", added=1, removed=0, notes=notes)]
+
+    shown = replace(BRANCH, files=files, submodules=[])
+
+    assert branch_page(shown, PAGE).splitlines()[-5:] == [
+        "  f099  +1 -0",
+        "  z  +1 -0",
+        "      - mode 644 to 755",
+        "      ! runs by itself: why\\x1b",
+        "  ... and 100 more",
+    ]
+    listed = branch_record(shown)["files"]
+    assert isinstance(listed, list)
+    assert listed[-1] == {
+        "path": "z",
+        "added": 1,
+        "removed": 0,
+        "notes": [
+            {"text": "mode 644 to 755", "loud": False},
+            {"text": "runs by itself: why\x1b", "loud": True},
+        ],
+    }
 
 
 def test_what_came_and_how_to_take_it_back() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from holdfast.cli.core.changed_page import note_lines
 from holdfast.cli.core.draft_page import SCHEMA
 from holdfast.cli.core.look import Look, Tone
 from holdfast.nouns import printable
+from holdfast.workbench.model import Note
 
 ASK_BRANCH = "Take these commits? [y/N] "
 _FILES_MAX = 100
@@ -23,11 +25,12 @@ class ShownCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownFile:
-    """A file that commits change; without numbers it is not text."""
+    """A file that commits change; without numbers it is not text. `notes` are as in a diff."""
 
     path: str
     added: int | None
     removed: int | None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,12 @@ def branch_record(shown: ShownBranch) -> dict[str, object]:
             for each in shown.commits
         ],
         "files": [
-            {"path": each.path, "added": each.added, "removed": each.removed}
+            {
+                "path": each.path,
+                "added": each.added,
+                "removed": each.removed,
+                "notes": [{"text": note.text, "loud": note.is_loud} for note in each.notes],
+            }
             for each in shown.files
         ],
         "submodules": list(shown.submodules),
@@ -96,12 +104,16 @@ def _lines(shown: ShownBranch, look: Look) -> Iterator[str]:
     if shown.count > len(shown.commits):
         yield f"  … and {shown.count - len(shown.commits):,} older\n"
     yield f"{_counted(len(shown.files), 'file')} changed:\n"
-    for file in shown.files[:_FILES_MAX]:
+    # Of many files only the first are shown, but all that may let somebody else do something.
+    loud = [each for each in shown.files[_FILES_MAX:] if any(note.is_loud for note in each.notes)]
+    for file in [*shown.files[:_FILES_MAX], *loud]:
         is_text = file.added is not None and file.removed is not None
         numbers = f"+{file.added} -{file.removed}" if is_text else "binary"
         yield f"  {printable(file.path)}  {numbers}\n"
-    if len(shown.files) > _FILES_MAX:
-        yield f"  … and {len(shown.files) - _FILES_MAX:,} more\n"
+        yield from (f"{line}\n" for line in note_lines(file.notes, look))
+    left = len(shown.files) - _FILES_MAX - len(loud)
+    if left > 0:
+        yield f"  {look.signs.more} and {left:,} more\n"
     for path in shown.submodules:
         yield f"  with commits of the submodule {printable(path)}\n"
 

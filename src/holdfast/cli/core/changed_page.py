@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.cli.core.look import Look, Tone
@@ -50,7 +50,9 @@ def diff_page(files: Sequence[ChangedFile], look: Look) -> str:
 def stat_page(files: Sequence[ChangedFile], look: Look) -> str:
     """A line for each file, and one for all."""
     most = max((each.added + each.removed for each in files), default=0)
-    lines = [line for each in files for line in (_stat(each, most, look), *_notes(each, look))]
+    lines = [
+        line for each in files for line in (_stat(each, most, look), *note_lines(each.notes, look))
+    ]
     return "".join(f"{line}\n" for line in lines) + (f"{totals(files)}\n" if files else "")
 
 
@@ -128,9 +130,9 @@ def _shown(each: ChangedFile, look: Look) -> Iterator[str]:
         yield f"{look.signs.more} and {each.lines_left_out:,} more lines, which are not shown\n"
 
 
-def _notes(each: ChangedFile, look: Look) -> Iterator[str]:
+def note_lines(notes: Iterable[Note], look: Look) -> Iterator[str]:
     """The notes below the line of a file, whole: nothing of them is cut off."""
-    for note in each.notes:
+    for note in notes:
         sign, tone = _manner(note, look)
         for line in look.wrap(f"{sign} {printable(note.text)}", indent=_NOTE_INDENT):
             yield look.paint(line, tone)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from holdfast.workbench.model import Note
+
 _LOOSE_DIRECTORY: Final = re.compile(r"[0-9a-f]{2}")
 _LOOSE_OBJECT: Final = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _PACK: Final = re.compile(r"pack-[0-9a-f]{40,64}\.pack")
@@ -25,11 +27,15 @@ class CommitLine(NamedTuple):
 
 
 class FileCount(NamedTuple):
-    """How many lines of a file commits add and remove; None for a file that is not text."""
+    """How many lines of a file commits add and remove; None for a file that is not text.
+
+    `notes` say what the lines do not.
+    """
 
     path: bytes
     added: int | None
     removed: int | None
+    notes: tuple[Note, ...] = ()
 
 
 def is_loose_directory(name: str) -> bool:

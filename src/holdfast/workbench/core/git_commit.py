@@ -16,7 +16,7 @@ from holdfast.workbench.core.three_way import above_of
 from holdfast.workbench.model import Change, Entry, Sort
 
 GITLINK: Final = b"160000"
-_LINK: Final = b"120000"
+LINK: Final = b"120000"
 _FILE: Final = b"100644"
 _EXECUTABLE: Final = b"100755"
 _ABSENT: Final = b"000000"
@@ -69,7 +69,7 @@ def mode_of(change: Change, known: TreeEntry | None) -> bytes:
     after = change.after
     assert after is not None
     if after.sort is Sort.LINK:
-        return _LINK
+        return LINK
     before = change.before
     is_same = before is not None and before.sort is Sort.FILE and _runs(before) == _runs(after)
     if is_same and known is not None and known.mode in {_FILE, _EXECUTABLE}:
