@@ -36,6 +36,7 @@ from holdfast.workbench.core.seal import seal_of
 from holdfast.workbench.core.three_way import above_of
 from holdfast.workbench.failures import BatchStale, DraftMerged, PublishedChanged
 from holdfast.workbench.model import Sort
+from holdfast.workbench.standing import stand
 from holdfast.workbench.views import View, open_view
 from tests.faults.draft_files import Files, tree_of
 from tests.faults.draft_model import (
@@ -60,6 +61,8 @@ STEPS = (
     "publish_killed",
     "checkpoint",
     *["restore"] * 2,
+    "restore_killed",
+    "server_dies",
     *["undo"] * 2,
     "batch",
     *["hold"] * 3,
@@ -215,6 +218,47 @@ class Trial:
         self.model.restore(id)
         self._let_go_of_removed()
         return f"{id}: {list(map(str, done.paths))}"
+
+    def _restore_killed(self, chance: Random) -> str:
+        """The process that restores is killed: all of it is there afterwards, or nothing."""
+        if not self.model.checkpoints:
+            return "nothing"
+        order = RestoreOrder(checkpoint=chance.choice(list(self.model.checkpoints)))
+        markers, is_before = chance.randrange(1, 3), chance.random() < 0.5
+        with self.workbench_released():
+            is_dead = killed(
+                self.bench,
+                markers,
+                lambda workbench: restore(workbench, order),
+                is_before=is_before,
+            )
+        with self.workbench.held():
+            pass
+        is_finished = tree_of(self.bench.project) == self.model.checkpoints[order.checkpoint]
+        if is_finished:
+            self.model.restore(order.checkpoint)
+        self._let_go_of_removed()
+        return f"{order.checkpoint} finished {is_finished}, killed {is_dead} at {markers}"
+
+    def _server_dies(self, _: Random) -> str:
+        """The process that serves the draft dies with all that it knows, and another one begins."""
+        self.let_go()
+        self.close_view()
+        with self.workbench_released():
+            is_dead = killed(
+                self.bench,
+                1,
+                self._die_at_work,
+                is_before=True,
+            )
+        self.open_view()
+        return f"killed {is_dead}"
+
+    def _die_at_work(self, workbench: Workbench) -> None:
+        with workbench.held() as (held, _):
+            view = open_view(held.drafts, held.drafts.find(self.draft))
+            stand(held, view, held.drafts.find(self.draft))
+            os._exit(0)
 
     def _undo(self, chance: Random) -> str:
         if not self.model.revisions:
