@@ -99,6 +99,8 @@ def test_calls_are_told_apart(events: list[bytes], calls: tuple[Call, ...]) -> N
         ([chunk(content="a"), chunk("length"), DONE], "a", Stop.LENGTH),
         ([chunk(content="a"), chunk("content_filter"), DONE], "a", Stop.REFUSED),
         ([chunk(refusal="No."), chunk("stop"), DONE], "No.", Stop.REFUSED),
+        ([chunk("model_length", content="a"), DONE], "a", Stop.LENGTH),  # Mistral: the window
+        ([chunk("max_tokens", content="a"), DONE], "a", Stop.LENGTH),
         ([chunk(content="a"), chunk("eos_token"), DONE], "a", Stop.DONE),
         ([SECOND, chunk("stop")], "", Stop.DONE),
         ([data({"object": "ping"}), chunk("stop"), DONE], "", Stop.DONE),
@@ -136,3 +138,14 @@ def test_what_goes_wrong_is_named(event: bytes, failure: type[Exception]) -> Non
 
 def test_who_does_not_finish_has_not_answered() -> None:
     assert len(read(FORM, [chunk(content="a")])) == 1
+
+
+@pytest.mark.promise("A15")
+@pytest.mark.parametrize("reason", ["insufficient_system_resource", "error", "abort"])
+@pytest.mark.parametrize("mark", [(DONE,), ()])
+def test_an_answer_that_its_server_broke_off_is_none(reason: str, mark: tuple[bytes, ...]) -> None:
+    """DeepSeek, OpenRouter and vLLM give these as reasons of the end."""
+    with pytest.raises(ModelOverloaded) as caught:
+        read(FORM, [chunk(reason, content="So f"), *mark])
+
+    assert caught.value.details["word"] == reason

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.agent.core.folding import answered
 from holdfast.agent.core.messages import OUTPUT_MAX, MessagesPen, MessagesWriter
 from holdfast.agent.model import (
     Call,
@@ -14,7 +15,9 @@ from holdfast.agent.model import (
     ModelMessage,
     Prompt,
     Said,
+    Stop,
     Thinking,
+    Tokens,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -136,3 +139,34 @@ def test_tools_are_told() -> None:
     assert body(UserMessage("a"), tools=(tool,))["tools"] == [
         {"name": "now", "description": "The time.", "input_schema": {"type": "object"}}
     ]
+
+
+@pytest.mark.promise("A9")
+@pytest.mark.parametrize(
+    ("blocks", "types"),
+    [
+        (("So f", THOUGHT), ["text"]),
+        ((THOUGHT, "So f", THOUGHT), ["thinking", "text"]),
+        ((THOUGHT, "So f", Thinking("", "redacted:ZGF0YQ"), " "), ["thinking", "text"]),
+        ((THOUGHT, CALL, THOUGHT), ["thinking", "tool_use"]),
+        ((THOUGHT, "So f", THOUGHT, CALL), ["thinking", "text", "thinking", "tool_use"]),
+    ],
+)
+def test_thinking_is_never_the_last_block(
+    blocks: tuple[Thinking | str | Call, ...], types: list[str]
+) -> None:
+    """As when an answer was cut: the provider refuses a message that ends with thinking."""
+    message = answered(CHOICE, blocks, stop=Stop.LENGTH, tokens=Tokens()).message
+
+    written = json.loads(MessagesPen("there").spoken(message))["content"]
+    assert [each["type"] for each in written] == types
+
+
+@pytest.mark.promise("A9")
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4.5", "claude-sonnet-4.5"])
+def test_a_gateway_that_names_models_otherwise_is_asked_in_the_words_of_the_model(
+    model: str,
+) -> None:
+    told = body(UserMessage("a"), choice=Choice("there", model, "low"))
+
+    assert told["thinking"] == {"type": "enabled", "budget_tokens": 4096}

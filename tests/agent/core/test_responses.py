@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
+from holdfast.agent.core.folding import answered
 from holdfast.agent.core.providers import Format
 from holdfast.agent.core.responses import ResponsesPen, ResponsesWriter
 from holdfast.agent.model import (
+    Call,
     Choice,
     ModelMessage,
     Prompt,
     Said,
+    Stop,
     Thinking,
+    Tokens,
     UserMessage,
 )
 from holdfast.agent.testing import WHOLE
@@ -21,6 +27,7 @@ from tests.parts.provider_frames import ENCRYPTED, frames, sse
 
 FORM = Format.RESPONSES
 PROOF = json.dumps({"id": "rs_1", "encrypted_content": ENCRYPTED}, separators=(",", ":"))
+THOUGHT, TEXT, CALL = Thinking("Hm.", PROOF), "So f", Call("c1", "look", "{}")
 COMPLETED = sse({"type": "response.completed", "response": {"id": "r", "usage": None}})
 
 
@@ -76,3 +83,25 @@ def test_who_does_not_think_is_not_asked_for_thoughts() -> None:
     body = json.loads(ResponsesWriter("there").body(Choice("there", "gpt-4.1"), Prompt("S", ())))
 
     assert not {"include", "reasoning"} & body.keys()
+
+
+@pytest.mark.promise("A9")
+@pytest.mark.parametrize(
+    ("blocks", "types"),
+    [
+        ((TEXT, THOUGHT), ["message"]),
+        ((THOUGHT, TEXT, THOUGHT), ["reasoning", "message"]),
+        ((THOUGHT, TEXT, THOUGHT, " "), ["reasoning", "message"]),
+        ((THOUGHT, CALL, THOUGHT), ["reasoning", "function_call"]),
+        ((THOUGHT, TEXT, THOUGHT, CALL), ["reasoning", "message", "reasoning", "function_call"]),
+    ],
+)
+def test_no_reasoning_goes_back_without_what_followed_it(
+    blocks: tuple[Thinking | str | Call, ...], types: list[str]
+) -> None:
+    """As when an answer was cut: the provider refuses reasoning without its following item."""
+    choice = Choice("there", "gpt-5")
+    message = answered(choice, blocks, stop=Stop.LENGTH, tokens=Tokens()).message
+
+    written = json.loads(b"[" + ResponsesPen("there").spoken(message) + b"]")
+    assert [each["type"] for each in written] == types

@@ -108,3 +108,12 @@ def test_no_answer_is_whole_before_its_end(count: int) -> None:
     pieces = read(FORM, frames(FORM, WHOLE)[:count])
 
     assert not any(type(piece).__name__ == "Answered" for piece in pieces)
+
+
+@pytest.mark.promise("A15")
+@pytest.mark.parametrize("details", [None, {}, {"reason": None}, {"reason": "max_output_tokens"}])
+def test_an_incomplete_answer_is_cut_whatever_reason_is_given(details: Any) -> None:
+    ended = {"type": "response.incomplete", "response": {"incomplete_details": details}}
+    events = [sse({"type": "response.output_text.delta", "delta": "So f"}), sse(ended)]
+
+    assert last(FORM, events).stop is Stop.LENGTH

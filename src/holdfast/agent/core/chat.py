@@ -20,6 +20,7 @@ from holdfast.agent.core.wire_text import (
     tool_name,
     words,
 )
+from holdfast.agent.failures import ModelOverloaded
 from holdfast.agent.model import (
     AnyPiece,
     Call,
@@ -38,7 +39,13 @@ from holdfast.agent.model import (
 )
 
 PATH = "/chat/completions"
-_STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED}
+_STOPS = {
+    "length": Stop.LENGTH,
+    "max_tokens": Stop.LENGTH,
+    "model_length": Stop.LENGTH,  # Mistral: the window is full
+    "content_filter": Stop.REFUSED,
+}
+_BROKEN = ("abort", "error", "insufficient_system_resource")  # the server, not the model, ended it
 _THOUGHTS = ("reasoning_content", "reasoning")  # who lets see thoughts does so in one of these
 
 
@@ -244,6 +251,9 @@ class ChatReading:
         """The answer, if it was finished: not everybody who speaks this format marks the end."""
         if self._finish is None:
             return []
+        if self._finish in _BROKEN:
+            named = {"provider": self._choice.provider, "model": self._choice.model}
+            raise ModelOverloaded(**named, status=200, word=self._finish)
         stop = Stop.REFUSED if self._is_refused else _STOPS.get(self._finish, Stop.DONE)
         cached = self._usage.prompt_tokens_details
         thoughts = {name: "".join(parts) for name, parts in self._thoughts.items()}

@@ -63,7 +63,7 @@ class MessagesPen:
         """
         if message.provider != self._provider:
             message = replace(message, thinking=(), order=())
-        blocks = b",".join(filter(None, map(_block, message.blocks())))
+        blocks = b",".join(filter(None, map(_block, message.sendable())))
         return b'{"role":"assistant","content":[' + blocks + b"]}"
 
     def told(self, message: UserMessage) -> bytes:
@@ -153,7 +153,7 @@ def _thought(choice: Choice, limit: int, *, is_foreign: bool) -> dict[str, objec
         return {}
     if choice.effort == "none":
         return {"thinking": {"type": "disabled"}}
-    if not choice.model.startswith(_BY_BUDGET):
+    if not _plain(choice.model).startswith(_BY_BUDGET):
         thinking = {"type": "adaptive", "display": "summarized"}
         effort = {"minimal": "low"}.get(choice.effort, choice.effort)
         return {"thinking": thinking, "output_config": {"effort": effort}}

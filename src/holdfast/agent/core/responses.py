@@ -55,7 +55,7 @@ class ResponsesPen:
             message = replace(message, thinking=(), order=())
         items: list[bytes] = []
         phase = ""
-        for block in message.blocks():
+        for block in message.sendable():
             if isinstance(block, Call):
                 items.append(_function_call(block))
             elif isinstance(block, str):

@@ -103,7 +103,8 @@ class ResponsesReading:
                 found = decoded(event.data, _ItemEvent, self._choice)
                 return self._added(found) if kind.endswith("added") else self._done(found)
             case "response.completed" | "response.incomplete":
-                return self._ended(decoded(event.data, _Ending, self._choice).response)
+                response = decoded(event.data, _Ending, self._choice).response
+                return self._ended(response, is_cut=kind.endswith("incomplete"))
             case "response.failed":
                 raise failed(
                     self._choice, decoded(event.data, _Ending, self._choice).response.error
@@ -167,9 +168,10 @@ class ResponsesReading:
         if thinking.text or thinking.proof:
             self._blocks.append(thinking)
 
-    def _ended(self, response: _Response) -> list[AnyPiece]:
+    def _ended(self, response: _Response, *, is_cut: bool) -> list[AnyPiece]:
         why, usage = response.incomplete_details, response.usage or _Usage()
-        stop = Stop.DONE if why is None or not why.reason else Stop.LENGTH
+        is_cut = is_cut or (why is not None and bool(why.reason))
+        stop = Stop.LENGTH if is_cut else Stop.DONE
         if self._is_refused or (why is not None and why.reason == "content_filter"):
             stop = Stop.REFUSED
         cached = usage.input_tokens_details

@@ -86,6 +86,21 @@ class ModelMessage(Message, frozen=True, tag="model"):
         yield from calls
 
 
+    def sendable(self) -> Iterator[Thinking | str | Call]:
+        """The blocks without thinking at the end, as an answer that was cut may have.
+
+        Providers refuse thinking that nothing follows.
+        """
+        blocks = list(self.blocks())
+        while blocks and _is_trailing(blocks[-1]):
+            blocks.pop()
+        return iter(blocks)
+
+
+def _is_trailing(block: Thinking | str | Call) -> bool:
+    return isinstance(block, Thinking) or (isinstance(block, str) and not block.strip())
+
+
 class ToolMessage(Message, frozen=True, tag="tool"):
     """What came of a call, as the model is told it."""
 
