@@ -21,6 +21,7 @@ from holdfast.agent.reading import Read
 from holdfast.agent.twins import MemoryWorkspace
 from holdfast.agent.writing import Write
 from holdfast.runners.native_events import translated
+from holdfast.workbench.failures import BatchRefused
 from tests.agent.conversing import Small, Stand, calls, echo, end, only, says
 
 pytestmark = pytest.mark.anyio
@@ -155,6 +156,44 @@ async def test_a_check_that_stays_quiet_while_files_are_edited_is_healthy() -> N
 
     assert end(told) == Over(Ending.COMPLETED)
     assert not [each for each in stand.history if "by now" in each]
+
+
+@pytest.mark.promise("A1")
+@pytest.mark.parametrize("changes", [True, False])
+async def test_a_command_that_changes_files_without_a_word_is_no_repetition(changes: bool) -> None:
+    """A shell does not know which files its commands change: the draft does."""
+    revision = 0
+
+    async def step(arguments: dict[str, object], desk: Desk) -> Done:
+        nonlocal revision
+        del arguments, desk
+        revision += changes
+        return Done("exit status 0")
+
+    async def revised() -> int:
+        return revision
+
+    tools = [Small("look", echo, only_reads=True), Small("shell", step)]
+    lines = quiet_checks(STOP_AT + 2, ScriptedCall("shell", {"text": "make step"}))
+    stand = Stand([*lines, says("Done.")], tools=tools)
+    stand.kit = replace(stand.kit, revision=revised)
+
+    told = await stand.whole(answer=STOP)
+
+    ending = Ending.COMPLETED if changes else Ending.FAILED
+    assert end(told).ending is ending
+    assert any("by now" in each for each in stand.history) is not changes
+
+
+@pytest.mark.promise("A1")
+async def test_a_draft_that_cannot_be_looked_at_does_not_end_the_turn() -> None:
+    async def revised() -> int:
+        raise BatchRefused(reasons=("no",))
+
+    stand = Stand([*quiet_checks(3), says("Done.")])
+    stand.kit = replace(stand.kit, revision=revised)
+
+    assert end(await stand.whole()) == Over(Ending.COMPLETED)
 
 
 @pytest.mark.promise("A1")

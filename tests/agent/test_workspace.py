@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,22 @@ async def test_what_a_command_did_is_seen_at_once(
     assert await workspace.within(lambda tree: tree.read(at("a"), 99)) == b"1\n2\nmore\n"
     assert await workspace.within(lambda tree: tree.look(at("d/b"))) is None
     assert await workspace.within(lambda tree: tree.read(at("new/x"), 99)) == b"x\n"
+
+
+@pytest.mark.promise("A1")
+async def test_a_revision_is_another_one_after_a_change_only(
+    bench: Bench, draft: str, workspace: DraftWorkspace
+) -> None:
+    seen = [await workspace.revision(), await workspace.revision()]
+    for line in ("echo 3 >> a", "true", "cat a", "chmod 755 a", "rm d/b"):
+        bench.run(line, draft)
+        seen.append(await workspace.revision())
+    await workspace.write([Put(at("new"), b"x", None)], "call_1")
+    seen.append(await workspace.revision())
+
+    assert [one != other for one, other in pairwise(seen)] == [
+        *(False, True, False, False, True, True, True)
+    ]
 
 
 @pytest.mark.promise("W2")

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.agent.core.guarding import STOP_AT
 from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
+from holdfast.agent.core.script import Line, ScriptedCall
+from holdfast.agent.failures import GoingInCircles
 from holdfast.agent.model import Stop
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
-from tests.journeys.native_stage import anchor, asked, new_session, serving, settle, use
+from tests.journeys.native_stage import anchor, asked, new_session, serving, settle, told, use
 from tests.journeys.stage import linux_only
 from tests.parts.provider_server import ProviderServer, Reply
 from tests.parts.provider_validators import validate
@@ -83,3 +85,42 @@ async def test_a_turn_that_only_edits_reports_its_revision(bench: Bench) -> None
     assert (idle[-1]["status"], idle[-1]["revision"]) == ("completed", None)
     assert published.returncode == 0, published
     assert (bench.project / "old.py").read_bytes() == LATIN.replace(b"'x'", b"'y'")
+
+
+@pytest.mark.promise("A1")
+async def test_commands_that_change_files_without_a_word_are_not_taken_for_a_loop(
+    bench: Bench,
+) -> None:
+    step = ScriptedCall("shell", {"command": "echo x >> f"})
+    check = ScriptedCall("shell", {"command": "test -s f"})
+
+    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+        del server
+        for _ in range(STOP_AT + 2):
+            yield Line(calls=(step, check))
+        yield Line(say="Done.")
+
+    async with serving(Format.CHAT, script) as server:
+        settle(bench, Format.CHAT, there=server.url)
+        done = await asked(bench, *new_session("Go on until it is long."))
+        assert "times by now" not in told(server)
+
+    assert (lines(done.stdout)[-1]["status"], done.returncode) == ("completed", 0), done
+
+
+@pytest.mark.promise("A1")
+async def test_a_turn_that_repeats_itself_without_effect_ends_by_itself(bench: Bench) -> None:
+    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+        del server
+        while True:
+            yield use("shell", command="true")
+
+    async with serving(Format.CHAT, script) as server:
+        settle(bench, Format.CHAT, there=server.url)
+        done = await asked(bench, *new_session("Go."))
+        assert len(server.requests) == STOP_AT
+        assert told(server).count("times by now") == 2
+
+    result = lines(done.stdout)[-1]
+    assert (result["status"], result["error"]["code"]) == ("failed", GoingInCircles.code)
+    assert done.returncode == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -31,6 +32,7 @@ from holdfast.agent.ports import Tool
 from holdfast.failures import Failure, boundary
 
 _SHOWN_MAX = 64 * 1024  # characters of one piece of output
+_LOOK_LONGEST = 10.0  # seconds for which a result waits for a look at the draft
 
 Inquire = Callable[[Asking], Awaitable[str]]
 """Asks the person in the name of a turn; the question gets its name from the turn."""
@@ -87,6 +89,7 @@ class Calls:
         self._running: set[Job] = set()
         self._verdict: GoingInCircles | None = None
         self._cut_at: int | None = None
+        self._revision: int | None = None  # of the draft, when a call was repeated
 
     async def use(self, calls: Sequence[Call], *, cut_at: int | None = None) -> None:
         """Use each, and enter what came of it.
@@ -132,7 +135,7 @@ class Calls:
                 self._log.put(ToolBegun(call.id), using)
             else:
                 self._log.put(Using(call.id, call.tool, call.tool, {}))
-                self._finish(call, Done(f"Nothing was done: {job}.", is_error=True))
+                await self._finish(call, Done(f"Nothing was done: {job}.", is_error=True))
         if not jobs:
             return
         await self._log.kept()  # that it was called for and begun, before it may do anything
@@ -170,15 +173,31 @@ class Calls:
         if done is None:
             words = f"Stopped: it had not ended after {longest:.0f} seconds."
             done = Done(f"{words} What it did until then may have had effects.", is_error=True)
-        self._finish(job.call_made, done)
+        await self._finish(job.call_made, done)
 
-    def _finish(self, call: Call, done: Done) -> None:
+    async def _finish(self, call: Call, done: Done) -> None:
         text = kept(done.text)
-        times = self._guard.note(call, text, is_change=bool(done.paths))
+        is_change = bool(done.paths)
+        if not is_change and self._guard.is_repeated(call, text):
+            is_change = await self._has_changed()
+        times = self._guard.note(call, text, is_change=is_change)
         message = ToolMessage(call.id, text + guarding.warning(call, times), done.is_error)
         self._log.put(*done.spent)
         self._log.enter(message, UsedUp(call.id, done))
         self._verdict = self._verdict or guarding.verdict(call, times)
+
+    async def _has_changed(self) -> bool:
+        """Whether the draft is another one than at the last look.
+
+        The result waits for this, and is kept also if the turn is stopped meanwhile.
+        """
+        before, now = self._revision, None
+        with anyio.move_on_after(_LOOK_LONGEST, shield=True), suppress(Failure):
+            now = await self._kit.revision()
+        if now is None:
+            return False
+        self._revision = now
+        return before is not None and now != before
 
     @property
     def most_silent(self) -> tuple[str, float] | None:

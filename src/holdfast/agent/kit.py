@@ -27,13 +27,17 @@ async def nothing() -> None:
     """Nothing is to be ended."""
 
 
+async def _never_changed() -> int:
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
     """Everything that turns are taken with.
 
     `agreed` raises what is missing before anything goes to a provider, each time anew. `clear`
     ends whatever tools have left running, when a turn is stopped. `known` are the keys that stay
-    out of everything that a turn tells.
+    out of everything that a turn tells. `revision` is another number after files have changed.
     """
 
     models: Models
@@ -45,6 +49,7 @@ class Kit:
     agreed: Callable[[str], None] = _anybody
     known: Known = _none
     clear: Callable[[], Awaitable[None]] = nothing
+    revision: Callable[[], Awaitable[int]] = _never_changed
     tool_longest: float = TOOL_LONGEST
     silence_longest: float = SILENCE_LONGEST
 

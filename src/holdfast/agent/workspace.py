@@ -70,6 +70,16 @@ class DraftWorkspace:
         whole = f"{key} {self._mark(changes)}"
         await self._apart(lambda: apply(self._workbench, self._draft, steps, whole))
 
+    async def revision(self) -> int:
+        """The number of the newest revision; whatever has changed since leaves one."""
+
+        def newest() -> int:
+            with entering(self._workbench, self._draft) as entered:
+                revisions = entered.draft.revisions
+            return revisions[-1].number if revisions else 0
+
+        return await self._apart(newest)
+
     def _mark(self, changes: Sequence[FileChange]) -> str:
         """What tells these changes apart from others of the same key, which models choose."""
         made = sha256(f"{self._session} {self._draft}".encode())

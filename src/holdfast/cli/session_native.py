@@ -105,6 +105,7 @@ async def _kit(
             agreed=partial(_agreed, bench),
             known=keys.known,
             clear=box.clear,
+            revision=workspace.revision,
             complaints=box.known.complaints,
             budget=budget_of(session.options),
         )

@@ -4,6 +4,9 @@ A call counts as repeated when the same tool with the same arguments has the sam
 last time. All counts start again when something is new: a call changed files, a call was not made
 before in this turn, or a known call had another result. So a check that stays quiet while files
 are edited in between is never counted, and two calls that alternate without effect are.
+
+Not every tool knows which files it changed: before a call is counted as repeated, the caller looks
+at the draft.
 """
 
 from __future__ import annotations
@@ -26,6 +29,10 @@ class Guard:
     def __init__(self) -> None:
         self._results: dict[tuple[str, str], int] = {}
         self._times: dict[tuple[str, str], int] = {}
+
+    def is_repeated(self, call: Call, text: str) -> bool:
+        """Whether this call had this result the last time, too."""
+        return self._results.get((call.tool, call.arguments)) == hash(text)
 
     def note(self, call: Call, text: str, *, is_change: bool = False) -> int:
         """How often this call had this result since something was new."""
