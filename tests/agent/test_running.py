@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import anyio
 import pytest
 
+from holdfast.agent.core.receipts import receipt
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.ground import Freedom
 from holdfast.agent.running import Running, shells_in
@@ -15,6 +17,10 @@ from tests.journeys.stage import linux_only
 from tests.world.test_process_marks import is_alive
 
 pytestmark = [pytest.mark.anyio, linux_only]
+
+
+def _lines(count: int) -> str:
+    return "".join(f"{number:090d}\n" for number in range(1, count + 1))
 
 
 async def over(running: Running) -> Running:
@@ -39,17 +45,49 @@ async def test_what_it_says_is_heard_and_can_be_heard_again(tmp_path: Path) -> N
         running = await over(await shells.start(line, Freedom.OPEN, has_stdin=False))
 
         said = running.window.take()
-        again = await running.recall(16_000)
+        again = await running.recall(10_000)
         last = await running.recall(running.total - 8)
         none = await running.recall(running.total)
 
     whole = "".join(f"{number}\n" for number in range(1, 60_001)) + "end\n"
     assert (running.status, running.total) == (3, len(whole))
     assert said.startswith("1\n2\n") and said.endswith("\n60000\nend\n")
-    assert again.startswith(whole[16_000:17_000])
-    assert f"(go on from offset 66000 of {len(whole)})" in again
+    assert again.startswith(whole[10_000:29_000])
+    assert receipt("call", again) == again
     assert last == whole[-8:]
     assert none == f"(nothing is kept any more from offset {len(whole)} of {len(whole)})"
+
+
+@pytest.mark.promise("A1")
+@pytest.mark.parametrize(
+    ("line", "whole"),
+    [
+        ("seq 1 20000", "".join(f"{number}\n" for number in range(1, 20_001))),
+        ("yes | head -n 30000", "y\n" * 30_000),
+        ("printf '%0200000d' 0", "0" * 200_000),
+        ("printf 'a'; printf 'ü%.0s' $(seq 1 30000)", "a" + "ü" * 30_000),
+        ("for n in $(seq 1 700); do printf '%090d\\n' $n; done", _lines(700)),
+    ],
+    ids=["numbers", "short lines", "one line", "two bytes each", "lines of 90"],
+)
+async def test_pages_of_output_hold_everything_and_are_shown_whole(
+    tmp_path: Path, line: str, whole: str
+) -> None:
+    """A receipt that cut a page would leave a hole that the model is not told to read."""
+    seen, offset = "", 0
+    async with ground_in(tmp_path) as ground, shells_in(ground) as shells:
+        running = await over(await shells.start(line, Freedom.OPEN, has_stdin=False))
+        said = running.window.take()
+        while offset < running.total:
+            page = await running.recall(offset)
+            assert receipt("call", page) == page
+            found = re.search(r"\n… \(go on from offset (\d+) of \d+\)$", page)
+            seen += page[: found.start()] if found else page
+            offset = int(found[1]) if found else running.total
+
+    assert seen == whole
+    assert receipt("call", said) == said
+    assert len(said) > 9_000
 
 
 @pytest.mark.promise("A11")

@@ -9,7 +9,8 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.agent.core.output import Places, Window, few_lines, legible
+from holdfast.agent.core.output import Places, Window, legible, page_of
+from holdfast.agent.core.receipts import PAGE_MAX
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.ground import Freedom, Ground
 from holdfast.exec import Process
@@ -22,7 +23,6 @@ LIVING_MAX: Final = 16
 _REMEMBERED_MAX: Final = 64
 _LINGER: Final = 1.0  # that output of descendants is waited for after the end
 _END_LONGEST: Final = 5.0
-_RECALLED_BYTES_MAX: Final = 50_000
 _PAGE_BYTES: Final = 256 * 1024
 
 Watcher = Callable[[bytes], None]
@@ -90,7 +90,7 @@ class Running:
         place = self._places.before(offset)
         found = bytearray()
         seq, at = place.seq, place.offset
-        while at < self.total and len(found) < _RECALLED_BYTES_MAX:
+        while at < self.total and len(found) <= PAGE_MAX:
             page = await self._process.recall(after=seq, bytes_max=_PAGE_BYTES)
             if not page.chunks or page.first_retained > seq + 1:
                 break
@@ -98,14 +98,14 @@ class Running:
                 found += chunk.data[max(0, offset - at) :]
                 at += len(chunk.data)
                 seq = chunk.seq
-        return self._recalled(bytes(found[:_RECALLED_BYTES_MAX]), offset)
+        return self._recalled(page_of(bytes(found), PAGE_MAX), offset)
 
     def _recalled(self, data: bytes, offset: int) -> str:
         if not data:
             return f"(nothing is kept any more from offset {offset} of {self.total})"
         beyond = offset + len(data)
         more = f"\n… (go on from offset {beyond} of {self.total})" if beyond < self.total else ""
-        return few_lines(legible(data)) + more
+        return legible(data) + more
 
     async def _hear(self) -> None:
         linger = None

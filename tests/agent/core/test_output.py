@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent.core.output import LINES_MAX, Place, Places, Window, few_lines, legible
+from holdfast.agent.core.output import Place, Places, Window, legible, page_of
 
 LEFT_OUT = re.compile(r"\n… \((\d+) bytes are left out; recall them from offset (\d+)\)\n")
 
@@ -85,12 +85,17 @@ def test_what_only_terminals_understand_is_gone(data: bytes, text: str) -> None:
     assert legible(data) == text
 
 
-def test_many_lines_become_few() -> None:
-    lines = [str(number) for number in range(LINES_MAX + 5)]
-
-    shown = few_lines("\n".join(lines)).split("\n")
-
-    assert len(shown) == LINES_MAX + 1
-    assert (shown[0], shown[-1]) == ("0", str(LINES_MAX + 4))
-    assert "… (5 lines are left out)" in shown
-    assert few_lines("a\nb") == "a\nb"
+@pytest.mark.parametrize(
+    ("data", "page"),
+    [
+        (b"short", b"short"),
+        (b"ab\ncd\nefg", b"ab\ncd\n"),
+        (b"abcdefghij", b"abcdefgh"),
+        ("abcdefgü".encode(), b"abcdefg"),
+        ("abcde€gh".encode(), "abcde€".encode()),
+        ("abcdef€gh".encode(), b"abcdef"),
+        (b"\x80" * 12, b"\x80" * 4),
+    ],
+)
+def test_a_page_ends_with_a_line_or_at_least_with_a_character(data: bytes, page: bytes) -> None:
+    assert page_of(data, 8) == page

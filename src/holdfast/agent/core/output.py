@@ -12,10 +12,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-HEAD_BYTES_MAX: Final = 16_000
-TAIL_BYTES_MAX: Final = 34_000
-LINES_MAX: Final = 2000
-_HEAD_LINES: Final = 600
+from holdfast.agent.core.receipts import PAGE_MAX
+
+# Both together are shorter than a result that a receipt cuts: a byte is at most a character.
+HEAD_BYTES_MAX: Final = PAGE_MAX // 2
+TAIL_BYTES_MAX: Final = PAGE_MAX // 2
+_CHARACTER_BYTES_MAX: Final = 4
 _PLACES_MAX: Final = 1024
 _STRIDE: Final = 64 * 1024
 
@@ -70,7 +72,7 @@ class Window:
         self._bytes = self._tail_bytes = 0
         self._head.clear()
         self._tail.clear()
-        return few_lines(text)
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +114,17 @@ def legible(data: bytes) -> str:
     return _CONTROLS.sub("", text)
 
 
-def few_lines(text: str) -> str:
-    """The first and the last lines, if there are too many."""
-    lines = text.split("\n")
-    if len(lines) <= LINES_MAX:
-        return text
-    last = LINES_MAX - _HEAD_LINES
-    told = f"… ({len(lines) - LINES_MAX} lines are left out)"
-    return "\n".join([*lines[:_HEAD_LINES], told, *lines[-last:]])
+def page_of(data: bytes, bytes_max: int) -> bytes:
+    """As much of the beginning as fits: whole lines, or of a longer one whole characters."""
+    if len(data) <= bytes_max:
+        return data
+    newline = data.rfind(b"\n", 0, bytes_max)
+    if newline >= 0:
+        return data[: newline + 1]
+    end = bytes_max
+    while end > bytes_max - _CHARACTER_BYTES_MAX and data[end] & 0xC0 == 0x80:
+        end -= 1
+    return data[:end]
 
 
 def _rewritten(line: str) -> str:
