@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.app.sessions import RUNNERS, Sessions
 from holdfast.workbench import Workbench, open_draft
-from tests.cli.conversations import begun, hosts_of, in_conversation
+from tests.cli.conversations import asking, begun, hosts_of, in_conversation, lines
 from tests.cli.planes import eventually
 from tests.cli.workbenches import Bench
 
@@ -42,3 +42,18 @@ def test_it_listens_and_ends_when_it_is_told(bench: Bench, runner: str) -> None:
         "Begun",
         "Closed",
     ]
+
+
+@pytest.mark.promise("A3")
+def test_it_does_not_stay_for_long_after_a_single_turn(bench: Bench) -> None:
+    """It holds 45 MiB; whoever goes on with the session has a new one."""
+    asked = asking(bench, "--json", "Go.", steps='{ say = "One" }')
+    session = lines(asked.stdout)[-1]["session"]
+    (first,) = hosts_of(bench)
+
+    eventually(lambda: not hosts_of(bench), within=50.0)
+    again = bench.ran("ask", "--session", session, "--json", "Again.")
+
+    assert first not in hosts_of(bench)
+    assert (asked.returncode, again.returncode) == (0, 0), again
+    assert b"HOST_CRASHED" not in again.stdout

@@ -21,7 +21,9 @@ from holdfast.rpc import listen
 from holdfast.runners.model import Noticed
 from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
 
-IDLE_LONGEST: Final = 600.0  # seconds that a host with nothing to do, and nobody there, stays
+# Seconds that a host with nothing to do and without a client stays. It costs 45 MiB to keep one
+# after each `ask`, and half a second to start another one.
+IDLE_LONGEST: Final = 30.0
 _LOOK_AGAIN: Final = 5.0
 
 
