@@ -3,7 +3,7 @@
     async with ProviderServer([Stream(frames(form, line)), Status(429)]) as server:
         provider = Provider("there", form, server.url, "THERE_API_KEY")
 
-Each POST takes the next reply. A stream is sent event by event and then ends as it says; one that
+Each POST takes the next reply; a GET has a page, or there is none. A stream is sent event by event and then ends as it says; one that
 ends well leaves its connection open for the next request.
 """
 
@@ -67,6 +67,7 @@ class Request:
     path: str
     headers: Mapping[str, str]
     body: bytes
+    method: str = "POST"
 
     @property
     def json(self) -> Any:  # Any: JSON, as the API defines it
@@ -114,6 +115,7 @@ class ProviderServer:
     refused: list[Status] = field(
         default_factory=list[Status]
     )  # by the judge; no reply was taken for it
+    pages: Mapping[str, Reply] = field(default_factory=dict[str, Reply])  # by path, for GET
     connections: int = 0
     left: int = 0  # by the other side, in the middle of a reply
     unforeseen: int = 0
@@ -161,6 +163,11 @@ class ProviderServer:
     async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while request := await _read(reader):
+                if request.method == "GET":
+                    page = self.pages.get(request.path, Status(404, "not_found"))
+                    if not await self._play(page, reader, writer):
+                        break
+                    continue
                 self.requests.append(request)
                 self._tell()
                 found = self.judge(request)
@@ -225,7 +232,8 @@ async def _read(reader: asyncio.StreamReader) -> Request | None:
     pairs = (line.split(":", 1) for line in head[1:] if ":" in line)
     headers = {name.strip().lower(): value.strip() for name, value in pairs}
     body = await reader.readexactly(int(headers.get("content-length", "0")))
-    return Request(head[0].split(" ")[1], headers, body)
+    method, path, _ = head[0].split(" ")
+    return Request(path, headers, body, method)
 
 
 async def _send(writer: asyncio.StreamWriter, sent: bytes) -> None:

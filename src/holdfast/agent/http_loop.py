@@ -153,7 +153,7 @@ def _head(request: Request) -> bytes | Lost:
         "content-length": str(len(request.body)),
     }
     try:
-        return write_head("POST", request.place.target, named)
+        return write_head(request.method, request.place.target, named)
     except Malformed as error:
         return Lost(How.GONE, str(error))
 

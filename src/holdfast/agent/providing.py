@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
+import anyio
 from msgspec.structs import replace
 
 from holdfast.agent.attempting import attempting
 from holdfast.agent.core.folding import garbled
-from holdfast.agent.core.http_asking import Request, Web
+from holdfast.agent.core.http_asking import Lost, Request, Web, WebAnswer
 from holdfast.agent.core.http_head import Head
 from holdfast.agent.core.http_place import Place, Proxies
+from holdfast.agent.core.ollama import STATUS_BYTES_MAX, loaded_window, status_address
 from holdfast.agent.core.prices import Prices
 from holdfast.agent.core.provider_failures import PromptSize, is_error, refused
 from holdfast.agent.core.providers import Provider
@@ -36,6 +38,7 @@ from holdfast.agent.model import AnyPiece, Choice, ModelMessage, Prompt, Said, T
 from holdfast.failures import Failure, RetryPolicy, parse_retry_after, to_wire
 from holdfast.world import Chance, Clock
 
+_STATUS_LONGEST = 2.0  # seconds that a word about what is loaded is waited for
 _OPTIONAL = frozenset(
     {
         "include",
@@ -101,12 +104,14 @@ class HttpModels:
     def window(self, choice: Choice) -> int | None:
         """How many tokens fit into the model, if the person or the list of prices says so.
 
-        What a server has refused as too long bounds a window that nobody knows.
+        Ollama says with how many a model is loaded. What a server has refused as too long bounds a
+        window that nobody knows.
         """
         provider = self._providers.get(choice.provider)
         told = None if provider is None else provider.limits_of(choice.model).window
-        known = told or self._prices.window(choice)
         line = self._lines.get(choice.provider)
+        loaded = None if line is None else line.loaded.get(choice.model)
+        known = told or loaded or self._prices.window(choice)
         return known or (None if line is None else line.refused_at.get(choice.model))
 
     def price(self, choice: Choice, tokens: Tokens) -> float | None:
@@ -118,7 +123,13 @@ class HttpModels:
         if provider is None:
             raise ProviderUnknown(provider=name, known=", ".join(sorted(self._providers)))
         if name not in self._lines:
-            self._lines[name] = _Line(provider, writer(provider), Place.read(address(provider)))
+            status = status_address(provider)
+            self._lines[name] = _Line(
+                provider,
+                writer(provider),
+                Place.read(address(provider)),
+                None if status is None else Place.read(status),
+            )
         return self._lines[name]
 
     async def _ask_anyhow(
@@ -175,10 +186,33 @@ class HttpModels:
                 raise self._refusal(choice, head, said, size=size, secret=secret or "")
             answer = reading(line.provider, choice, self._chance.draw(6).hex(), size)
             async with aclosing(talk.pieces(answer)) as batches:
+                is_begun = False
                 async for batch in batches:
+                    if not is_begun and line.status is not None:
+                        await self._look_up(line, line.status, choice.model)
+                    is_begun = True
                     yield batch
         finally:
             talk.close()
+
+    async def _look_up(self, line: _Line, status: Place, model: str) -> None:
+        """Learn with which window a model is loaded; a server that does not say is asked once.
+
+        It is asked at every answer: a model can be loaded again with another window.
+        """
+        until = anyio.current_time() + _STATUS_LONGEST
+        request = Request(status, {"accept": "application/json"}, b"", "GET")
+        answer = await self._web.ask(request, connect=_STATUS_LONGEST, until=until)
+        window = None
+        if not isinstance(answer, Lost):
+            try:
+                window = loaded_window(await _whole(answer, until), model)
+            finally:
+                answer.close()
+        if window is None:
+            line.status = None
+        else:
+            line.loaded[model] = window
 
     def _refusal(
         self, choice: Choice, head: Head, said: bytes, *, size: PromptSize, secret: str
@@ -204,6 +238,10 @@ class _Line:
     provider: Provider
     writer: Writer
     place: Place
+    status: Place | None = None
+    """Where it says what it has loaded, if it does."""
+    loaded: dict[str, int] = field(default_factory=dict[str, int])
+    """The windows with which models are loaded."""
     bare: dict[str, Said] = field(default_factory=dict[str, Said])
     """Messages whose thinking and signatures were refused, without them, by their ids."""
     without: dict[str, Omitted] = field(default_factory=dict[str, Omitted])
@@ -231,6 +269,17 @@ def _foreign(message: ModelMessage) -> ModelMessage:
 def _has_proofs(message: ModelMessage) -> bool:
     thinking = any(each.proof for each in message.thinking)
     return thinking or any(call.opaque for call in message.calls)
+
+
+async def _whole(answer: WebAnswer, until: float) -> bytes:
+    """The body of an answer; of one that is lost or too long, a part."""
+    body = b""
+    while answer.head.status == 200 and len(body) < STATUS_BYTES_MAX:
+        chunk = await answer.read(until=until)
+        if not chunk or isinstance(chunk, Lost):
+            break
+        body += chunk
+    return body
 
 
 def _is_stream(head: Head) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import json
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -43,7 +44,8 @@ from tests.agent.asked import AT_ONCE, KEYS, PRICES
 from tests.agent.conversing import Stand, end, only
 from tests.parts import strict_providers as strict
 from tests.parts.provider_frames import data, sse
-from tests.parts.provider_server import ProviderServer, Reply, Status, Stream, reply
+from tests.parts.provider_server import Ending as ServerEnding
+from tests.parts.provider_server import ProviderServer, Reply, Silence, Status, Stream, reply
 from tests.parts.provider_validators import validate
 from tests.parts.strict_providers import Judge
 
@@ -118,9 +120,14 @@ CASES = {
 
 @asynccontextmanager
 async def models_of(
-    case: Case, replies: Iterable[Reply], *, limits: Limits = NO_LIMITS, prices: Prices = PRICES
+    case: Case,
+    replies: Iterable[Reply],
+    *,
+    limits: Limits = NO_LIMITS,
+    prices: Prices = PRICES,
+    pages: Mapping[str, Reply] | None = None,
 ) -> AsyncGenerator[tuple[HttpModels, ProviderServer]]:
-    async with ProviderServer(replies, judge=case.judge) as server:
+    async with ProviderServer(replies, judge=case.judge, pages=pages or {}) as server:
         provider = Provider(case.provider, case.form, server.url, limits=limits)
         models = HttpModels(
             {case.provider: provider},
@@ -323,3 +330,80 @@ async def test_a_window_that_is_set_is_respected_by_servers_that_cut_silently() 
                 assert end(await stand.turn(talk, f"{at} {LONG}")) == Over(Ending.COMPLETED)
 
     assert len(cut) > 8 and not any(cut)
+
+
+def loaded(*models: tuple[str, object]) -> dict[str, Reply]:
+    """What Ollama says of the models that it has loaded."""
+    found = [{"name": name, "model": name, "context_length": size} for name, size in models]
+    return {"/api/ps": Status(200, body=json.dumps({"models": found}).encode())}
+
+
+@pytest.mark.promise("A10")
+async def test_what_ollama_has_loaded_is_its_window() -> None:
+    """It cuts silently, and nobody has said how much it has loaded."""
+    cut: list[bool] = []
+    case = Case("ollama", "qwen3", strict.ollama(WINDOW, cut))
+    answers = [reply(case.form, Line(say=LONG, tokens=Tokens())) for _ in range(30)]
+    pages = loaded(("other:7b", 131_072), ("qwen3:latest", WINDOW))
+    async with models_of(case, answers, prices=NO_PRICES, pages=pages) as (models, _):
+        stand = standing(models, case)
+        async with stand.talk() as talk:
+            for at in range(8):
+                assert end(await stand.turn(talk, f"{at} {LONG}")) == Over(Ending.COMPLETED)
+        assert models.window(case.choice) == WINDOW
+
+    assert len(cut) > 8 and not any(cut)
+
+
+@pytest.mark.promise("A10")
+async def test_a_prompt_that_does_not_fit_into_what_ollama_has_loaded_is_refused_by_name() -> None:
+    case = Case("ollama", "qwen3", strict.ollama(WINDOW, []))
+    answers = [reply(case.form, Line(say="Well.", tokens=Tokens())) for _ in range(30)]
+    pages = loaded(("qwen3:latest", 4_096))
+    async with models_of(case, answers, prices=NO_PRICES, pages=pages) as (models, _):
+        stand = standing(models, case)
+        stand.kit = replace(stand.kit, system="word " * 5_000)
+        async with stand.talk() as talk:
+            await stand.turn(talk, "Go.")  # nothing is loaded before it is asked
+            failure = end(await stand.turn(talk, "Go on.")).failure
+
+    assert failure is not None
+    assert failure["code"] == "CONTEXT_EXHAUSTED"
+
+
+@pytest.mark.promise("A9")
+@pytest.mark.parametrize(
+    "page",
+    [
+        Status(404),
+        Status(500),
+        Status(200, body=b"<html>"),
+        Status(200, body=b'{"models":[{"name":"qwen3:latest","context_length":"many"}]}'),
+        Status(200, body=b'{"models":[{"name":"qwen3:latest"}]}'),
+        Stream([b"x" * 1_000] * 300),
+        Stream([b"{"], ServerEnding.EARLY),
+        Silence(),
+    ],
+)
+async def test_an_ollama_that_does_not_say_what_it_has_loaded_answers_all_the_same(
+    page: Reply,
+) -> None:
+    case = Case("ollama", "qwen3", strict.ollama(WINDOW, []))
+    answers = [reply(case.form, Line(say=text)) for text in ("One.", "Two.")]
+    async with models_of(case, answers, prices=NO_PRICES, pages={"/api/ps": page}) as (models, _):
+        prompt = Prompt("S", (Said("1", UserMessage("Go.")),))
+        texts = [(await heard(models, case.choice, prompt)).text for _ in range(2)]
+
+        assert texts == ["One.", "Two."]
+        assert models.window(case.choice) is None
+
+
+@pytest.mark.promise("A10")
+async def test_a_window_that_is_set_counts_whatever_is_loaded() -> None:
+    case = Case("ollama", "qwen3", strict.ollama(WINDOW, []))
+    answers = [reply(case.form, Line(say="One."))]
+    limits, pages = Limits(window=9_000), loaded(("qwen3:latest", 4_096))
+    async with models_of(case, answers, limits=limits, pages=pages) as (models, _):
+        await heard(models, case.choice, Prompt("S", (Said("1", UserMessage("Go.")),)))
+
+        assert models.window(case.choice) == 9_000

@@ -30,11 +30,12 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A POST: where to, and with what; it is not shown, since a key is among it."""
+    """Where to, and with what; it is not shown, since a key is among it."""
 
     place: Place
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
+    method: str = "POST"
 
 
 class WebAnswer(Protocol):
