@@ -3,8 +3,8 @@
     async with ProviderServer([Stream(frames(form, line)), Status(429)]) as server:
         provider = Provider("there", form, server.url, "THERE_API_KEY")
 
-Each POST takes the next reply; a GET has a page, or there is none. A stream is sent event by event and then ends as it says; one that
-ends well leaves its connection open for the next request.
+Each POST takes the next reply; a GET has a page, or there is none. A stream is sent event by event
+and then ends as it says; one that ends well leaves its connection open for the next request.
 """
 
 from __future__ import annotations

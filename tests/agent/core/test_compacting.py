@@ -51,6 +51,16 @@ def test_it_is_full_at_four_fifths_of_the_window() -> None:
     assert size(tree, besides=100) == 800
 
 
+@pytest.mark.parametrize(("tokens", "expected"), [(26_000, False), (26_300, True)])
+def test_a_window_that_nobody_knows_counts_as_one_of_a_local_server(
+    tokens: int, expected: bool
+) -> None:
+    """32,768: more would be cut silently, or refused, by most servers that do not say it."""
+    tree = tree_of(UserMessage("x" * tokens * 4))
+
+    assert is_full(tree, besides=0, window=None) is expected
+
+
 def test_what_was_billed_counts_more_than_what_is_guessed() -> None:
     tree = tree_of(UserMessage("x" * 4_000), ModelMessage("One"))
     tree.take(Spent("p", "m", Tokens(50, 0, 5)))

@@ -85,7 +85,6 @@ class ModelMessage(Message, frozen=True, tag="model"):
             yield self.text[at:]
         yield from calls
 
-
     def sendable(self) -> Iterator[Thinking | str | Call]:
         """The blocks without thinking at the end, as an answer that was cut may have.
 
