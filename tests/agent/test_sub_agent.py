@@ -17,6 +17,7 @@ from holdfast.agent.model import (
     Showing,
     Sort,
     Spent,
+    Stop,
     UsedUp,
 )
 from holdfast.agent.scripted import ScriptedModels
@@ -57,6 +58,15 @@ async def test_its_last_words_are_the_result_and_its_steps_are_shown() -> None:
     ((_, first), _) = below.asked
     assert NAME not in [each.name for each in first.tools]
     assert [each.message.text for each in first.said] == ["Count."]
+
+
+@pytest.mark.promise("A15")
+async def test_an_answer_that_was_cut_and_continued_is_the_result_as_a_whole() -> None:
+    stand, _ = delegating(Line(say="Se", stop=Stop.LENGTH), Line(say="ven."))
+
+    await stand.whole()
+
+    assert stand.history[2] == "tool: Seven."
 
 
 async def test_what_it_asks_for_is_asked_of_the_person() -> None:

@@ -33,11 +33,12 @@ def bench() -> Iterator[Bench]:
 async def test_an_answer_that_is_not_one_is_never_completed(bench: Bench) -> None:
     cut, empty = Line(say="So f", stop=Stop.LENGTH), Line(think="Hm.")
     expected = [
-        ([cut, Line(say="ar, so good.")], "completed", None, 0),
-        ([cut] * 4, "incomplete", "MODEL_ANSWER_INCOMPLETE", 1),
-        ([empty] * 2, "incomplete", "MODEL_ANSWER_INCOMPLETE", 1),
-        ([Line(say="No.", stop=Stop.REFUSED)], "refused", "MODEL_CONTENT_REFUSED", 1),
-        ([Line(say="Well.")], "completed", None, 0),
+        ([cut, Line(say="ar, so good.")], "completed", "So far, so good.", None, 0),
+        ([cut] * 4, "incomplete", "So f" * 4, "MODEL_ANSWER_INCOMPLETE", 1),
+        ([empty] * 2, "incomplete", "", "MODEL_ANSWER_INCOMPLETE", 1),
+        ([Line(say="No.", stop=Stop.REFUSED)], "refused", "No.", "MODEL_CONTENT_REFUSED", 1),
+        ([cut, use("look"), Line(say="Well.")], "completed", "Well.", None, 0),
+        ([Line(say="Well.")], "completed", "Well.", None, 0),
     ]
 
     def script(server: ProviderServer) -> Iterator[Line | Reply]:
@@ -45,7 +46,7 @@ async def test_an_answer_that_is_not_one_is_never_completed(bench: Bench) -> Non
         for answers, *_ in expected:
             yield from answers
 
-    found: list[tuple[str, str | None, int]] = []
+    found: list[tuple[str, str, str | None, int]] = []
     async with serving(Format.MESSAGES, script) as server:
         settle(bench, Format.MESSAGES, there=server.url)
         words = new_session("Go.")
@@ -53,12 +54,12 @@ async def test_an_answer_that_is_not_one_is_never_completed(bench: Bench) -> Non
             done = await asked(bench, *words)
             result = lines(done.stdout)[-1]
             error = result["error"] and result["error"]["code"]
-            found.append((result["status"], error, done.returncode))
+            found.append((result["status"], result["text"], error, done.returncode))
             words = ("--session", result["session"], "--consent", "Go on.")
         for request in server.requests:
             validate(Format.MESSAGES, request.body)
 
-    assert found == [(status, code, exit_status) for _, status, code, exit_status in expected]
+    assert found == [tuple(each) for _, *each in expected]
 
 
 @pytest.mark.promise("A1")

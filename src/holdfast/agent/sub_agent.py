@@ -104,8 +104,8 @@ class _Story:
     def hear(self, batch: Sequence[Told]) -> None:
         for each in batch:
             match each:
-                case Telling(text=text, is_thinking=False):
-                    self._last = text
+                case Telling(text=text, is_thinking=False, continues=continues):
+                    self._last = self._last + text if continues else text
                     self._show(text)
                 case Using(title=title):
                     self._show(f"▸ {title}")

@@ -78,6 +78,7 @@ class Turn:
         self._called: tuple[Call, ...] = ()
         self._cut_at: int | None = None  # tokens of the answer that the calls are from
         self._cuts = self._empties = 0  # answers in a row
+        self._is_continued = False  # the next text is the rest of one that was cut
         self._is_answered = self._is_stopped = self._is_over = False
         self._failure: Failure | None = None
         self._scope = anyio.CancelScope()
@@ -255,12 +256,14 @@ class Turn:
         if thought:
             entered.append(Telling(reply.thinking_id, thought, is_thinking=True))
         if message.text:
-            entered.append(Telling(reply.id, message.text))
+            entered.append(Telling(reply.id, message.text, continues=self._is_continued))
         self._log.put(*entered)
         self._log.put(self._costing(tokens))
         self._called = message.calls
         self._cut_at = tokens.output if answered.stop is Stop.LENGTH else None
         self._is_answered = not message.calls
+        is_cut = answered.stop is Stop.LENGTH and not message.calls
+        self._is_continued = is_cut and (self._is_continued or bool(message.text))
 
     async def _execute(self) -> Event:
         """Use the tools; each result is entered as soon as there is one."""

@@ -160,8 +160,8 @@ class Attendance:
                 result.status = Ending.INTERRUPTED
             case _ if not self._is_of_turn(record):
                 pass
-            case Happened(event=Said(text=text)):
-                result.text = text
+            case Happened(event=Said(text=text, continues=continues)):
+                result.text = result.text + text if continues else text
             case Happened(event=Used() as used):
                 result.used = used
             case Revised(revision=revision, checkpoint=checkpoint):

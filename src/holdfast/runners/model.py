@@ -41,10 +41,14 @@ class TurnStarted(Event, frozen=True, tag="turn_started"):
 
 
 class Said(Event, frozen=True, tag="said"):
-    """The agent said something to the person."""
+    """The agent said something to the person.
+
+    `continues` says that its text goes on where the one before, which was cut off, has stopped.
+    """
 
     item: str
     text: str
+    continues: bool = False
 
 
 class Thought(Event, frozen=True, tag="thought"):

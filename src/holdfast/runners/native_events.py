@@ -87,8 +87,8 @@ def _add_delta(events: list[AnyEvent], piece: Showing) -> None:
 
 def _events(news: AnyNews) -> Iterator[AnyEvent]:
     match news:
-        case Telling(item, text, is_thinking):
-            yield Thought(item, text) if is_thinking else Said(item, text)
+        case Telling(item, text, is_thinking, continues):
+            yield Thought(item, text) if is_thinking else Said(item, text, continues)
         case Using(item, tool, title, arguments):
             yield ToolStarted(item, tool, title, _shortened(arguments))
         case UsedUp(item, done):

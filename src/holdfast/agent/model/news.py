@@ -32,11 +32,15 @@ class Showing(News, frozen=True):
 
 
 class Telling(News, frozen=True):
-    """The model has said this, or let see that it thinks this."""
+    """The model has said this, or let see that it thinks this.
+
+    `continues` says that it goes on with a text that was cut off.
+    """
 
     item: str
     text: str
     is_thinking: bool = False
+    continues: bool = False
 
 
 class Using(News, frozen=True):
