@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -281,3 +283,32 @@ def test_a_setting_has_it_published_like_all_else(bench: Bench, draft: Path) -> 
     bench.asked("publish", "--yes")
 
     assert {*bench.files()} == {".gitignore", "a", "n", "x"}
+
+
+@pytest.mark.promise("W9")
+def test_what_cannot_be_published_is_told_also_where_nobody_is_asked(
+    bench: Bench, draft: Path
+) -> None:
+    os.mkfifo(draft / "fifo")
+    (draft / "a").write_text("two\n")
+    told = bench.asked("publish", "--yes")
+    (draft / "a").write_text("three\n")
+    record = json.loads(bench.asked("publish", "--yes", "--json").answer)
+
+    assert told.hint.startswith("! Not published, because Holdfast cannot keep it:\n    fifo  (")
+    assert (record["paths"], record["uncovered"]) == (["a"], [{"path": "fifo", "lack": "special"}])
+
+
+@pytest.mark.promise("W6")
+def test_a_yes_beforehand_is_for_what_is_there_however_much_is_written(
+    bench: Bench, draft: Path
+) -> None:
+    script = "while :; do date >> log; done"
+    with subprocess.Popen(["/bin/sh", "-c", script], cwd=draft) as writer:
+        try:
+            published = [bench.asked("publish", "--yes").failure for _ in range(3)]
+        finally:
+            writer.kill()
+
+    assert published == [None, None, None]
+    assert bench.files()["log"]

@@ -103,3 +103,10 @@ def test_what_was_made_since_can_stay(bench: Bench, first: str) -> None:
     done = json.loads(bench.asked("restore", first, "--keep-new", "--yes", "--json").answer)
     assert bench.files() == {"a": "one\n", "d/b": "one\n", "new": "new\n"}
     assert done["notTouched"] == ["new"]
+
+
+@pytest.mark.promise("W3")
+def test_what_goes_is_counted(bench: Bench, first: str) -> None:
+    (bench.project / "new").write_text("new\n")
+    done = json.loads(bench.asked("restore", first, "--yes", "--json").answer)
+    assert (done["paths"], done["count"], done["removed"]) == (["a", "d/b", "new"], 3, 1)

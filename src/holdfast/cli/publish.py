@@ -11,7 +11,7 @@ from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
 from holdfast.cli.confirming import confirmed
 from holdfast.cli.core.changed_page import ignored_page, repository_page, stat_page
-from holdfast.cli.core.checkpoint_page import unpublishable_page
+from holdfast.cli.core.checkpoint_page import uncovered_record, unpublishable_page
 from holdfast.cli.core.done_page import (
     ASK,
     ASK_COMMIT,
@@ -68,7 +68,9 @@ def publish(request: Request, settings: Settings) -> Outcome:
             failure = _refused(found) or _unconfirmed(request, settings, project, found)
             if failure is not None:
                 return _failed(request, failure)
-        sealed = replace(order, draft=found.draft.id, sealed=found.seal)
+        # Who says yes beforehand has reviewed nothing that a later write could make stale.
+        seal = None if request.has("--yes") else found.seal
+        sealed = replace(order, draft=found.draft.id, sealed=seal)
         try:
             made = published(project.workbench, sealed)
         except (PublishedChanged, DraftMerged, DraftMovedOn) as raised:
@@ -76,8 +78,12 @@ def publish(request: Request, settings: Settings) -> Outcome:
     require_commit(made)
     done = _done(made)
     if request.is_json:
-        return Outcome(answer=json_line(done_record(done)))
+        record = {**done_record(done), "uncovered": uncovered_record(found.uncovered)}
+        return Outcome(answer=json_line(record))
     hint = "" if done.count else withheld_page(request, settings, found)
+    if done.count and request.has("--yes"):  # nobody was shown it
+        look = look_for(sys.stderr, request, settings)
+        hint = unpublishable_page(found.uncovered, look).rstrip("\n")
     return Outcome(answer=done_page(done, look_for(sys.stdout, request, settings)), hint=hint)
 
 

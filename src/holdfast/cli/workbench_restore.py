@@ -43,7 +43,7 @@ def restore(request: Request, settings: Settings) -> Outcome:
             if found.files and not _is_agreed(request, settings, found):
                 raise _unconfirmed(found)
             order = replace(order, checkpoint=found.checkpoint, sealed=found.seal)
-        done = _done(restored(project.workbench, order))
+        done = _done(restored(project.workbench, order), order)
     if request.is_json:
         return Outcome(answer=json_line(done_record(done)))
     return Outcome(answer=done_page(done, look_for(sys.stdout, request, settings)))
@@ -73,7 +73,7 @@ def _listed(files: Sequence[ChangedFile]) -> tuple[str, ...]:
     return tuple(str(each.path) for each in files[:_LISTED_MAX])
 
 
-def _done(restored: Restored) -> Done:
+def _done(restored: Restored, order: RestoreOrder) -> Done:
     return Done(
         deed="restore",
         key=restored.key,
@@ -84,4 +84,6 @@ def _done(restored: Restored) -> Done:
         rescued=restored.rescued,
         left=restored.left,
         with_git=restored.with_git,
+        removed=restored.removed,
+        keeps_new=order.keep_new,
     )

@@ -71,8 +71,9 @@ class Restored:
     """What was restored: how many paths, and the first of them.
 
     `before` is the project as it was, so that restoring it takes all of this back; without one
-    there was nothing to restore. `left` is what is not covered and was not touched. `with_git`:
-    some of it is in the project's own repository, and restoring `before` must ask for that.
+    there was nothing to restore. `removed` of the paths were made since and are gone. `left` is
+    what was not touched: what is not covered, or is kept because it is new. `with_git`: some of it
+    is in the project's own repository, and restoring `before` must ask for that.
     """
 
     key: str
@@ -83,6 +84,7 @@ class Restored:
     left: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
     with_git: bool = False
+    removed: int = 0
 
 
 def preview_restore(workbench: Workbench, order: RestoreOrder) -> RestorePreview:
@@ -131,6 +133,7 @@ def _restore(held: Held, order: RestoreOrder) -> Restored:
             "checkpoint": target.id,
             "before": before.id,
             "left": [str(path) for path in left],
+            "removed": sum(each.after is None for each in changes),
             "git": any(is_own_repository(each.path) for each in changes),
         },
     )
@@ -206,4 +209,5 @@ def _restored(facts: Facts) -> Restored:
         left=paths_in(facts, "left"),
         rescued=paths_in(facts, "rescued"),
         with_git=bool(facts.get("git")),
+        removed=number_in(facts, "removed") if "removed" in facts else 0,
     )

@@ -49,6 +49,23 @@ def test_what_was_restored_says_what_was_not_touched() -> None:
     ]
 
 
+@pytest.mark.promise("W3")
+def test_what_a_restore_removed_is_not_called_restored_alone() -> None:
+    done = replace(RESTORED, paths=(A, B), count=2, removed=1)
+
+    assert done_page(done, PAGE).splitlines() == [
+        "+ Restored 2 paths",
+        "    a",
+        "    b\\x1b[2J",
+        "  1 of these was made since then and is removed.",
+        "  > To take it back:",
+        "    holdfast restore cp_2",
+    ]
+    assert done_record(done)["removed"] == 1
+    kept = done_page(replace(done, left=(A,), keeps_new=True), PAGE)
+    assert "  Not touched, because they are new or not covered:\n    a\n" in kept
+
+
 def test_where_nothing_was_to_be_done_nothing_can_be_taken_back() -> None:
     nothing = Done(deed="publish", key="", undo=None, paths=(), count=0, draft="dr_1")
 

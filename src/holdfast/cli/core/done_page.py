@@ -23,7 +23,8 @@ class Done:
 
     `undo` is the checkpoint that was made before: restoring it takes this back. `rescued` is
     what somebody else wrote meanwhile and is kept in the store, `left` what was not touched because
-    nobody knows what was there. `ignored` of what remains is not published because git ignores it.
+    it is not covered, or, if a restore `keeps_new`, because it is new. `removed` of the paths went.
+    `ignored` of what remains is not published because git ignores it.
     `with_git`: some of it is in the project's own repository.
     """
 
@@ -40,6 +41,8 @@ class Done:
     with_git: bool = False
     commit: Committed | None = None
     ignored: int = 0
+    removed: int = 0
+    keeps_new: bool = False
 
     @property
     def undo_command(self) -> str | None:
@@ -81,6 +84,7 @@ def done_record(done: Done) -> dict[str, object]:
         "checkpointBefore": done.undo,
         "paths": list(map(str, done.paths)),
         "count": done.count,
+        **({"removed": done.removed} if done.deed == "restore" else {}),
         "remaining": done.remaining,
         "ignored": done.ignored,
         "rescued": list(map(str, done.rescued)),
@@ -127,6 +131,9 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
         yield _wrapped("The project is like that already.", look)
     else:
         yield path_lines(done.paths, look, count=done.count)
+    if done.removed:
+        was, is_ = ("was", "is") if done.removed == 1 else ("were", "are")
+        yield _wrapped(f"{done.removed:,} of these {was} made since then and {is_} removed.", look)
     if done.commit is not None:
         yield from _commit_lines(done.commit, look)
     left = (done.remaining or 0) - done.ignored
@@ -135,9 +142,10 @@ def _rest(done: Done, look: Look) -> Iterator[str]:
     if done.ignored:
         count = f"{done.ignored:,} path{'' if done.ignored == 1 else 's'}"
         yield _wrapped(f"In the draft, ignored by git: {count} (--ignored publishes them).", look)
+    why = "new or not covered" if done.keeps_new else "not covered"
     for paths, words in (
         (done.rescued, "What somebody wrote here meanwhile is in the store:"),
-        (done.left, "Not touched, because they are not covered:"),
+        (done.left, f"Not touched, because they are {why}:"),
     ):
         if paths:
             yield _wrapped(words, look)
