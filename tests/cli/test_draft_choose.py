@@ -52,3 +52,22 @@ def test_a_person_chooses_one(bench: Bench, is_named: bool, text: str) -> None:
 
     assert (status, second in shown) == (0, True)
     assert bench.files()["a"] == text
+
+
+@pytest.mark.promise("W13")
+def test_what_git_ignores_does_not_make_an_older_draft_one_to_choose(bench: Bench) -> None:
+    (bench.project / ".gitignore").write_text("cache\n")
+    first = changed(bench, "1\n")
+    path = json.loads(bench.asked("draft", "path", "--json").answer)["path"]
+    Path(path, "cache").write_text("1\n")
+    bench.asked("publish", "--yes")
+    second = changed(bench, "2\n")
+
+    assert bench.asked("draft", "list").answer.split()[0] == second
+    assert json.loads(bench.asked("draft", "diff", "--json").answer)["draft"] == second
+    for words in (("publish", "--ignored", "--yes"), ("draft", "discard", "--yes")):
+        with pytest.raises(DraftAmbiguous) as ambiguous:
+            bench.asked(*words)
+        assert ambiguous.value.drafts == (second, first)
+    bench.asked("publish", "--yes")
+    assert bench.files()["a"] == "2\n"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from holdfast.workbench import PublishOrder, RestoreOrder, publish, restore, review
 from holdfast.workbench.failures import FileReadFailed
-from holdfast.workbench.model import Lack, deed_of
-from tests.workbench.benches import Bench, at
+from holdfast.workbench.model import Lack, Mode, deed_of
+from tests.workbench.benches import Bench, at, bench_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has overlays")
 
@@ -173,3 +175,30 @@ def test_a_dead_directory_is_told_of_until_its_process_ends(layered: Bench) -> N
     assert [(each.path, each.lack) for each in found.uncovered] == [(at("d"), Lack.UNREADABLE)]
     layered.run(f"kill {process}; while kill -0 {process} 2>/dev/null; do sleep 0.02; done")
     assert shown(layered) == {"d/own": "added"}
+
+
+@pytest.mark.promise("W9")
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no tmpfs at /dev/shm")
+@pytest.mark.parametrize("mode", [Mode.OVERLAY, Mode.COPY])
+def test_a_write_through_a_mapping_is_found_in_a_draft_that_is_kept_in_memory(mode: Mode) -> None:
+    """On tmpfs such a write changes no time of a file, and an overlay hides what it writes to."""
+    script = (
+        "import mmap, os, time; file = open('a', 'r+b'); mapping = mmap.mmap(file.fileno(), 0); "
+        "mapping[0:1] = b'x'; os.mkdir('mapped'); "
+        "[time.sleep(0.01) for _ in iter(lambda: os.path.exists('go'), True)]; "
+        "mapping[0:1] = b'y'; os.mkdir('written')"
+    )
+    with TemporaryDirectory(dir="/dev/shm") as made, bench_at(Path(made), mode) as bench:
+        bench.draft()
+        bench.run(f'{sys.executable} -c "{script}" >/dev/null 2>&1 & {WAIT.format("mapped")}')
+        assert first_byte(bench) == b"x"
+        bench.run(f"mkdir go; {WAIT.format('written')}")
+        assert first_byte(bench) == b"y"
+
+
+def first_byte(bench: Bench) -> bytes:
+    """What the file `a` of the draft begins with, by its third review."""
+    found = [review(bench.workbench).files[0] for _ in range(3)][-1].after
+    assert found is not None
+    with bench.workbench.held() as (held, _):
+        return b"".join(held.store.content(found.content))[:1]

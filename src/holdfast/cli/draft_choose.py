@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import anyio
 
+from holdfast.app.config import publishes_ignored
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -15,20 +16,29 @@ from holdfast.cli.core.draft_page import drafts_page
 from holdfast.cli.terminal import Terminal
 from holdfast.cli.workbench_project import Project
 from holdfast.nouns import printable
-from holdfast.workbench import changed_drafts
+from holdfast.workbench import default_drafts
 from holdfast.workbench.failures import DraftAmbiguous
 from holdfast.workbench.model import Draft
 
 
-def draft_meant(request: Request, settings: Settings, project: Project) -> str | None:
+def draft_meant(
+    request: Request, settings: Settings, project: Project, *, any_change: bool = False
+) -> str | None:
     """The id that a request names, or of the only draft with changes; None if there is none.
 
-    Where several have changes a person is asked. Raises DraftAmbiguous where nobody can be.
+    Where several have changes a person is asked. Raises DraftAmbiguous where nobody can be. Drafts
+    with nothing but changes that are published only on request (ignored files, `.git`) are left
+    out if another one has more, unless the request is about those or `any_change` counts.
     """
     named = request.value("--draft")
     if named is not None:
         return named
-    found = changed_drafts(project.workbench)[::-1]
+    is_branch = request.value("--branch") is not None
+    found = default_drafts(
+        project.workbench,
+        with_git=any_change or is_branch or request.has("--git"),
+        with_ignored=any_change or request.has("--ignored") or publishes_ignored(settings),
+    )[::-1]
     if len(found) < 2:
         return found[0].id if found else None
     project.progress.clear()

@@ -114,7 +114,7 @@ def back(request: Request, settings: Settings) -> Outcome:
 def forget(request: Request, settings: Settings) -> Outcome:
     """Discard a draft, after a question if there is anything in it."""
     with at_work(request, settings) as project:
-        name = draft_meant(request, settings, project)
+        name = draft_meant(request, settings, project, any_change=True)
         if not request.has("--yes"):
             found = review(project.workbench, name, with_git=True, with_ignored=True)
             name = found.draft.id

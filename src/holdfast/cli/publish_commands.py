@@ -10,11 +10,11 @@ PUBLISH = (
         name="publish",
         summary="let the project have what a draft changed",
         description="""\
-Bring the changes of the newest draft (or --draft) into the project: all of them,
-or none. They are shown first, and you are asked. A checkpoint of the project is
-made before; killed in the middle, the next command finishes or undoes it. The
-draft stays, with what was not published. Files that git ignores stay there, too,
-unless you say --ignored or name them (--only).
+Bring the changes of the draft that has some (or --draft) into the project: all
+of them, or none. They are shown first, and you are asked. A checkpoint of the
+project is made before; killed in the middle, the next command finishes or undoes
+it. The draft stays, with what was not published. Files that git ignores stay
+there, too, unless you say --ignored or name them (--only).
 
 A file that changed in the project, too, is never overwritten in passing. Where
 both changes fit together they are merged in the draft, and you look at it again.

@@ -51,7 +51,11 @@ if TYPE_CHECKING:
         file_version,
         merge_draft,
     )
-    from holdfast.workbench.draft_selection import changed_drafts, discard_unchanged
+    from holdfast.workbench.draft_selection import (
+        changed_drafts,
+        default_drafts,
+        discard_unchanged,
+    )
     from holdfast.workbench.drafting import (
         Entered,
         discard,
@@ -158,6 +162,7 @@ __all__ = [
     "checkpoints",
     "compare",
     "deed_of",
+    "default_drafts",
     "discard",
     "discard_unchanged",
     "entering",
@@ -256,6 +261,7 @@ __getattr__ = face(
         "checkpoints": "checkpointing",
         "compare": "checkpointing",
         "deed_of": "model",
+        "default_drafts": "draft_selection",
         "discard": "drafting",
         "discard_unchanged": "draft_selection",
         "list_drafts": "drafting",

@@ -13,30 +13,35 @@ from holdfast.confine import end, find
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import refuse_shortage
+from holdfast.workbench.core.three_way import Clashing, is_own_repository
 from holdfast.workbench.core.touching import is_stage
 from holdfast.workbench.failures import DraftAmbiguous, DraftMissing
 from holdfast.workbench.holding import Held
+from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.model import Change, Draft, Mode
 from holdfast.workbench.placing import processes_in
 from holdfast.workbench.recovering import opened
-from holdfast.workbench.standing import stand
+from holdfast.workbench.standing import Standing, stand, unpublishable
 from holdfast.workbench.visiting import is_visited
 from holdfast.workbench.workbench import Workbench
 
 _INDEX = RelativePath.of(".git/index")  # `git status` writes it; what is staged is in other files
 
 
-def meant_draft(held: Held, draft: str | None) -> Draft:
+def meant_draft(
+    held: Held, draft: str | None, *, with_git: bool = False, with_ignored: bool = False
+) -> Draft:
     """The draft of an id; without one, the only draft with changes, else the newest.
 
-    Raises DraftAmbiguous if several have changes, DraftMissing if there is no draft.
+    Drafts with changes that a publication leaves out are meant only if no other has changes.
+    Raises DraftAmbiguous if several may be meant, DraftMissing if there is no draft.
     """
     if draft is not None:
         return held.drafts.find(draft)
     every = held.drafts.all()
     if len(every) < 2:
         return held.drafts.find()
-    changed = changed_in(held)
+    changed = _foremost(held, with_git=with_git, with_ignored=with_ignored)
     if len(changed) > 1:
         names = tuple(each.id for each in reversed(changed))
         raise DraftAmbiguous(drafts=names, project=str(held.bench.project))
@@ -51,6 +56,47 @@ def changed_drafts(workbench: Workbench) -> tuple[Draft, ...]:
         return changed_in(held)
 
 
+def default_drafts(
+    workbench: Workbench, *, with_git: bool = False, with_ignored: bool = False
+) -> tuple[Draft, ...]:
+    """The drafts that a command may mean that names none, the oldest first.
+
+    All with something to publish; if there is none, all with something that is not published
+    unless it is asked for: what git ignores, the project's own repository.
+    """
+    if not workbench.is_used:
+        return ()
+    with workbench.held() as (held, _):
+        return _foremost(held, with_git=with_git, with_ignored=with_ignored)
+
+
+def _foremost(held: Held, *, with_git: bool, with_ignored: bool) -> tuple[Draft, ...]:
+    changed = changed_in(held)
+    if len(changed) < 2:
+        return changed
+    found = [
+        each
+        for each in changed
+        if _is_publishable(held, each, with_git=with_git, with_ignored=with_ignored)
+    ]
+    return tuple(found) or changed
+
+
+def _is_publishable(held: Held, draft: Draft, *, with_git: bool, with_ignored: bool) -> bool:
+    """Whether a publication would take anything of a draft, or fail because of it."""
+    try:
+        with opened(held, draft) as view:
+            standing = stand(held, view, draft)
+    except Failure:
+        return True
+    ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(held, standing)
+    is_outside = with_git and bool(draft.also) and _is_written_outside(held, draft)
+    return is_outside or any(
+        counts(each) and each.path not in ignored and (with_git or not is_own_repository(each.path))
+        for each in standing.changes
+    )
+
+
 def changed_in(held: Held) -> tuple[Draft, ...]:
     """The drafts in which something was changed, the oldest first."""
     return tuple(each for each in held.drafts.all() if is_changed(held, each))
@@ -59,16 +105,25 @@ def changed_in(held: Held) -> tuple[Draft, ...]:
 def is_changed(held: Held, draft: Draft) -> bool:
     """Whether a draft differs from its project; an empty layer is told without opening it.
 
-    One that cannot be looked at is taken for changed: nothing of it may be lost.
+    One that cannot be looked at, wholly or in part, is taken for changed: nothing may be lost.
     """
     if not _is_written(held, draft):
         return False
     try:
         with opened(held, draft) as view:
-            changes = stand(held, view, draft).changes
+            standing = stand(held, view, draft)
     except Failure:
         return True
-    return any(map(counts, changes)) or (bool(draft.also) and _is_written_outside(held, draft))
+    if unpublishable(held, standing) or _is_obstructed(standing):
+        return True
+    return any(map(counts, standing.changes)) or (
+        bool(draft.also) and _is_written_outside(held, draft)
+    )
+
+
+def _is_obstructed(standing: Standing) -> bool:
+    """Whether the project has something that cannot be looked at where the draft has something."""
+    return any(each.reason is Clashing.NOT_COVERED for each in standing.decided().values())
 
 
 def counts(change: Change) -> bool:

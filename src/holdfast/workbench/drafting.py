@@ -132,7 +132,7 @@ def discard(workbench: Workbench, draft: str | None = None) -> Draft:
 def _to_discard(held: Held, draft: str | None) -> Draft:
     """The draft that is meant, even if nothing but its name can be read."""
     try:
-        return meant_draft(held, draft)
+        return meant_draft(held, draft, with_git=True, with_ignored=True)
     except DraftDamaged as damaged:
         return Draft(
             id=Id(damaged.draft), project=str(held.bench.project), mode=Mode.OVERLAY, at_ms=0

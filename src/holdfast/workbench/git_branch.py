@@ -258,7 +258,7 @@ def _transfers(
         if repository.top != project:
             reason = f"it lies above the project, at {repository.top}, and no draft covers it"
             raise GitRepositoryRefused(project=held.bench.shown, reason=reason)
-        found = meant_draft(held, draft)
+        found = meant_draft(held, draft, with_git=True)
         view = stack.enter_context(opened(held, found))
         scratch = stack.enter_context(scratch_in(held.bench.directory))
         work = _Work(held, view, found, branch, scratch)

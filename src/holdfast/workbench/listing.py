@@ -75,11 +75,23 @@ def mounted_below(directory: int) -> frozenset[bytes]:
     """The paths below an open directory where something is mounted, relative to it.
 
     A bind mount of the same file system has the same `st_dev`, and yet no rename leads across it.
+    A directory of another mount namespace, as that of an overlay draft, has none that are known
+    here: its path may be the same as that of a directory with mounts.
     """
     if sys.platform != "linux":
         return frozenset()
     top = os.readlink(f"/proc/self/fd/{directory}".encode()).rstrip(b"/") + b"/"
+    if not _is_reached(directory, top):
+        return frozenset()
     return frozenset(point.removeprefix(top) for point in mount_points() if point.startswith(top))
+
+
+def _is_reached(directory: int, path: bytes) -> bool:
+    """Whether a path leads to an open directory; also if that cannot be found out."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(directory))
+    except OSError:
+        return True
 
 
 def _byte(escape: re.Match[bytes]) -> bytes:

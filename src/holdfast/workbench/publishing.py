@@ -123,7 +123,9 @@ def publish(workbench: Workbench, order: PublishOrder) -> Published:
         done = facts_of(held, Deed.PUBLISH, order.key)
         if done is not None:
             return _published(done)
-        found = meant_draft(held, order.draft)
+        found = meant_draft(
+            held, order.draft, with_git=order.with_git, with_ignored=order.with_ignored
+        )
         with opened(held, found) as view:
             try:
                 return _publish(held, view, stand(held, view, found), order)

@@ -15,12 +15,12 @@ from holdfast.workbench.draft_selection import meant_draft
 from holdfast.workbench.holding import Held
 from holdfast.workbench.ignored_files import ignored_paths
 from holdfast.workbench.merging import Merges, merges_of
-from holdfast.workbench.model import Change, Draft, Lack, Note, Sort, Uncovered
+from holdfast.workbench.model import Change, Draft, Note, Sort, Uncovered
 from holdfast.workbench.publishing import PublishOrder, plan, planned_changes, seal_of_plan
 from holdfast.workbench.recovering import opened
 from holdfast.workbench.run_marks import marker_of
 from holdfast.workbench.showing import FileDiff, file_diffs, write_patch
-from holdfast.workbench.standing import Standing, stand
+from holdfast.workbench.standing import Standing, stand, unpublishable
 from holdfast.workbench.workbench import Workbench
 
 
@@ -68,7 +68,7 @@ def review(
     `patch` is a file that gets all of it in the form that `git apply` takes.
     """
     with workbench.held() as (held, _):
-        found = meant_draft(held, draft)
+        found = meant_draft(held, draft, with_git=with_git, with_ignored=with_ignored)
         with opened(held, found) as view:
             standing = stand(held, view, found)
         only = frozenset(paths) or None
@@ -93,7 +93,9 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
     that. Publishing with the seal of it publishes exactly this; the seal is of nothing else.
     """
     with workbench.held() as (held, _):
-        draft = meant_draft(held, order.draft)
+        draft = meant_draft(
+            held, order.draft, with_git=order.with_git, with_ignored=order.with_ignored
+        )
         with opened(held, draft) as view:
             standing = stand(held, view, draft)
         decided, merges, ignored = plan(held, standing, order)
@@ -152,11 +154,7 @@ def _review(
             and standing.trees.base.get(path) != standing.trees.theirs.get(path)
         ),
         uncovered=tuple(
-            each
-            for each in held.store.uncovered(standing.ours)
-            if is_chosen(each.path, only)
-            and each.lack is not Lack.POLICY
-            and each.path not in standing.uncovered
+            each for each in unpublishable(held, standing) if is_chosen(each.path, only)
         ),
     )
 

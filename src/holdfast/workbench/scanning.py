@@ -81,13 +81,17 @@ class _Here:
 
 
 class Aim(NamedTuple):
-    """What a look is at; `looked_ns` is when it began, and `news` is told how far it has come."""
+    """What a look is at; `looked_ns` is when it began, and `news` is told how far it has come.
+
+    `hides_mapped_writes` as in `Subject`.
+    """
 
     root: int
     origin: str
     coverage: Coverage
     looked_ns: int
     news: News = quiet
+    hides_mapped_writes: bool = False
 
 
 class Scan:
@@ -109,7 +113,7 @@ class Scan:
         self._device = os.fstat(aim.root).st_dev
         self._mounted = mounted_below(aim.root)
         self._known: dict[bytes, Known] | None = None
-        self._hides_mapped_writes = hides_mapped_writes(aim.root)
+        self._hides_mapped_writes = aim.hides_mapped_writes or hides_mapped_writes(aim.root)
 
     def run(self, dirty: Iterable[RelativePath] | None = None) -> Looked:
         """Look at all of it; with `dirty`, only on the way to those."""

@@ -18,7 +18,7 @@ from holdfast.workbench.core.selection import Trees, differing
 from holdfast.workbench.core.three_way import Decisions, changes_of, decide_all
 from holdfast.workbench.holding import Held
 from holdfast.workbench.knowing import combined, latest, obscured
-from holdfast.workbench.model import Change, Checkpoint, Draft, Occasion
+from holdfast.workbench.model import Change, Checkpoint, Draft, Lack, Occasion, Uncovered
 from holdfast.workbench.overlay_sync import follow_project
 from holdfast.workbench.store import Subject
 from holdfast.workbench.transaction import carry_out
@@ -106,6 +106,17 @@ def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
     return frozenset(each.path for each in held.store.uncovered(checkpoint))
 
 
+def unpublishable(held: Held, standing: Standing) -> tuple[Uncovered, ...]:
+    """What is in a draft, not in its project, and cannot be kept: so it cannot be published."""
+    if not standing.ours.uncovered:
+        return ()
+    return tuple(
+        each
+        for each in held.store.uncovered(standing.ours)
+        if each.lack is not Lack.POLICY and each.path not in standing.uncovered
+    )
+
+
 def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
     """Keep the draft as it is now: what was written in a layer, set into what is below it."""
     origin = f"draft-{draft.id}"
@@ -115,6 +126,7 @@ def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
         origin,
         news=held.bench.news,
         like=latest(held.store, origin),
+        hides_mapped_writes=view.hides_mapped_writes,
     )
     if touched is None:
         return held.store.checkpoint(subject, Occasion.AUTO)

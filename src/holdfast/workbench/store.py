@@ -45,7 +45,8 @@ class Subject(NamedTuple):
 
     Origins have names, because what was seen of one says nothing about another. `dirty` is what may
     have changed since the last checkpoint of this origin; None is anything. If all is as it is in
-    `like`, that is the answer, and no checkpoint is made.
+    `like`, that is the answer, and no checkpoint is made. `hides_mapped_writes`: the times of its
+    files do not tell of writes through `mmap`, although its file system does not say so.
     """
 
     directory: Path
@@ -54,6 +55,7 @@ class Subject(NamedTuple):
     dirty: Iterable[RelativePath] | None = None
     news: News = quiet
     like: Checkpoint | None = None
+    hides_mapped_writes: bool = False
 
 
 class Store(Kept):
@@ -228,7 +230,14 @@ class Store(Kept):
 
     def _aim(self, subject: Subject, root: int) -> Aim:
         looked_ns = int(self._clock.now() * 1e9)
-        return Aim(root, subject.origin, subject.coverage, looked_ns, subject.news)
+        return Aim(
+            root,
+            subject.origin,
+            subject.coverage,
+            looked_ns,
+            subject.news,
+            subject.hides_mapped_writes,
+        )
 
     def _graft(self, objects: Objects, subject: Subject, root: int) -> Graft:
         aim = self._aim(subject, root)

@@ -22,6 +22,7 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.contents import refuse_shortage
 from holdfast.workbench.core.overlay import Layer, Listed, nearest, touched
 from holdfast.workbench.drafts import Drafts
+from holdfast.workbench.glancing import hides_mapped_writes
 from holdfast.workbench.layers import copy_up, listed, make_opaque
 from holdfast.workbench.listing import is_dead
 from holdfast.workbench.model import Draft, Mode, Touched
@@ -81,6 +82,23 @@ class View:
     def has_dead(self) -> bool:
         """Whether a directory cannot be listed, because something uses one that was replaced."""
         return self._spec is not None and bool(self._dead(self._listed(self._spec)))
+
+    @property
+    def hides_mapped_writes(self) -> bool:
+        """Whether a write through `mmap` leaves a file's times as they were.
+
+        The type of an overlay does not tell: it depends on the file system of its upper layer.
+        """
+        if self._spec is None:
+            return hides_mapped_writes(self.root)
+        try:
+            upper = os.open(layer_of(self._spec), _OPEN)
+        except OSError as error:
+            raise disk_failure(error, path=self._spec.project) from error
+        try:
+            return hides_mapped_writes(upper)
+        finally:
+            os.close(upper)
 
     def layer(self) -> Layer | None:
         """What the draft decides itself, as of now; None for a copy, which decides all."""
