@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from holdfast.app.agent_choice import AgentChoices, ChosenAgent
+from holdfast.runners import write_sample
 
 
 def test_the_last_choice_is_kept(tmp_path: Path) -> None:
@@ -21,16 +23,35 @@ def test_the_last_choice_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_known_with_all_that_is_in_it(tmp_path: Path) -> None:
-    choices = AgentChoices(tmp_path / "state")
-    (tmp_path / "real" / "inner").mkdir(parents=True)
-    (tmp_path / "link").symlink_to(tmp_path / "real")
+    choices, real = AgentChoices(tmp_path / "state"), tmp_path.resolve() / "real"
+    (real / "inner").mkdir(parents=True)
+    write_sample(real)
+    (tmp_path / "link").symlink_to(real)
     choices.add_sample(tmp_path / "link")
     choices.remember(ChosenAgent("codex"))
 
-    assert choices.is_sample(tmp_path / "real")
-    assert choices.is_sample(tmp_path / "link" / "inner")
-    assert not choices.is_sample(tmp_path)
-    assert not choices.is_sample(tmp_path / "real2")
+    assert choices.sample_at(real) == real
+    assert choices.sample_at(tmp_path / "link" / "inner") == real
+    assert choices.sample_at(tmp_path) is None
+    assert choices.sample_at(tmp_path / "real2") is None
+
+
+@pytest.mark.promise("S1")
+@pytest.mark.parametrize("readme", [None, b"# Mine\n", b"\xff"])
+def test_another_project_in_the_place_of_a_sample_is_not_one(
+    tmp_path: Path, readme: bytes | None
+) -> None:
+    choices, place = AgentChoices(tmp_path / "state"), tmp_path.resolve() / "basket"
+    write_sample(place)
+    choices.add_sample(place)
+    assert choices.sample_at(place) == place
+
+    shutil.rmtree(place)
+    place.mkdir()
+    (place / "basket.py").touch()
+    if readme is not None:
+        (place / "README.md").write_bytes(readme)
+    assert choices.sample_at(place) is None
 
 
 @pytest.mark.parametrize("damaged", [b"", b"{", b"[]", b"\xff", b'{"chosen": 3}'])
@@ -39,6 +60,6 @@ def test_a_damaged_file_counts_as_empty(tmp_path: Path, damaged: bytes) -> None:
     choices = AgentChoices(tmp_path)
 
     assert choices.last() is None
-    assert not choices.is_sample(tmp_path)
+    assert choices.sample_at(tmp_path) is None
     assert choices.remember(ChosenAgent("codex"))
     assert choices.last() == ChosenAgent("codex")

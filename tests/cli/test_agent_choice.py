@@ -105,6 +105,45 @@ def test_the_sample_project_has_the_scripted_agent(bench: Bench) -> None:
     assert chosen(bench, "ask", "x") == ("codex", None)
 
 
+@pytest.mark.promise("S1", "W1")
+@pytest.mark.parametrize("is_known", [False, True])
+def test_the_scripted_agent_works_on_the_sample_and_not_on_the_repository_around_it(
+    bench: Bench, is_known: bool
+) -> None:
+    if is_known:
+        bench.asked("checkpoint", "create")
+    (bench.project / ".git").mkdir()
+    sample = bench.project / "basket"
+    assert holdfast("demo", "--sample", str(sample), home=bench.home).returncode == 0
+    done = Bench(bench.home, sample).ran("ask", "Mend the failing test")
+
+    assert (done.returncode, b"The tests pass." in done.stdout) == (0, True), done.stderr
+    (made,) = sessions(bench)
+    assert (made["project"], made["runner"]) == (str(sample), "rehearsal")
+
+
+@pytest.mark.promise("S1", "T5")
+@pytest.mark.parametrize(
+    ("model", "status", "said"),
+    [
+        ("opnai/x", 1, b"MODEL_PROVIDER_UNKNOWN"),
+        ("a/b/c", 1, b"MODEL_PROVIDER_UNKNOWN"),
+        ("openai/", 2, b"write PROVIDER/MODEL"),
+        ("/x", 2, b"write PROVIDER/MODEL"),
+        ("openai/x y", 2, b"write PROVIDER/MODEL"),
+        ("openai/ x", 2, b"write PROVIDER/MODEL"),
+    ],
+)
+def test_a_model_that_cannot_be_asked_begins_nothing_and_is_not_remembered(
+    bench: Bench, model: str, status: int, said: bytes
+) -> None:
+    done = bench.ran("ask", "--model", model, "--consent", "x")
+
+    assert (done.returncode, said in done.stderr) == (status, True), done.stderr
+    assert sessions(bench) == []
+    assert AgentChoices(bench.settings.state).last() is None
+
+
 @pytest.mark.promise("S1")
 def test_on_a_terminal_one_is_chosen_by_its_number_and_the_choice_is_kept(bench: Bench) -> None:
     env = environment(bench.home, OPENAI_API_KEY=KEY, PATH=os.path.dirname(sys.executable))
@@ -121,6 +160,7 @@ def test_on_a_terminal_one_is_chosen_by_its_number_and_the_choice_is_kept(bench:
     assert made["runner"] == "native"
 
 
+@pytest.mark.promise("S1")
 def test_who_chooses_none_leaves_with_4(bench: Bench) -> None:
     env = environment(bench.home)
     with on_screen([*COMMAND], cwd=bench.project, env=env, size=(100, 30)) as screen:
@@ -130,6 +170,7 @@ def test_who_chooses_none_leaves_with_4(bench: Bench) -> None:
     assert sessions(bench) == []
 
 
+@pytest.mark.promise("S1")
 def test_a_choice_on_the_command_line_is_remembered_and_the_demo_is_not(bench: Bench) -> None:
     script = bench.home / "s.toml"
     script.write_text('[[turn]]\nstep = [{say = "Hi."}]\n')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import resource
 import shlex
+import socket
 import statistics
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.app.agent_choice import AgentChoices, ChosenAgent
 from holdfast.cli.commands import VERSION_LINE
 from holdfast.cli.main import main
 from tests.cli.running import COMMAND, environment
@@ -43,20 +45,51 @@ def test_the_version_is_said(words: list[str], capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr() == (VERSION_LINE, "")
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["doctor", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], ["doctor", "--help"]])
 def test_help_is_an_answer(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 0
     assert capfd.readouterr().out.startswith("usage: holdfast")
 
 
-def test_without_words_and_input_there_is_help(tmp_path: Path) -> None:
-    closed = ["sh", "-c", 'exec "$@" <&-', "sh", sys.executable, "-m", "holdfast.cli.main"]
-    ended = subprocess.run(
-        closed, env=environment(tmp_path), capture_output=True, text=True, timeout=60, check=False
-    )
+@pytest.mark.promise("S1")
+@pytest.mark.parametrize("given", ["</dev/null", "<&-", "</dev/null | cat", "true |", "socket"])
+def test_without_a_terminal_and_an_agent_holdfast_ends_with_4(tmp_path: Path, given: str) -> None:
+    ended = _alone(given, tmp_path)
+
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert "No agent is chosen yet" in ended.stderr
+    assert "holdfast --demo" in ended.stderr or "holdfast ask --demo" in ended.stderr
+
+
+@pytest.mark.parametrize("given", ["</dev/null", "<&-"])
+def test_without_words_and_input_there_is_help_once_an_agent_is_chosen(
+    tmp_path: Path, given: str
+) -> None:
+    AgentChoices(tmp_path / "state").remember(ChosenAgent("codex"))
+    ended = _alone(given, tmp_path)
 
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("usage: holdfast")
+
+
+def _alone(given: str, home: Path) -> subprocess.CompletedProcess[str]:
+    """What `holdfast` without words does with this as its input."""
+    command = shlex.join(COMMAND)
+    line = f"{given} {command}" if given.endswith("|") else f"{command} {given}"
+    is_socket = given == "socket"  # as the children of node have it
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.shutdown(socket.SHUT_WR)
+        return subprocess.run(
+            COMMAND if is_socket else ["bash", "-o", "pipefail", "-c", line],
+            env=environment(home),
+            cwd=home,
+            stdin=theirs if is_socket else None,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
 
 
 def test_the_installed_command_is_this_one() -> None:
@@ -109,20 +142,24 @@ def _run(arguments: list[str], home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_prompt_on_a_pipe_is_asked_and_nothing_is_help(tmp_path: Path) -> None:
-    def ran(given: str) -> subprocess.CompletedProcess[bytes]:
-        line = (
-            f"{given} {shlex.join(COMMAND)}" if "|" in given else f"{shlex.join(COMMAND)} {given}"
-        )
-        return subprocess.run(
-            ["sh", "-c", line],
-            env=environment(tmp_path),
-            cwd=tmp_path,
+@pytest.mark.promise("S1")
+@pytest.mark.parametrize("is_socket", [False, True])
+def test_a_prompt_on_a_pipe_is_asked(tmp_path: Path, is_socket: bool) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    AgentChoices(home / "state").remember(ChosenAgent("codex"))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(b"Hello\n")
+        ours.shutdown(socket.SHUT_WR)
+        ended = subprocess.run(
+            COMMAND if is_socket else ["sh", "-c", f"echo Hello | {shlex.join(COMMAND)}"],
+            env=environment(home),
+            cwd=project,
+            stdin=theirs,
             capture_output=True,
             check=False,
         )
 
-    piped, nothing = ran("echo Hello |"), ran("</dev/null")
-
-    assert (piped.returncode, b"No agent is chosen yet" in piped.stderr) == (4, True)
-    assert nothing.stdout.startswith(b"usage: holdfast")
+    assert (ended.returncode, ended.stdout) == (3, b"")
+    assert b"codex sends to its model" in ended.stderr  # so it was about to be asked

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.runners import is_sample
 from holdfast.world import SystemDisk, make_private, replace_file
 
 _FILE: Final = "agent.json"
@@ -53,10 +54,16 @@ class AgentChoices:
         samples = (*(each for each in kept.samples if each != added), added)[-_SAMPLES_MAX:]
         self._write(msgspec.structs.replace(kept, samples=samples))
 
-    def is_sample(self, directory: Path) -> bool:
-        """Whether a directory is a sample project, or lies in one."""
+    def sample_at(self, directory: Path) -> Path | None:
+        """The sample project that a directory is, or lies in.
+
+        A project that took its place since, under the same name, is not a sample.
+        """
         there = directory.resolve()
-        return any(there.is_relative_to(each) for each in self._read().samples)
+        samples = map(Path, self._read().samples)
+        return next(
+            (each for each in samples if there.is_relative_to(each) and is_sample(each)), None
+        )
 
     def _read(self) -> _Kept:
         try:

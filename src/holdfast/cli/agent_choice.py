@@ -54,7 +54,7 @@ def with_agent(request: Request, settings: Settings, *, can_ask: bool = True) ->
         problem = f"--model {model}: write PROVIDER/MODEL, or name the agent with --runner"
         raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
     choices = AgentChoices(settings.state)
-    if choices.is_sample(here_of(request)):
+    if choices.sample_at(here_of(request)) is not None:
         return _with(request, ("--runner", SCRIPTED))
     last = choices.last()
     if last is not None:
@@ -96,7 +96,7 @@ def not_chosen(failure: AgentNotChosen, look: Look) -> Outcome:
     sign = look.paint(look.signs.bad, Tone.BAD)
     lines = [
         f"{sign} {look.paint(failure.title, Tone.STRONG)}",
-        "  Nothing was sent. Start one of these; the choice is remembered:",
+        "  Nothing was sent. Start one of these; the choice is remembered, except the demo:",
         agents_page(failure.commands, failure.reasons).rstrip("\n"),
         "  To enter a key of a provider: holdfast login PROVIDER",
         look.paint(f"  {failure.code}", Tone.QUIET),

@@ -41,6 +41,8 @@ def ask(request: Request, settings: Settings) -> Outcome:
     """Have one turn taken, in a session and a draft of its own, and say how it ended."""
     request = configured(request, settings)
     try:
+        if request.argument == "-":  # the input may be long or empty: an agent is needed anyway
+            request = with_agent(request, settings)
         prompt = _prompt(request)
         limit = request.value("--timeout")
         request = with_agent(request, settings)

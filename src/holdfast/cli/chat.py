@@ -22,7 +22,7 @@ from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable, shor
 from holdfast.app.settings import Settings, environment
 from holdfast.cli.agent_choice import not_chosen, with_agent
 from holdfast.cli.appearance import look_for
-from holdfast.cli.commands import CHOOSE, Request
+from holdfast.cli.commands import ALONE, CHOOSE, Request
 from holdfast.cli.configured import chosen_for, configured
 from holdfast.cli.core.error_page import error_page
 from holdfast.cli.exec_dial import Server, server_of
@@ -45,9 +45,14 @@ def chat(request: Request, settings: Settings) -> Outcome:
     request = configured(request, settings)
     is_plain = request.has("--plain") or not is_seen or environment().get("TERM") in _DUMB
     try:
-        request = with_agent(request, settings)
+        request = with_agent(request, settings, can_ask=not request.has(ALONE))
     except AgentNotChosen as failure:
         return not_chosen(failure, look_for(sys.stderr, request, settings))
+    if request.has(ALONE):
+        from holdfast.cli.parser import parse
+
+        help_page = parse([])
+        return Outcome(answer=help_page.page or "" if isinstance(help_page, Request) else "")
     session = _session(request, settings, asks_later=not is_plain)
     if is_plain:
         from holdfast.cli.session_attach import Stay

@@ -26,6 +26,7 @@ class Option(NamedTuple):
     alone: str = ""
 
 
+ALONE = "alone"  # stands in a request of `holdfast` without words, terminal and input
 CHOOSE = "?"  # stands for what a person is to be asked for; it begins no id
 PROJECT = Option(
     ("-C", "--project"), "the project is there (otherwise: here, or above)", form="DIR"

@@ -25,7 +25,7 @@ class AgentNotChosen(
     kind=Kind.CREDENTIALS,
     title="No agent is chosen yet",
     user_message="Nothing was sent. Choose an agent by one of these commands; the choice is "
-    "remembered: {commands}. To enter a key: holdfast login PROVIDER.",
+    "remembered, except the demo: {commands}. To enter a key: holdfast login PROVIDER.",
     phase="begin",
     actions=(Action.SWITCH_RUNNER,),
 ):

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read(words: Sequence[str]) -> Request | Misuse:
-    from holdfast.cli.commands import VERSION_LINE, Request
+    from holdfast.cli.commands import ALONE, VERSION_LINE, Request
 
     if list(words) in (["--version"], ["-V"]):
         return Request(page=VERSION_LINE)
@@ -35,23 +35,25 @@ def _read(words: Sequence[str]) -> Request | Misuse:
     from holdfast.cli.output import is_terminal
     from holdfast.cli.parser import parse
 
-    # Who says nothing at all, to a terminal, wants to talk.
-    is_talk = not words and is_terminal(sys.stdin) and is_terminal(sys.stdout)
-    if is_talk:
+    if words:
+        return parse(words)
+    if is_terminal(sys.stdin) and is_terminal(sys.stdout):
         return parse(["chat"])
-    return parse(["ask", "-"] if not words and _has_piped_input() else words)
+    return parse(["ask", "-"]) if _has_piped_input() else Request("chat", given=((ALONE, "True"),))
 
 
 def _has_piped_input() -> bool:
     """Whether something is piped or redirected in; /dev/null and a closed input are not."""
     import os
-    from stat import S_ISFIFO, S_ISREG
+    from stat import S_ISFIFO, S_ISREG, S_ISSOCK
 
     try:
         status = os.fstat(0)
     except OSError:
         return False
-    return S_ISFIFO(status.st_mode) or (S_ISREG(status.st_mode) and status.st_size > 0)
+    # Programs that use libuv, such as node, give their children a socket as standard input.
+    is_stream = S_ISFIFO(status.st_mode) or S_ISSOCK(status.st_mode)
+    return is_stream or (S_ISREG(status.st_mode) and status.st_size > 0)
 
 
 def _is_answered(request: Request | Misuse) -> bool:

@@ -7,7 +7,7 @@ import os
 from holdfast.app.core.config import LIMITS, value_of
 from holdfast.app.sessions import RUNNERS, TITLE_MOST, KeptSession, Sessions, runnable
 from holdfast.app.settings import Settings
-from holdfast.cli.agent_choice import remember
+from holdfast.cli.agent_choice import REMEMBER, remember
 from holdfast.cli.commands import Request
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.session_consent import agree, provider_of
@@ -57,6 +57,8 @@ def begin_session(
     if runner == "native" and "scenario" not in options and "/" not in options.get("model", ""):
         read_on = f"holdfast {request.command} --help"
         raise UsageWrong(problem="say which --model, as PROVIDER/MODEL", read_on=read_on)
+    if runner == "native" and "scenario" not in options and request.has(REMEMBER):
+        _check_model(options["model"], request, settings)
     with at_work(request, settings) as project:
         where = str(project.workbench.project)
         if not _is_text(where):
@@ -75,6 +77,20 @@ def begin_session(
     )
     remember(request, settings)
     return made
+
+
+def _check_model(name: str, request: Request, settings: Settings) -> None:
+    """Refuse a model that cannot be asked, before it is remembered as the person's choice."""
+    from holdfast.agent.failures import ProviderUnknown
+    from holdfast.cli.provider_keys import providers_of
+
+    provider, _, model = name.partition("/")
+    if not provider or not model or name.split() != [name]:
+        problem = f"--model {name}: write PROVIDER/MODEL"
+        raise UsageWrong(problem=problem, read_on=f"holdfast {request.command} --help")
+    known = providers_of(settings)
+    if provider not in known:
+        raise ProviderUnknown(provider=provider, known=", ".join(sorted(known)))
 
 
 def _is_text(word: str) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from holdfast.app.agent_choice import AgentChoices
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands import Request
@@ -113,7 +114,8 @@ def _after_interrupt(workbench: Workbench, look: Look) -> str:
 def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tuple[Path, Workbench]:
     """Where the person is, and the project: the one they name, else the nearest that is known.
 
-    A directory of a git repository that is not known yet means the whole repository.
+    A directory of a git repository that is not known yet means the whole repository. The sample
+    project is a project of its own wherever it lies: the scripted agent works there unasked.
 
     A directory in which we keep our own state, such as a home, is only meant by who is in it.
     """
@@ -125,6 +127,9 @@ def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tupl
         here = Path.cwd()
     except OSError as error:
         raise ProjectRefused(path=".", reason=error.strerror or str(error)) from error
+    sample = AgentChoices(settings.state).sample_at(here)
+    if sample is not None:
+        return here, Workbench.at(sample, settings.state, news=progress)
     state = settings.state.resolve()
     above = [each for each in here.parents if not state.is_relative_to(each)]
     for each in (here, *above):

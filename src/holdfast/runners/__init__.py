@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.runners.native import NativeRunner
     from holdfast.runners.ports import Conversation, Memory, Runner
     from holdfast.runners.rehearsal import DEMO, Rehearsal
-    from holdfast.runners.sample import write_sample
+    from holdfast.runners.sample import is_sample, write_sample
     from holdfast.runners.stage import Stage
     from holdfast.runners.veiling import Veiled
 
@@ -30,6 +30,7 @@ __all__ = [
     "Runner",
     "Stage",
     "Veiled",
+    "is_sample",
     "write_sample",
 ]
 
@@ -46,6 +47,7 @@ __getattr__ = face(
         "Runner": "ports",
         "Stage": "stage",
         "Veiled": "veiling",
+        "is_sample": "sample",
         "write_sample": "sample",
     },
 )

@@ -41,6 +41,14 @@ if __name__ == "__main__":
 }
 
 
+def is_sample(directory: Path) -> bool:
+    """Whether a directory still holds the project, whatever its files in Python have become."""
+    try:
+        return (directory / "README.md").read_text() == FILES["README.md"]
+    except (OSError, ValueError):
+        return False
+
+
 def write_sample(directory: Path) -> None:
     """Write the project into a directory, made if it is missing."""
     directory.mkdir(parents=True, exist_ok=True)
