@@ -25,9 +25,10 @@ def home() -> Iterator[Path]:
 
 
 def demonstrated(home: Path, *words: str) -> subprocess.Popen[str]:
+    settled = {"HOLDFAST_RUNNER": "codex", "HOLDFAST_MODEL": "openai/x"}  # for real projects
     return subprocess.Popen(
         [*COMMAND, *words, "demo"],
-        env=environment(home, TMPDIR=str(home)),
+        env=environment(home, TMPDIR=str(home), **settled),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

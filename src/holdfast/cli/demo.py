@@ -30,6 +30,10 @@ from holdfast.world import command_of, disk_failure, system_processes
 
 _INDENT = "    "
 _LEADS_OUT = ("Look at it:", "Publish it:", "Go on:", "Report:")  # of a session that is soon gone
+# Variables that would have another agent work here than the scripted one, or publish otherwise.
+_SETTINGS = tuple(
+    f"HOLDFAST_{each}" for each in ("RUNNER", "MODEL", "EFFORT", "BUDGET_", "PUBLISH_IGNORED")
+)
 _US = (sys.executable, "-P", "-m", "holdfast.cli.main")
 
 
@@ -92,7 +96,8 @@ class Show:
         self._look = look
         self._project = directory / "basket"
         self._home = directory / "home"
-        self._env = environment() | {
+        variables = environment().items()
+        self._env = {name: each for name, each in variables if not name.startswith(_SETTINGS)} | {
             "HOLDFAST_HOME": str(self._home),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
