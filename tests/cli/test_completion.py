@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.cli.running import COMMAND, environment, holdfast
 from tests.parts.pty_screen import on_screen
@@ -15,6 +18,7 @@ def test_a_script_and_a_page_are_printed(tmp_path: Path) -> None:
     assert (wrong.returncode, "bash, zsh, fish" in wrong.stderr) == (2, True)
 
 
+@pytest.mark.promise("S5")
 def test_on_a_terminal_the_manual_is_formatted(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -28,3 +32,14 @@ def test_on_a_terminal_the_manual_is_formatted(tmp_path: Path) -> None:
     with on_screen([*COMMAND, "man", "--roff"], cwd=tmp_path, env=env, size=(80, 24)) as screen:
         assert screen.ended() == 0
         assert "formatted" not in screen.scrolled
+
+
+@pytest.mark.promise("S5")
+@pytest.mark.skipif(shutil.which("man") is None, reason="there is no man here")
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_a_dumb_terminal_gets_the_manual_as_plain_lines(tmp_path: Path, term: str) -> None:
+    env = environment(tmp_path, TERM=term)
+    with on_screen([*COMMAND, "man"], cwd=tmp_path, env=env, size=(80, 24)) as screen:
+        assert screen.ended() == 0
+        assert "SYNOPSIS" in screen.scrolled
+        assert (b"\x1b" in screen.raw, b"\b" in screen.raw) == (False, False)

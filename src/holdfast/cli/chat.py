@@ -28,14 +28,13 @@ from holdfast.cli.core.error_page import error_page
 from holdfast.cli.exec_dial import Server, server_of
 from holdfast.cli.failures import AgentNotChosen, UsageWrong
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import complain, is_terminal, write
+from holdfast.cli.output import DUMB, complain, is_terminal, write
 from holdfast.failures import Failure, boundary
 from holdfast.host import Ended, seated
 from holdfast.nouns import printable
 from holdfast.terminal import Setting, Talk, guarded
 from holdfast.terminal.model import Block, Style
 
-_DUMB: Final = (None, "", "dumb")  # terminals that understand no escape sequences
 _LIGHT: Final = ("7", "15")  # grounds that a terminal names by their numbers, where it names them
 
 
@@ -43,7 +42,7 @@ def chat(request: Request, settings: Settings) -> Outcome:
     """Let a person talk with an agent until they leave, and say how to come back."""
     is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     request = configured(request, settings)
-    is_plain = request.has("--plain") or not is_seen or environment().get("TERM") in _DUMB
+    is_plain = request.has("--plain") or not is_seen or environment().get("TERM") in DUMB
     try:
         request = with_agent(request, settings, can_ask=not request.has(ALONE))
     except AgentNotChosen as failure:

@@ -8,13 +8,13 @@ import sys
 import tempfile
 
 from holdfast import __version__
-from holdfast.app.settings import Settings
+from holdfast.app.settings import Settings, environment
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
 from holdfast.cli.commands import Request
 from holdfast.cli.completion_scripts import SHELLS, manual, script
 from holdfast.cli.failures import UsageWrong
 from holdfast.cli.model import Outcome
-from holdfast.cli.output import is_terminal
+from holdfast.cli.output import DUMB, is_terminal
 
 
 def completion(request: Request, _: Settings) -> Outcome:
@@ -35,4 +35,9 @@ def man(request: Request, _: Settings) -> Outcome:
     with tempfile.NamedTemporaryFile("w", suffix=".1", encoding="utf-8") as file:
         file.write(page)
         file.flush()
-        return Outcome(status=subprocess.run([program, "-l", file.name], check=False).returncode)
+        line = [program, "-l", file.name]
+        if environment().get("TERM") not in DUMB:
+            return Outcome(status=subprocess.run(line, check=False).returncode)
+        # A pager would write escape sequences; on a pipe `man` writes plain lines.
+        ended = subprocess.run(line, stdout=subprocess.PIPE, check=False)
+        return Outcome(status=ended.returncode, answer=ended.stdout.decode(errors="replace"))

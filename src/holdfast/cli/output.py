@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import TextIO
+from typing import Final, TextIO
+
+DUMB: Final = (None, "", "dumb")  # values of TERM of terminals without escape sequences
 
 
 def write(text: str) -> None:
