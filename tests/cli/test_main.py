@@ -84,7 +84,7 @@ def _alone(given: str, home: Path) -> subprocess.CompletedProcess[str]:
             COMMAND if is_socket else ["bash", "-o", "pipefail", "-c", line],
             env=environment(home),
             cwd=home,
-            stdin=theirs if is_socket else None,
+            stdin=theirs.fileno() if is_socket else None,
             capture_output=True,
             text=True,
             timeout=60,
@@ -156,7 +156,7 @@ def test_a_prompt_on_a_pipe_is_asked(tmp_path: Path, is_socket: bool) -> None:
             COMMAND if is_socket else ["sh", "-c", f"echo Hello | {shlex.join(COMMAND)}"],
             env=environment(home),
             cwd=project,
-            stdin=theirs,
+            stdin=theirs.fileno(),
             capture_output=True,
             check=False,
         )

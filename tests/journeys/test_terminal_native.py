@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from holdfast.app.agent_choice import AgentChoices, ChosenAgent
 from tests.cli.conversations import in_conversation, lines, sessions
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
@@ -82,7 +83,9 @@ def _go_back(screen: PtyScreen) -> None:
 
 @pytest.mark.promise("S1", "T6")
 def test_a_missing_key_is_named_the_first_time_and_can_be_entered(bench: Bench) -> None:
-    argv = [*COMMAND, "--model", "openai/some-model", "--consent"]
+    # A choice on the command line loads the failures of providers; a remembered one does not.
+    AgentChoices(bench.settings.state).remember(ChosenAgent("native", "openai/some-model"))
+    argv = [*COMMAND, "chat", "--consent"]
     with on_screen(argv, cwd=bench.project, env=environment(bench.home), size=(100, 30)) as screen:
         screen.shows(READY)
         screen.type("Hello\r")
