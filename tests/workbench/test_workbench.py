@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.failures import Failure, TooManyOpenFiles
 from holdfast.workbench import (
     Delete,
     PublishOrder,
@@ -198,8 +199,17 @@ def test_an_ordinary_user_does_all_that_root_does() -> None:
     assert run_tests_as_ordinary_user(*flows(*FLOWS), patience=590) is None
 
 
-def test_what_the_system_refuses_has_a_name(layered: Bench) -> None:
-    with pytest.raises(DiskUnusable) as raised, layered.workbench.held():
-        raise OSError(errno.EMFILE, "Too many open files", "/some/where")
+@pytest.mark.parametrize(
+    ("number", "failure"),
+    [
+        (errno.ESTALE, DiskUnusable(path="/some/where", reason="refused")),
+        (errno.EMFILE, TooManyOpenFiles(reason="refused")),
+    ],
+)
+def test_an_error_of_the_system_becomes_a_failure(
+    layered: Bench, number: int, failure: Failure
+) -> None:
+    with pytest.raises(type(failure)) as raised, layered.workbench.held():
+        raise OSError(number, "refused", "/some/where")
 
-    assert raised.value == DiskUnusable(path="/some/where", reason="Too many open files")
+    assert raised.value == failure
