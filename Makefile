@@ -41,7 +41,7 @@ bench: $(READY)  ## measure, and write docs/benchmarks.md
 	@$(BIN)/python bench/run.py docs/benchmarks.md
 
 docs: $(READY)  ## write the pages that are made from the code
-	@$(BIN)/python -m holdfast.app.catalogue docs/failures.md
+	@$(BIN)/python -m holdfast.app.failure_catalogue docs/failures.md
 	@$(BIN)/python -m holdfast.cli.reference docs/reference/cli.md
 	@$(BIN)/python scripts/write_reference.py docs/reference
 

@@ -27,11 +27,11 @@ import anyio
 from alternating import on_one_core
 
 from holdfast.agent import Budget, HttpModels, Keys, Kit, Provider, load_prices
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.tree import Tree
+from holdfast.agent.history.tree import Tree
 from holdfast.agent.model import Choice, Done, ToolSpec
 from holdfast.agent.ports import Desk
-from holdfast.host.book import Book
+from holdfast.agent.providers.registry import Format
+from holdfast.host.journal import Book
 from holdfast.host.model import Opened, Prompted
 from holdfast.host.ports import Revisited
 from holdfast.host.turns import Turns

@@ -22,7 +22,6 @@ import anyio
 from alternating import on_one_core
 
 from holdfast.agent import EnvironmentKeys, Format, HttpModels, Keys, Provider, load_prices
-from holdfast.agent.core.request import writer
 from holdfast.agent.model import (
     Call,
     Choice,
@@ -33,6 +32,7 @@ from holdfast.agent.model import (
     ToolSpec,
     UserMessage,
 )
+from holdfast.agent.providers.formats import writer
 from holdfast.world import SystemChance, SystemClock
 
 LENGTHS, REQUESTS = (10, 2_000, 4_000), 40

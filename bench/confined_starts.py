@@ -22,7 +22,7 @@ from holdfast.confine.failures import PlaceUnavailable
 from holdfast.exec import operating
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import Talk, served, talking
-from tests.exec.server.test_launching import workspace_write
+from tests.exec.server.test_launcher import workspace_write
 
 ROUNDS = 40
 PLACE_MOST, SANDBOX_MOST = 3.0, 25.0  # milliseconds, over a plain start and in all

@@ -43,10 +43,10 @@ from holdfast.exec import Client, Policy, Process
 from holdfast.exec.failures import ReplayGap
 from holdfast.exec.model import Command, Output
 from holdfast.rpc import Transport
-from holdfast.rpc.core.websocket_address import TcpAddress, read_address
-from holdfast.rpc.websocket import upgrade
-from holdfast.rpc.websocket_dial_loop import dial_tcp
-from holdfast.rpc.websocket_stream_loop import WebSocketLimits
+from holdfast.rpc.transports.websocket import upgrade
+from holdfast.rpc.transports.websocket_protocol import TcpAddress, read_address
+from holdfast.rpc.transports.websocket_stream_loop import WebSocketLimits
+from holdfast.rpc.transports.websocket_wire_loop import dial_tcp
 from tests.parts.codex_binary import install
 
 SRC = Path(__file__).resolve().parent.parent / "src"

@@ -33,21 +33,20 @@ from alternating import on_one_core
 
 from holdfast.app.sessions import Sessions
 from holdfast.app.settings import parse
-from holdfast.cli.session_start import start_host
-from holdfast.host.book import SCHEMA, Book
-from holdfast.host.core.session import Phase
-from holdfast.host.dialling import Call, Kept, calling
-from holdfast.host.ending import listener
-from holdfast.host.hosting import HostOrder, run_host
+from holdfast.cli.wiring.host import start_host
+from holdfast.host.client import Call, Kept, calling
+from holdfast.host.journal import SCHEMA, Book
 from holdfast.host.model import Begun, Close, Happened, Opened, Prompt, TurnClosed
 from holdfast.host.ports import Delivered, Revisited
-from holdfast.host.sitting import Seat, seated
+from holdfast.host.server import HostOrder, run_host
+from holdfast.host.session import Phase
+from holdfast.host.supervision import Seat, listener, seated
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
+from holdfast.runners.memory import Puppet
 from holdfast.runners.model import Said
-from holdfast.runners.twins import Puppet
 from holdfast.workbench import Workbench, open_draft
 from holdfast.world import Journal, SystemDisk
-from holdfast.world.core.records import encode_record
+from holdfast.world.journal_format import encode_record
 
 COMMANDS, EVENTS, STARTS, ROUNDS, CRASHES = 200, 100_000, 9, 3, 5
 LONG_TURN = '[[turn]]\nstep = [{say = "Hello"}, {wait = 600}]\n'

@@ -26,10 +26,10 @@ import anyio
 from alternating import on_one_core
 
 from holdfast.world.commit_loop import GroupCommit
-from holdfast.world.core.records import Record, encode_record, write_line
 from holdfast.world.disk import SystemDisk
 from holdfast.world.journal import Journal
-from holdfast.world.reading import read_journal
+from holdfast.world.journal_format import Record, encode_record, write_line
+from holdfast.world.journal_reader import read_journal
 from holdfast.world.schema import Schema
 from holdfast.world.writer_loop import WriterThread
 

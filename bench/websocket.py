@@ -44,7 +44,7 @@ class Clock:
 
 
 async def ours_sends(size: int, count: int, batch: int) -> None:
-    from holdfast.rpc.websocket_server import listen_websocket
+    from holdfast.rpc.transports.websocket import listen_websocket
 
     server = await listen_websocket("ws://127.0.0.1:0", token=None)
     print(server.url, flush=True)
@@ -57,7 +57,7 @@ async def ours_sends(size: int, count: int, batch: int) -> None:
 
 
 async def ours_receives(url: str, count: int) -> None:
-    from holdfast.rpc.websocket import connect_websocket
+    from holdfast.rpc.transports.websocket import connect_websocket
 
     transport = await connect_websocket(url)
     Clock.start()

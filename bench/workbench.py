@@ -51,7 +51,7 @@ from holdfast.workbench import (
     publish,
     restore,
 )
-from holdfast.workbench.watching import Watcher
+from holdfast.workbench.watcher import Watcher
 
 Row = dict[str, object]
 MIDDLE, MANY, IN_ONE_DIRECTORY, MEAN_BYTES = 6_500, 100_000, 20, 6000

@@ -22,15 +22,18 @@ import acp.meta
 import msgspec
 
 import holdfast
-from holdfast.app.core import config
+from holdfast.acp import server as editing
+from holdfast.acp import turn as editor_turn
+from holdfast.acp import updates
+from holdfast.app import config_rules as config
 from holdfast.cli.catalogue import COMMANDS, COMMON
-from holdfast.exec import wire
+from holdfast.exec import protocol as wire
 from holdfast.exec.server import model as exec_model
 from holdfast.host import model as host_model
-from holdfast.host import protocol, sitting
+from holdfast.host import protocol
+from holdfast.host import supervision as sitting
 from holdfast.rpc import HELLO, Hello
 from holdfast.runners import model as runner_model
-from holdfast.terminal import editing, editor_turn, updates
 
 SOURCE = Path(holdfast.__file__).parent
 MADE = "Made by `make docs` from the code; do not edit.\n"
@@ -218,7 +221,7 @@ def _hint(kind: type, name: str) -> object:
 
 def _served(directory: Path, constants: dict[str, object]) -> list[Method]:
     """The methods that are served in a directory, in the order in which they are named."""
-    trees = [ast.parse(path.read_text()) for path in sorted(directory.glob("*.py"))]
+    trees = [ast.parse(path.read_text()) for path in sorted(directory.rglob("*.py"))]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     functions = {
         (owner.name, each.name): each

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.agent.core.http_asking import How, Lost, Request, Web
-from holdfast.agent.core.http_head import Head
-from holdfast.agent.core.prices import Priced, PriceList, Prices, Rates
-from holdfast.agent.core.providers import Format, Provider
-from holdfast.agent.exchange import Deadlines
-from holdfast.agent.keys import EnvironmentKeys, Keys
-from holdfast.agent.providing import HttpModels
+from holdfast.agent.providers.http_provider import Deadlines, HttpModels
+from holdfast.agent.providers.http_request import How, Lost, Request, Web
+from holdfast.agent.providers.http_response import Head
+from holdfast.agent.providers.keys import EnvironmentKeys, Keys
+from holdfast.agent.providers.registry import Format, Priced, PriceList, Prices, Provider, Rates
 from holdfast.failures import RetryPolicy
 from holdfast.world import SystemChance, SystemClock
 from tests.parts.provider_server import ProviderServer, Reply

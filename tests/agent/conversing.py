@@ -10,11 +10,9 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from holdfast.agent.core.budget import Budget
-from holdfast.agent.core.crashing import Crashes
-from holdfast.agent.core.script import Line, ScriptedCall
-from holdfast.agent.core.tree import Tree
-from holdfast.agent.kit import Kit
+from holdfast.agent.conversation import Talk, converse
+from holdfast.agent.history.tree import Tree
+from holdfast.agent.loop import Budget, Crashes
 from holdfast.agent.model import (
     AnyPiece,
     Asking,
@@ -30,10 +28,9 @@ from holdfast.agent.model import (
     ToolSpec,
     UserMessage,
 )
-from holdfast.agent.outbox import Told
 from holdfast.agent.ports import Desk, Models, Tool
-from holdfast.agent.scripted import ScriptedModels
-from holdfast.agent.talking import Talk, converse
+from holdfast.agent.providers.scripted import Line, ScriptedCall, ScriptedModels
+from holdfast.agent.turn_context import Kit, Told
 from holdfast.failures import RetryPolicy
 
 CHOICE = Choice("scripted", "script")

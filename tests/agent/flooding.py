@@ -12,12 +12,11 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.agent.approving import Approvals
-from holdfast.agent.core.leave import Answer
-from holdfast.agent.ground import Ground
-from holdfast.agent.running import shells_in
-from holdfast.agent.shelling import Shell
-from holdfast.agent.twins import MemoryDesk
+from holdfast.agent.memory import MemoryDesk
+from holdfast.agent.permission_rules import Answer
+from holdfast.agent.permissions import Approvals
+from holdfast.agent.sandbox import Ground
+from holdfast.agent.tools.shell import Shell, shells_in
 from holdfast.exec import Client
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import PATH, served

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.ground import Ground
+from holdfast.agent.sandbox import Ground
 from holdfast.confine import strength_within
 from holdfast.exec import Client
 from tests.exec.server.housing import housed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app.config import Config, content_of, project_file, read_config
-from holdfast.app.core.config import Settled
+from holdfast.app.config_rules import Settled
 from holdfast.app.failures import ConfigUnreadable, SettingInvalid
 from holdfast.app.settings import Settings, parse
 from holdfast.app.trust import Trust

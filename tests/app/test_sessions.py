@@ -9,7 +9,7 @@ import pytest
 from holdfast.app.failures import SessionAmbiguous, SessionMissing
 from holdfast.app.sessions import KeptSession, Sessions, short
 from holdfast.app.settings import parse
-from holdfast.host.book import Book
+from holdfast.host.journal import Book
 from holdfast.host.model import Begun, Led
 from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskMissing

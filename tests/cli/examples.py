@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from holdfast.cli.commands import Command, Misuse, Request
+from holdfast.cli.declarations import Command, Misuse, Request
 from holdfast.cli.parser import parse
 
 

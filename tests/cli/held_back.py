@@ -11,7 +11,7 @@ import sys
 
 from holdfast.cli.main import main
 from holdfast.confine import kernel, restrict
-from holdfast.confine.core.seccomp import Family, program
+from holdfast.confine.sandbox.seccomp import Family, program
 
 _LANDLOCK_CREATE, _ENOSYS = 444, 38
 _SETNS = {"x86_64": 308, "aarch64": 268}

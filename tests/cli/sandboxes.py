@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.core.policy import Strength
-from holdfast.confine.preflight import preflight
+from holdfast.confine.policy import Strength
+from holdfast.confine.sandbox.preflight import preflight
 from tests.cli.running import COMMAND, environment
 
 ROOT = Path(__file__).parents[2]

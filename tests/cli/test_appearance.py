@@ -7,8 +7,8 @@ from pathlib import Path
 
 from holdfast.app.settings import parse
 from holdfast.cli.appearance import look_for
-from holdfast.cli.commands import Misuse, Request
-from holdfast.cli.core.look import FINE, PLAIN, WIDTH_MOST, Look
+from holdfast.cli.declarations import Misuse, Request
+from holdfast.cli.render.style import FINE, PLAIN, WIDTH_MOST, Look
 
 SETTINGS = parse({}, person=Path("/home/person"))
 

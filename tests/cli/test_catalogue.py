@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
+from holdfast.cli.invocation import HOMES
 from holdfast.cli.parser import is_group
-from holdfast.cli.session import HOMES
 from holdfast.failures import Kind
 
 

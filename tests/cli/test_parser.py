@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.commands import VERSION_LINE, Misuse, Request
+from holdfast.cli.declarations import VERSION_LINE, Misuse, Request
 from holdfast.cli.parser import parse
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.app.settings import Settings, parse
-from holdfast.cli.commands import Request
+from holdfast.cli.declarations import Request
+from holdfast.cli.invocation import HOMES
 from holdfast.cli.model import Outcome
 from holdfast.cli.parser import parse as read
-from holdfast.cli.session import HOMES
 from holdfast.confine import PlaceSpec, create, end, places
 from holdfast.confine.failures import PlaceUnavailable
 from tests.cli.planes import plane_home

@@ -31,7 +31,6 @@ from holdfast.codex import (
     TurnStartedNotification,
     UnknownEvent,
 )
-from holdfast.codex.core.versions import UNKNOWN
 from holdfast.codex.failures import (
     CodexIncompatible,
     CodexInitRejected,
@@ -41,6 +40,7 @@ from holdfast.codex.failures import (
     CodexStartupFailed,
     TurnInProgress,
 )
+from holdfast.codex.versions import UNKNOWN
 from holdfast.failures import Failure
 from holdfast.rpc import Overflow
 from holdfast.rpc.failures import (
@@ -54,7 +54,7 @@ from holdfast.rpc.failures import (
     TooManyRequests,
     Unencodable,
 )
-from holdfast.rpc.memory import MemoryTransport, pair
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from tests.codex.served import ENV, Acts, Scenario, Watched, sent, serving, until
 from tests.parts import fake_app_server
 from tests.parts.conversation import Json

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from holdfast.codex.calls import Calls
-from holdfast.codex.core.versions import NEWEST, OLDEST, UNKNOWN
 from holdfast.codex.failures import CodexIncompatible, CodexOverloaded
+from holdfast.codex.versions import NEWEST, OLDEST, UNKNOWN
 from holdfast.codex.wire.generated import (
     CommandExecParams,
     TextUserInput,
@@ -28,8 +28,8 @@ from holdfast.rpc.failures import (
     RequestTimedOut,
     Unencodable,
 )
-from holdfast.rpc.memory import MemoryTransport, pair
 from holdfast.rpc.model import Dialect
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.world.testing import SeededChance
 from tests.codex.served import Watched
 from tests.simulation.clock import VirtualTimeLoop

@@ -267,7 +267,7 @@ async def test_an_interrupt_that_is_never_answered_is_bounded(
 async def test_a_huge_turn_that_nobody_reads_costs_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.codex.following.ITEMS_MAX", 1000)
+    monkeypatch.setattr("holdfast.codex.subscriptions.ITEMS_MAX", 1000)
     async with talking(tmp_path, BEGIN, {"flood": 20_000}, SAY, END) as (server, thread):
         run = thread.run("x")
         first = await anext(run)

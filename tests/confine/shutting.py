@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.confine.core.policy import Limits, Policy, Strength
 from holdfast.confine.entry import Entry, enter
-from holdfast.confine.sandbox import Shut, shut_in
+from holdfast.confine.policy import Limits, Policy, Strength
+from holdfast.confine.sandbox.sandbox import Shut, shut_in
 
 SMALL = Limits(
     processes=64,

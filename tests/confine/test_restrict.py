@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.confine import kernel
-from holdfast.confine.core.fence import Fence
+from holdfast.confine.fence import Fence
 from holdfast.confine.restrict import filter_calls, landlock_version, shield, stay_within
 from tests.confine.children import in_child
 

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.confine import kernel
-from holdfast.confine.core.policy import Strength
 from holdfast.confine.failures import SandboxUnavailable
+from holdfast.confine.policy import Strength
 from holdfast.confine.restrict import filter_calls
 from tests.confine.shutting import Stage
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.creating import create
 from holdfast.confine.entry import Entry, enter
 from holdfast.confine.model import PlaceSpec
-from holdfast.confine.place import Place, end, find, places
+from holdfast.confine.place.creation import create
+from holdfast.confine.place.place import Place, end, find, places
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C"}
 PYTHON = (sys.executable, "-I", "-S")

@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.core.providers import Format, Provider
-from holdfast.agent.core.script import Line
-from holdfast.agent.keys import EnvironmentKeys, Keys
 from holdfast.agent.ports import Models
-from holdfast.agent.pricing import load_prices
-from holdfast.agent.providing import HttpModels
-from holdfast.agent.scripted import ScriptedModels
+from holdfast.agent.providers.http_provider import HttpModels, load_prices
+from holdfast.agent.providers.keys import EnvironmentKeys, Keys
+from holdfast.agent.providers.registry import Format, Provider
+from holdfast.agent.providers.scripted import Line, ScriptedModels
 from holdfast.agent.testing import ModelsContract, Prepare
 from holdfast.failures import RetryPolicy
 from holdfast.world import SystemChance, SystemClock

@@ -15,19 +15,18 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent import Kit, ScriptedModels
-from holdfast.agent.approving import Approvals
-from holdfast.agent.core.script import Line, ScriptedCall
-from holdfast.agent.ground import Ground
+from holdfast.agent.conversation import TASK
 from holdfast.agent.model import Choice
-from holdfast.agent.running import shells_in
-from holdfast.agent.shelling import Shell
-from holdfast.agent.talking import TASK
+from holdfast.agent.permissions import Approvals
+from holdfast.agent.providers.scripted import Line, ScriptedCall
+from holdfast.agent.sandbox import Ground
+from holdfast.agent.tools.shell import Shell, shells_in
 from holdfast.exec import Client
 from holdfast.rpc import connect_websocket
 from holdfast.runners.codex import CodexRunner
+from holdfast.runners.environment import Stage
 from holdfast.runners.native import NativeRunner
-from holdfast.runners.rehearsal import Rehearsal
-from holdfast.runners.stage import Stage
+from holdfast.runners.rehearsal.runner import Rehearsal
 from holdfast.runners.testing import Prepare, RunnerContract, Runs, Says, Turns
 from holdfast.world import command_of, environment_of, system_processes
 from tests.exec.server.talking import served
@@ -37,7 +36,7 @@ from tests.parts.model_acts import Act, Reply, Say, run
 from tests.parts.model_server import ModelServer
 
 SOURCE = os.path.abspath("src")
-AGENT = "holdfast.runners.rehearsing"
+AGENT = "holdfast.runners.rehearsal.process"
 
 
 @asynccontextmanager

@@ -12,15 +12,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.rpc.child import ChildTransport, spawn
-from holdfast.rpc.core.ending import of_socket
-from holdfast.rpc.core.framing import join
 from holdfast.rpc.failures import ConnectionClosed
-from holdfast.rpc.launch import Command
-from holdfast.rpc.memory import MemoryTransport, pair
-from holdfast.rpc.stream_loop import LineStream
+from holdfast.rpc.framing import join, of_socket
 from holdfast.rpc.testing import TransportContract
-from holdfast.rpc.unix import UnixTransport, connect, listen
+from holdfast.rpc.transports.child import ChildTransport, spawn
+from holdfast.rpc.transports.launch import Command
+from holdfast.rpc.transports.memory import MemoryTransport, pair
+from holdfast.rpc.transports.stream_loop import LineStream
+from holdfast.rpc.transports.unix import UnixTransport, connect, listen
 from tests.simulation.clock import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio

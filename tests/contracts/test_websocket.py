@@ -12,14 +12,25 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.rpc.core.websocket_address import TcpAddress, UnixAddress, read_address
-from holdfast.rpc.core.websocket_admission import ADMITTED
 from holdfast.rpc.testing import TransportContract
-from holdfast.rpc.websocket import WebSocketTransport, connect_websocket, upgrade
-from holdfast.rpc.websocket_codec_loop import server_codec
-from holdfast.rpc.websocket_server import listen_websocket
-from holdfast.rpc.websocket_server_loop import ServerLimits
-from holdfast.rpc.websocket_stream_loop import WebSocketLimits, WebSocketStream
+from holdfast.rpc.transports.websocket import (
+    WebSocketTransport,
+    connect_websocket,
+    listen_websocket,
+    upgrade,
+)
+from holdfast.rpc.transports.websocket_protocol import (
+    ADMITTED,
+    TcpAddress,
+    UnixAddress,
+    read_address,
+)
+from holdfast.rpc.transports.websocket_stream_loop import (
+    ServerLimits,
+    WebSocketLimits,
+    WebSocketStream,
+    server_codec,
+)
 
 pytestmark = pytest.mark.anyio
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.agent.memory import MemoryWorkspace
 from holdfast.agent.model import Drop, FileChange, FileSort, Put, Shift, Sight
 from holdfast.agent.ports import Tree, Workspace
-from holdfast.agent.twins import MemoryWorkspace
 from holdfast.agent.workspace import DraftWorkspace
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused

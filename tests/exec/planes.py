@@ -11,11 +11,9 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.exec.keeping_loop import Keeping
-from holdfast.exec.kept import Kept
+from holdfast.exec.keeper.client_loop import Keeping, Kept, Order, Terminal
 from holdfast.exec.model import Output
-from holdfast.exec.orders import Order, Terminal
-from holdfast.exec.retention_loop import BYTES_MAX, Retention
+from holdfast.exec.storage.retention_loop import BYTES_MAX, Retention
 
 PATH = "/usr/bin:/bin"
 

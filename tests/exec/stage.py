@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from holdfast.exec.client import Client
-from holdfast.exec.core.recovery import Policy
+from holdfast.exec.client.client import Client
+from holdfast.exec.client.recovery import Policy
 from holdfast.exec.model import Command
 from tests.simulation.exec_server import SimServer, Traits
 

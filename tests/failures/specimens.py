@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from holdfast.failures import Action, Failure, ForeignFailure, Ids, Kind, Recovery, type_of
-from holdfast.failures.details import detail_types
+from holdfast.failures.wire import detail_types
 
 SCALARS = (
     st.none()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.app.catalogue import all_failures
+from holdfast.app.failure_catalogue import all_failures
 from holdfast.failures import (
     Action,
     Failure,

@@ -10,14 +10,14 @@ from dataclasses import replace
 import anyio
 import msgspec
 
-from holdfast.agent.core.providers import Format, Provider
-from holdfast.agent.core.repairing import repairs
-from holdfast.agent.core.request import writer
-from holdfast.agent.core.script import Line
+from holdfast.agent.conversation import TASK, Talk
+from holdfast.agent.history.tree import repairs
 from holdfast.agent.model import AnyMemo, AnyPiece, Asking, Choice, Prompt, Tokens, ToolBegun
-from holdfast.agent.outbox import Told
 from holdfast.agent.ports import Models
-from holdfast.agent.talking import TASK, Talk
+from holdfast.agent.providers.formats import writer
+from holdfast.agent.providers.registry import Format, Provider
+from holdfast.agent.providers.scripted import Line
+from holdfast.agent.turn_context import Told
 from tests.agent.conversing import Paced, Small, Stand, only
 from tests.parts.provider_validators import validate
 

@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.cutting import cut_content
-from holdfast.workbench.core.hunks import picked
-from holdfast.workbench.core.merge import Merged, merge
-from holdfast.workbench.core.record import name_of
-from holdfast.workbench.core.three_way import (
+from holdfast.workbench.diff.merge import Merged, merge
+from holdfast.workbench.diff.three_way import (
     Decisions,
     Verdict,
     above_of,
@@ -27,7 +24,9 @@ from holdfast.workbench.core.three_way import (
     forced,
     merged_entry,
 )
+from holdfast.workbench.diff.unified import picked
 from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.objects.formats import cut_content, name_of
 
 Tree = dict[RelativePath, Entry]
 Hunks = Mapping[RelativePath, frozenset[int]]

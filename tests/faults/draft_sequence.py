@@ -32,12 +32,11 @@ from holdfast.workbench import (
     revise,
     undo,
 )
-from holdfast.workbench.core.seal import seal_of
-from holdfast.workbench.core.three_way import above_of
+from holdfast.workbench.diff.three_way import above_of, seal_of
+from holdfast.workbench.draft.view import View, open_view
 from holdfast.workbench.failures import BatchStale, DraftMerged, PublishedChanged
 from holdfast.workbench.model import Sort
-from holdfast.workbench.standing import stand
-from holdfast.workbench.views import View, open_view
+from holdfast.workbench.operations.draft_state import stand
 from tests.faults.draft_files import Files, tree_of
 from tests.faults.draft_model import (
     CONTENTS,

@@ -98,7 +98,7 @@ def _shell(command: str, call_id: str) -> Call:
 
 
 CASTS = {
-    "rehearsal": Cast("holdfast.runners.rehearsing", _rehearsal, _exec_command),
+    "rehearsal": Cast("holdfast.runners.rehearsal.process", _rehearsal, _exec_command),
     "codex": Cast("app-server", _codex, _exec_command),
     "native": Cast("", _native, _shell),
 }

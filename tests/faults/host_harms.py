@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 import anyio
 import pytest
 
-from holdfast.cli.core.stop_page import Sort
+from holdfast.cli.render.stop import Sort
 from holdfast.failures import Failure
 from holdfast.host.model import Prompt
-from holdfast.host.sitting import Responsive
+from holdfast.host.supervision import Responsive
 from holdfast.world import system_process
 from tests.exec.server.talking import until
 from tests.faults.host_casts import LONG

@@ -17,16 +17,16 @@ import pytest
 
 from holdfast.app.sessions import KeptSession, Sessions
 from holdfast.app.settings import Settings, parse
-from holdfast.cli.belongings import belongings
-from holdfast.cli.commands import Request
-from holdfast.cli.core.stop_page import Sort
-from holdfast.cli.exec_dial import server_of
-from holdfast.cli.session_start import HostStarter
+from holdfast.cli.commands.running_parts import belongings
+from holdfast.cli.declarations import Request
+from holdfast.cli.render.stop import Sort
+from holdfast.cli.wiring.host import HostStarter
+from holdfast.cli.wiring.local_server import server_of
 from holdfast.failures import Failure
-from holdfast.host.dialling import Kept
+from holdfast.host.client import Kept
 from holdfast.host.model import Answer, AnyRecord, Happened, Prompt, TurnClosed
 from holdfast.host.protocol import Trouble
-from holdfast.host.sitting import Reconnecting, Responsive, Seat, Seen, Unresponsive, seated
+from holdfast.host.supervision import Reconnecting, Responsive, Seat, Seen, Unresponsive, seated
 from holdfast.runners.model import Asked
 from holdfast.workbench import Workbench
 from holdfast.world import agents, command_of, environment_of, system_processes

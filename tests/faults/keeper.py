@@ -19,10 +19,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from holdfast.failures import Failure
-from holdfast.world.core.records import encode_record
 from holdfast.world.disk import SystemDisk, SystemFile
+from holdfast.world.file_replacement import replace_file
 from holdfast.world.journal import Journal
-from holdfast.world.replace import replace_file
+from holdfast.world.journal_format import encode_record
 from holdfast.world.schema import Schema
 
 SCHEMA: Schema[Callable[[object], object]] = Schema("faults", 1)

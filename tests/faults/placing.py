@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import sys
 
-from holdfast.confine.creating import create
 from holdfast.confine.entry import Entry, enter
 from holdfast.confine.failures import PlaceHeld, PlaceLost, PlaceUnavailable
 from holdfast.confine.model import PlaceSpec
-from holdfast.confine.place import end, find
+from holdfast.confine.place.creation import create
+from holdfast.confine.place.place import end, find
 
 SCRIPT = "echo written >> written; setsid sleep 100 & (sleep 100 &) ; exec sleep 0.05"
 

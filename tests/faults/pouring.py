@@ -17,12 +17,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from zlib import crc32
 
-from holdfast.exec.keeping_loop import Keeping
-from holdfast.exec.kept import Kept
+from holdfast.exec.keeper.client_loop import Keeping, Kept, Order
 from holdfast.exec.model import Closed, Event, Exited, Output
-from holdfast.exec.orders import Order
-from holdfast.exec.retention import Retained
-from holdfast.exec.retention_loop import Retention
+from holdfast.exec.storage.retention import Retained
+from holdfast.exec.storage.retention_loop import Retention
 
 LIMIT = 16 * 2**20
 KEY = "pourer"

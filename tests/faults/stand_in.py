@@ -17,15 +17,13 @@ import sys
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from holdfast.exec import source
-from holdfast.exec.keeping_loop import Keeping
-from holdfast.exec.kept import Kept
+from holdfast.exec.keeper.client_loop import Keeping, Kept, Order, Terminal
 from holdfast.exec.model import Closed, Event, Exited, Output
-from holdfast.exec.moving import MOVE_BYTES_MAX, Place
-from holdfast.exec.orders import Order, Terminal
-from holdfast.exec.retention import Retained
-from holdfast.exec.retention_loop import Retention
-from holdfast.exec.server.records import ProcessRecord, Records
+from holdfast.exec.server.state_records import ProcessRecord, Records
+from holdfast.exec.storage import splice as source
+from holdfast.exec.storage.retention import Retained
+from holdfast.exec.storage.retention_loop import Retention
+from holdfast.exec.storage.splice import MOVE_BYTES_MAX, Place
 from holdfast.world import SystemDisk
 
 PRINTER = (

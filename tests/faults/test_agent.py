@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent.core.script import Line, ScriptedCall
+from holdfast.agent.conversation import Talk
 from holdfast.agent.model import Done, Ending, Over, Showing
-from holdfast.agent.outbox import Told
 from holdfast.agent.ports import Desk
-from holdfast.agent.talking import Talk
+from holdfast.agent.providers.scripted import Line, ScriptedCall
+from holdfast.agent.turn_context import Told
 from tests.agent.conversing import Small, Stand, calls, end, says
 from tests.faults.agent_stand import assert_sound, disturbed, stand_of
 from tests.simulation.clock import VirtualTimeLoop

@@ -14,14 +14,22 @@ import pytest
 from picows import WSFrame, WSMsgType, WSTransport
 
 from holdfast.failures import Failure
-from holdfast.rpc.core.websocket_address import TcpAddress
-from holdfast.rpc.core.websocket_admission import ADMITTED
-from holdfast.rpc.core.websocket_frames import BINARY, TEXT, text_parts
 from holdfast.rpc.failures import SocketRefused
-from holdfast.rpc.websocket_codec_loop import client_codec, server_codec
-from holdfast.rpc.websocket_dial_loop import dial_tcp
-from holdfast.rpc.websocket_outbox_loop import FRAGMENT_BYTES
-from holdfast.rpc.websocket_stream_loop import WebSocketLimits, WebSocketStream
+from holdfast.rpc.transports.websocket_protocol import (
+    ADMITTED,
+    BINARY,
+    TEXT,
+    TcpAddress,
+    text_parts,
+)
+from holdfast.rpc.transports.websocket_stream_loop import (
+    FRAGMENT_BYTES,
+    WebSocketLimits,
+    WebSocketStream,
+    client_codec,
+    server_codec,
+)
+from holdfast.rpc.transports.websocket_wire_loop import dial_tcp
 from tests.parts.autobahn import AGENT, EVERYTHING, command, verdicts, write_spec
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(400)]

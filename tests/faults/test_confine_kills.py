@@ -22,7 +22,7 @@ from holdfast.exec.keeper.protocol import LOCK_NAME, KeeperName
 from holdfast.failures import Failure
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import Refused, Served, Talk, served, talking, until
-from tests.exec.server.test_launching import workspace_write
+from tests.exec.server.test_launcher import workspace_write
 from tests.journeys.stage import linux_only
 
 pytestmark = [pytest.mark.anyio, linux_only]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.core.records import Record, encode_record, write_line
+from holdfast.world.journal_format import Record, encode_record, write_line
 from tests.faults.forking import FORKS, ended, start
 from tests.faults.keeper import LOG, SCHEMA, main_when_told
 from tests.faults.verdict import Before, Told, complaints

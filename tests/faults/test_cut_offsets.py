@@ -12,8 +12,8 @@ import pytest
 from holdfast.failures import Failure
 from holdfast.rpc.connection import Connection, Terms
 from holdfast.rpc.dispatch import Handler, Service
-from holdfast.rpc.memory import pair
 from holdfast.rpc.subscription import Subscription
+from holdfast.rpc.transports.memory import pair
 from tests.simulation.clock import VirtualTimeLoop
 
 REQUESTS = 70  # with its answer and the news before it, each makes three messages of about 200

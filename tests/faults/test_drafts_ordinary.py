@@ -27,10 +27,10 @@ SMALL = ("copying", "filling", "layers", "premises", "removing", "worktrees")
 @pytest.mark.parametrize(
     "files",
     [
-        ["tests/workbench/test_drafts.py"],
-        ["tests/workbench/test_placing.py", "tests/workbench/test_views.py"],
+        ["tests/workbench/draft/test_drafts.py"],
+        ["tests/workbench/draft/test_mounting.py", "tests/workbench/draft/test_view.py"],
         [
-            "tests/confine/test_remounting.py",
+            "tests/confine/place/test_remount.py",
             *(f"tests/workbench/test_{name}.py" for name in SMALL),
         ],
     ],
@@ -45,7 +45,7 @@ def test_the_tests_of_drafts_pass_for_an_ordinary_user(files: list[str]) -> None
 _MAKE = """
 import sys
 from pathlib import Path
-from holdfast.workbench.views import open_view
+from holdfast.workbench.draft.view import open_view
 from tests.workbench.drafting_table import opened
 base = Path(sys.argv[1])
 drafts = opened(base, base / "project")

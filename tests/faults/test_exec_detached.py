@@ -12,13 +12,13 @@ import anyio.lowlevel
 import pytest
 
 from holdfast.exec import Client, operating
-from holdfast.exec.core.sessions import Policy
 from holdfast.exec.model import Command
+from holdfast.exec.server.ownership import Policy
 from holdfast.failures import Failure
 from tests.exec.server.housing import Housed, housed
 from tests.exec.server.talking import PATH, until
 from tests.journeys.stage import linux_only
-from tests.world.test_process_marks import ESCAPES, is_alive
+from tests.world.test_processes_process_marks import ESCAPES, is_alive
 
 pytestmark = [pytest.mark.anyio, linux_only, pytest.mark.promise("X14")]
 

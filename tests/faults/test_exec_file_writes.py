@@ -9,11 +9,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec.core.file_uri import uri_of
-from holdfast.exec.files import WHOLE_BYTES_MAX
+from holdfast.exec.client.files import WHOLE_BYTES_MAX
+from holdfast.exec.file_uri import uri_of
 from holdfast.world.failures import DiskFull
+from tests.exec.server.methods.test_files import b64
 from tests.exec.server.talking import introduced, served
-from tests.exec.server.test_file_methods import b64
 from tests.faults.mounts import missing_for_mounts, mounted
 from tests.faults.test_exec_chaos import client_of
 from tests.journeys.stage import linux_only

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.exec.server.test_launching import ORDINARY
+from tests.exec.server.test_launcher import ORDINARY
 from tests.parts.ordinary_user import GID, UID, run_tests_as_ordinary_user
 
 pytestmark = [
@@ -18,8 +18,8 @@ pytestmark = [
 ]
 
 FILES = (
-    "tests/exec/keeper/test_entering.py",
-    "tests/exec/server/test_launching.py",
+    "tests/exec/keeper/test_child_entering.py",
+    "tests/exec/server/test_launcher.py",
     "tests/exec/server/test_places.py",
 )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec.keeping import has_keeper
+from holdfast.exec.keeper.discovery import has_keeper
 from tests.exec.server.talking import end_keeper
 from tests.faults.forking import FORKS, ended, start
 from tests.faults.pouring import complaints, main_when_told

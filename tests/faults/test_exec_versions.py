@@ -18,12 +18,12 @@ import pytest
 
 from holdfast.exec import Client, Policy
 from holdfast.exec.failures import KeeperMismatched
+from holdfast.exec.keeper.discovery import lock_state, summon
 from holdfast.exec.keeper.protocol import VERSIONS
-from holdfast.exec.keeping import lock_state, summon
 from holdfast.exec.model import Closed, Command, Event, Exited, Output
 from holdfast.failures import ungrouped
 from holdfast.rpc.failures import VersionRefused
-from holdfast.rpc.memory import MemoryTransport, pair
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from tests.exec.server.housing import housed
 from tests.exec.server.talking import Refused, introduced, served, until
 from tests.faults.test_exec_chaos import client_of, heard, printer

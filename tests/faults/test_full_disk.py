@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.core.records import encode_record
 from holdfast.world.disk import SystemDisk
 from holdfast.world.failures import DiskFull, DiskReadOnly
-from holdfast.world.reading import read_journal
-from holdfast.world.replace import replace_file
+from holdfast.world.file_replacement import replace_file
+from holdfast.world.journal_format import encode_record
+from holdfast.world.journal_reader import read_journal
 from tests.faults.keeper import SCHEMA, opened
 from tests.faults.mounts import missing_for_mounts, mounted
 

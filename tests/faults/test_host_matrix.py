@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.app.sessions import short
 from holdfast.failures import from_wire
-from holdfast.host.dialling import Shown
+from holdfast.host.client import Shown
 from holdfast.host.failures import HostCrashed
 from holdfast.host.model import Close, Happened
 from holdfast.runners.model import Asked, Delta, Ending, Said, Sort, ToolStarted

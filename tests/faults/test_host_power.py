@@ -18,7 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from holdfast.app.sessions import Sessions
 from holdfast.app.settings import parse
-from holdfast.cli.core.turn_lines import record_of
+from holdfast.cli.render.turns import record_of
 from tests.cli.running import COMMAND, environment
 from tests.faults.host_disk import Disk, disk_at
 from tests.faults.host_stand import end_all

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 import pytest
 
-from holdfast.cli.belongings import belongings
-from holdfast.cli.core.stop_page import Sort
+from holdfast.cli.commands.running_parts import belongings
+from holdfast.cli.render.stop import Sort
 from tests.cli.conversations import begun, hosts_of, in_conversation, lines, scripted
 from tests.cli.planes import eventually
 from tests.cli.workbenches import Bench

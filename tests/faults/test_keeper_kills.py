@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.exec.orphans import orphans
+from holdfast.exec.keeper.discovery import orphans
 from tests.faults.stand_in import complaints
 from tests.shape.source import ROOT
 

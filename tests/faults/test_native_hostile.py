@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import (

@@ -14,8 +14,8 @@ import pytest
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.world import Opening, Root
+from holdfast.world.files_beneath import open_by_walking
 from holdfast.world.openat2 import has_openat2, open_beneath
-from holdfast.world.walking import open_by_walking
 from tests.faults.swapping import INSIDE, SECRET, lay_traps, swapping, traps
 
 TRIES = 50_000

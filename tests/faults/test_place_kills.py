@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.place import end, find, places
-from holdfast.confine.records import recorded_holder
+from holdfast.confine.place.place import end, find, places, recorded_holder
 from holdfast.world import environment_of, system_processes
 from tests.confine.workshop import Workshop, fingerprint, opened
 from tests.parts.ordinary_user import run_tests_as_ordinary_user

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.core.policy import Strength
-from holdfast.confine.preflight import preflight
+from holdfast.confine.policy import Strength
+from holdfast.confine.sandbox.preflight import preflight
 from tests.confine.shutting import PATH, Stage, stage
 
 pytestmark = [

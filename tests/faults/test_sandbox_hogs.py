@@ -13,12 +13,11 @@ from time import monotonic
 
 import pytest
 
-from holdfast.confine.cleaning import clean
-from holdfast.confine.core.policy import Strength
 from holdfast.confine.entry import Entry, enter
-from holdfast.confine.groups import make_group
-from holdfast.confine.preflight import preflight
-from holdfast.confine.sandbox import Shut, shut_in
+from holdfast.confine.policy import Strength
+from holdfast.confine.sandbox.placeholder_sweeper import clean
+from holdfast.confine.sandbox.preflight import preflight
+from holdfast.confine.sandbox.sandbox import Shut, make_group, shut_in
 from tests.confine.shutting import PATH, PYTHON, SMALL, Stage, plain, stage
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
 

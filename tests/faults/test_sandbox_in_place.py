@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.cleaning import clean
-from holdfast.confine.core.policy import Policy, Strength
-from holdfast.confine.creating import create
 from holdfast.confine.failures import PlaceUnavailable, SandboxRequestUnfit
 from holdfast.confine.model import PlaceSpec
-from holdfast.confine.place import Place, end
-from holdfast.confine.preflight import preflight
-from holdfast.confine.probes.probing import (
+from holdfast.confine.place.creation import create
+from holdfast.confine.place.locations import remember_layers
+from holdfast.confine.place.place import Place, end
+from holdfast.confine.policy import Policy, Strength
+from holdfast.confine.probes.probe import (
     Verdict,
     attempted,
     findings,
     readable_for_python,
+    staged,
     trying,
 )
-from holdfast.confine.probes.scene import staged
-from holdfast.confine.sandbox import shut_in
-from holdfast.confine.whereabouts import remember_layers
+from holdfast.confine.sandbox.placeholder_sweeper import clean
+from holdfast.confine.sandbox.preflight import preflight
+from holdfast.confine.sandbox.sandbox import shut_in
 from tests.confine.shutting import PATH, SMALL, plain, run_to_end
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
 

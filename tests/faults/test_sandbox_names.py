@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.confine.core.policy import PROTECTED, Strength
 from holdfast.confine.failures import SandboxRequestUnfit
-from holdfast.confine.preflight import preflight
+from holdfast.confine.policy import PROTECTED, Strength
+from holdfast.confine.sandbox.preflight import preflight
 from tests.confine.shutting import stage
 
 pytestmark = [

@@ -12,25 +12,26 @@ from pathlib import Path
 import pytest
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.acting import Hand
-from holdfast.workbench.core.operations import Operation, Verb
-from holdfast.workbench.core.publication import (
+from holdfast.workbench.failures import ObjectMissing
+from holdfast.workbench.model import STAGE_PREFIX, Change, Entry, Sort
+from holdfast.workbench.objects.formats import ObjectSort, name_of
+from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.transaction.executor import Hand
+from holdfast.workbench.transaction.machine import (
+    Deed,
     Do,
     LookAtPath,
     LookInSlot,
     MakeStage,
     Marker,
+    Operation,
     Purpose,
     Stage,
     State,
+    Verb,
 )
-from holdfast.workbench.core.record import ObjectSort, name_of
-from holdfast.workbench.core.undoing import Deed
-from holdfast.workbench.failures import ObjectMissing
-from holdfast.workbench.model import STAGE_PREFIX, Change, Entry, Sort
-from holdfast.workbench.site import Site
-from holdfast.workbench.store import Store, Subject
-from holdfast.workbench.transaction import carry_out, recover
+from holdfast.workbench.transaction.site import Site
+from holdfast.workbench.transaction.transaction import carry_out, recover
 from holdfast.world import SystemDisk
 from tests.faults.swapping import INSIDE, SECRET, lay_traps, swapping, traps
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.world.core.records import encode_record
+from holdfast.world.journal_format import encode_record
 from tests.faults.keeper import content, opened
 
 

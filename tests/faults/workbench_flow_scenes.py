@@ -31,8 +31,8 @@ from holdfast.workbench import (
     tidy,
     undo,
 )
+from holdfast.workbench.draft.view import open_view
 from holdfast.workbench.failures import TransactionUnsettled
-from holdfast.workbench.views import open_view
 from holdfast.world import disk_failure
 from holdfast.world.failures import DiskFull, DiskIo, DiskQuota, DiskUnusable
 from tests.faults.workbench_scene import Home, Scene, end_places

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 
-from holdfast.workbench import site, staging
-from holdfast.workbench.acting import Hand
-from holdfast.workbench.core.publication import Act, Answer, LookInSlot
+from holdfast.workbench.transaction import site
+from holdfast.workbench.transaction import stage as staging
+from holdfast.workbench.transaction.executor import Hand
+from holdfast.workbench.transaction.machine import Act, Answer, LookInSlot
 
 
 def take_up(habits: tuple[str, ...]) -> None:

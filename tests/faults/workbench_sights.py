@@ -7,9 +7,9 @@ from pathlib import Path
 from random import Random
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.tree import NodeSort
 from holdfast.workbench.model import Checkpoint
-from holdfast.workbench.store import Store
+from holdfast.workbench.objects.formats import NodeSort
+from holdfast.workbench.store.store import Store
 from tests.workbench.benches import Standing
 
 Sight = dict[bytes, Standing]

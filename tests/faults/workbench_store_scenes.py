@@ -6,11 +6,11 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from holdfast.workbench.core.publication import Outcome, Purpose
 from holdfast.workbench.model import STAGE_PREFIX
-from holdfast.workbench.site import Site
-from holdfast.workbench.store import Store, Subject
-from holdfast.workbench.transaction import carry_out, recover
+from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.transaction.machine import Outcome, Purpose
+from holdfast.workbench.transaction.site import Site
+from holdfast.workbench.transaction.transaction import carry_out, recover
 from holdfast.world import SystemDisk, disk_failure
 from tests.faults.workbench_scene import Home, Scene
 from tests.faults.workbench_sights import (

@@ -10,16 +10,16 @@ from pathlib import Path
 import anyio
 
 from holdfast.failures import Failure
-from holdfast.host.book import Book
-from holdfast.host.core.session import resumed
-from holdfast.host.dialling import Call, Kept, called
+from holdfast.host.client import Call, Kept, called
+from holdfast.host.journal import Book
 from holdfast.host.model import AnyRecord, Opened, TurnClosed
 from holdfast.host.ports import Delivered, Revisited
 from holdfast.host.protocol import Role
-from holdfast.host.serving import Reception, Visit
+from holdfast.host.server import Reception, Visit
+from holdfast.host.session import resumed
 from holdfast.host.turns import EndEarlier, Turns, nothing_earlier
-from holdfast.rpc.memory import pair
-from holdfast.runners.twins import Puppet, Script
+from holdfast.rpc.transports.memory import pair
+from holdfast.runners.memory import Puppet, Script
 from holdfast.world import companions
 from holdfast.world.testing import CrashingDisk, ManualClock, run_inline
 

@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.host.protocol import NEWEST, OLDEST, PROTOCOL, hello
 from holdfast.rpc import Hello
-from holdfast.rpc.core.handshake import agree
 from holdfast.rpc.failures import VersionRefused
+from holdfast.rpc.peer import agree
 
 
 def test_the_same_version_is_understood() -> None:

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from holdfast.failures import Ids, to_wire
-from holdfast.host.core.session import Phase
-from holdfast.host.dialling import Call, Kept, Shown
+from holdfast.host.client import Call, Kept, Shown
 from holdfast.host.failures import CommandReused, HostCrashed
 from holdfast.host.model import (
     Abort,
@@ -38,8 +37,10 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.host.protocol import Trouble as Troubled
+from holdfast.host.session import Phase
 from holdfast.host.turns import EndEarlier
 from holdfast.runners.failures import OptionUnknown, RunnerEnded
+from holdfast.runners.memory import Script
 from holdfast.runners.model import (
     Asked,
     Choice,
@@ -53,7 +54,6 @@ from holdfast.runners.model import (
     ToolStarted,
     TurnStarted,
 )
-from holdfast.runners.twins import Script
 from holdfast.world.testing import CrashingDisk, Trouble
 from tests.host.staging import hosted, until
 from tests.simulation.clock import VirtualTimeLoop

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import anyio.to_thread
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line, ScriptedCall
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line, ScriptedCall
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
 from tests.parts.provider_server import ProviderServer, Reply, reply

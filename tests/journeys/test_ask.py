@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.belongings import belongings
-from holdfast.cli.core.stop_page import Sort
+from holdfast.cli.commands.running_parts import belongings
+from holdfast.cli.render.stop import Sort
 from tests.cli.conversations import begun, in_conversation, lines, scripted
 from tests.cli.pretending import turning
 from tests.cli.running import COMMAND, environment

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.codex.core.model_failures import failure_of
 from holdfast.codex.failures import (
     ContextExhausted,
     ModelAuth,
@@ -17,6 +16,7 @@ from holdfast.codex.failures import (
     ModelUnavailable,
     TurnFailed,
 )
+from holdfast.codex.turns import failure_of
 from holdfast.codex.wire.generated import ErrorNotification, TurnCompletedNotification
 from holdfast.failures import Failure
 from tests.journeys.stage import Stage, staged

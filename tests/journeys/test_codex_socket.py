@@ -13,10 +13,10 @@ import pytest
 
 from holdfast.codex import Approval, AppServer, CommandApproval, Decision, Thread
 from holdfast.codex.wire.generated import AgentMessageDeltaNotification, TurnCompletedNotification
-from holdfast.rpc.core.websocket_address import UnixAddress, read_address
 from holdfast.rpc.failures import ConnectionLost, SocketRefused
-from holdfast.rpc.websocket import WebSocketTransport, connect_websocket, upgrade
-from holdfast.rpc.websocket_stream_loop import WebSocketLimits
+from holdfast.rpc.transports.websocket import WebSocketTransport, connect_websocket, upgrade
+from holdfast.rpc.transports.websocket_protocol import UnixAddress, read_address
+from holdfast.rpc.transports.websocket_stream_loop import WebSocketLimits
 from tests.journeys.stage import Stage, staged
 from tests.parts.codex_binary import codex_binary
 from tests.parts.model_acts import Gate, Reply, Say, run

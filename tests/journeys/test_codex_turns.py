@@ -11,7 +11,7 @@ import anyio.lowlevel
 import pytest
 
 from holdfast.codex import Answer, Thread
-from holdfast.codex.core.events import thread_of
+from holdfast.codex.events import thread_of
 from holdfast.codex.failures import TurnInProgress
 from holdfast.codex.wire.generated import (
     AddPatchChangeKind,

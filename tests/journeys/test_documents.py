@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.commands import Misuse
+from holdfast.cli.declarations import Misuse
 from holdfast.cli.parser import parse
 
 ROOT = Path(__file__).parents[2]

@@ -15,9 +15,9 @@ import anyio.to_thread
 import pytest
 from acp import schema
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
-from tests.agent.test_mcp_server import HERE
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
+from tests.agent.mcp.test_server import HERE
 from tests.cli.conversations import in_conversation, scripted
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench

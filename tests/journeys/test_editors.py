@@ -15,8 +15,8 @@ import anyio.to_thread
 import pytest
 from acp import schema
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
 from holdfast.app.sessions import Sessions
 from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, Who
 from holdfast.workbench import Workbench

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.app.catalogue import all_failures
+from holdfast.app.failure_catalogue import all_failures
 from holdfast.codex import AppServer
-from holdfast.codex.core.limits import limit_of
+from holdfast.codex.calls import limit_of
 from tests.cli.pretending import BEGIN, END, pretend
 from tests.cli.running import environment
 

@@ -12,8 +12,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec.client import Client
-from holdfast.exec.core.recovery import Policy
+from holdfast.exec.client.client import Client
+from holdfast.exec.client.process import Process
+from holdfast.exec.client.recovery import Policy
+from holdfast.exec.client.transport import ProcessTransport
 from holdfast.exec.failures import (
     CapabilityMissing,
     FileMissing,
@@ -28,13 +30,11 @@ from holdfast.exec.failures import (
     StdinClosed,
 )
 from holdfast.exec.model import Closed, Command, Event, Exited, Fetch, Output, State
-from holdfast.exec.process import Process
 from holdfast.exec.server.model import WalkOptions
-from holdfast.exec.transport import ProcessTransport
 from holdfast.failures import Failure
-from holdfast.rpc.websocket import connect_websocket
+from holdfast.rpc.transports.websocket import connect_websocket
+from tests.exec.client.test_http import DATA, LARGE, PLAIN, endless, site
 from tests.exec.server.talking import until
-from tests.exec.test_web import DATA, LARGE, PLAIN, endless, site
 from tests.parts.chaos_proxy import ChaosProxy, chaos_proxy
 from tests.parts.codex_binary import codex_binary
 

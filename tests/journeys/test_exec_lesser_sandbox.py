@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.confine.fencing import LACKS
 from holdfast.confine.restrict import landlock_version
+from holdfast.confine.sandbox.landlock import LACKS
 from tests.exec.server.talking import served, talking
-from tests.exec.server.test_launching import special
+from tests.exec.server.test_launcher import special
 from tests.journeys.stage import linux_only
 
 pytestmark = [pytest.mark.anyio, linux_only]
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.anyio, linux_only]
 WITHOUT_NAMESPACES = """
 import os, platform, sys
 from holdfast.confine import kernel, restrict
-from holdfast.confine.core.seccomp import Family, program
+from holdfast.confine.sandbox.seccomp import Family, program
 kernel.forbid_new_privileges()
 restrict.filter_calls(program(platform.machine(), tuple(Family)))
 os.execv(sys.argv[1], sys.argv[1:])

@@ -14,7 +14,7 @@ from mcp import ClientSession
 from mcp.types import CallToolResult, TextContent
 
 from holdfast.exec import Client, mcp_streams
-from holdfast.exec.keeping import has_keeper
+from holdfast.exec.keeper.discovery import has_keeper
 from holdfast.exec.model import Command, State
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import PATH, is_alive, served

@@ -18,7 +18,7 @@ from holdfast.rpc import connect_websocket
 from tests.cli.running import COMMAND, environment
 from tests.exec.server.drafts import Draft, drafted
 from tests.exec.server.talking import Served, served, talking
-from tests.exec.server.test_launching import workspace_write
+from tests.exec.server.test_launcher import workspace_write
 from tests.journeys.stage import linux_only, staged
 from tests.parts.codex_binary import codex_binary
 from tests.parts.model_acts import Say, add_file, run

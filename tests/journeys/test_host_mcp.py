@@ -12,8 +12,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.cli.belongings import belongings
-from holdfast.cli.core.stop_page import Sort
+from holdfast.cli.commands.running_parts import belongings
+from holdfast.cli.render.stop import Sort
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
 from holdfast.runners import write_sample
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.agent.core.guarding import STOP_AT
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line, ScriptedCall
 from holdfast.agent.failures import GoingInCircles
+from holdfast.agent.loop import STOP_AT
 from holdfast.agent.model import Stop
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line, ScriptedCall
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import anchor, asked, new_session, serving, settle, told, use

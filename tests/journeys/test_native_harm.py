@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
 from tests.cli.conversations import Records, hosts_of, in_conversation, lines
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import Script, asked, new_session, serving, settle, told, use

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import anyio.to_thread
 import pytest
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
-from holdfast.confine.fencing import LACKS
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
 from holdfast.confine.restrict import landlock_version
+from holdfast.confine.sandbox.landlock import LACKS
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench

@@ -15,8 +15,13 @@ import pytest
 
 from holdfast.confine.probes import attempts
 from holdfast.confine.probes.attempts import ATTEMPTS, Scene
-from holdfast.confine.probes.probing import attempted, readable_for_python, trying
-from holdfast.confine.probes.scene import CANARY_NAME, staged
+from holdfast.confine.probes.probe import (
+    CANARY_NAME,
+    attempted,
+    readable_for_python,
+    staged,
+    trying,
+)
 from tests.cli.sandboxes import needs_sandbox, shut
 from tests.parts.ordinary_user import run_tests_as_ordinary_user
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import anyio.to_thread
 import pytest
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
 from tests.cli.conversations import in_conversation
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import serving, settle

@@ -5,37 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tests.mutants.mutations import Mutation, mutations
+from tests.shape.mirrors import is_for
 from tests.shape.source import SRC, TESTS, sources
 from tests.shape.test_tidy import TESTED_THROUGH
 
-# The transactions of the workbench: what a publication or a restore runs through.
-_TRANSACTION = {
-    "acting",
-    "afterwards",
-    "marker",
-    "operations",
-    "owners",
-    "publication",
-    "publishing",
-    "recovering",
-    "renaming",
-    "restoring",
-    "settling",
-    "site",
-    "staging",
-    "three_way",
-    "transaction",
-    "undoing",
-}
+# What a publication or a restore runs through.
+_TRANSACTION = {"diff/three_way", "operations/publish", "operations/recovery", "operations/restore"}
 
 
 def _is_mutated(path: Path) -> bool:
-    package, *_ = path.parts
+    package, *inside = path.with_suffix("").parts
     if package == "workbench":
-        return path.stem in _TRANSACTION
+        return inside[0] == "transaction" or "/".join(inside) in _TRANSACTION
     return package in {"exec", "host"} and path.stem not in {"__init__", "__main__", "failures"}
 
 
@@ -74,11 +58,12 @@ def least(every: Iterable[Mutation], *, seed: int, count: int) -> list[Mutation]
 
 
 def tests_of(path: str) -> list[str]:
-    """The test files of a module: its mirror, or the one it is tested through."""
-    module = Path(path)
-    mirror = Path("tests") / module.with_name(f"test_{module.name}")
-    if (TESTS.parent / mirror).exists():
-        return [str(mirror)]
+    """The test files of a module: its own, or the one it is tested through."""
+    module = PurePosixPath(path)
+    beside = sorted((TESTS / module.parent).glob("test_*.py"))
+    own = [test.relative_to(TESTS) for test in beside]
+    if found := [f"tests/{each}" for each in own if is_for(PurePosixPath(each), module)]:
+        return found
     through = TESTED_THROUGH.get(path)
     return [f"tests/{through}"] if through else []
 

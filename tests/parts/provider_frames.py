@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line, message_of
 from holdfast.agent.model import Call, Choice, Stop
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line, message_of
 
 Event = dict[str, Any]  # Any: JSON, as the API defines it
 

@@ -20,8 +20,8 @@ from typing import Any, Self
 
 import anyio
 
-from holdfast.agent.core.providers import Format
-from holdfast.agent.core.script import Line
+from holdfast.agent.providers.registry import Format
+from holdfast.agent.providers.scripted import Line
 from tests.parts.provider_frames import error, frames
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, TypeGuard
 
-from holdfast.agent.core.providers import Format
+from holdfast.agent.providers.registry import Format
 
 Json = dict[str, Any]  # Any: JSON
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

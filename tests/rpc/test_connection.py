@@ -11,10 +11,8 @@ import msgspec
 import pytest
 
 from holdfast.failures import Failure, UnexpectedError, from_rpc_data
+from holdfast.rpc.backlog import Overflow
 from holdfast.rpc.connection import Connection, Terms
-from holdfast.rpc.core.backlog import Overflow
-from holdfast.rpc.core.handshake import Gate
-from holdfast.rpc.core.peer import Limits
 from holdfast.rpc.dispatch import Handler, Service, foreign_error
 from holdfast.rpc.failures import (
     AnswerInvalid,
@@ -30,8 +28,9 @@ from holdfast.rpc.failures import (
     TooManyRequests,
     Unencodable,
 )
-from holdfast.rpc.memory import MemoryTransport, pair
 from holdfast.rpc.model import Dialect
+from holdfast.rpc.peer import Gate, Limits
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from tests.simulation.clock import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,7 @@ import pytest
 from holdfast.rpc.connection import Connection, Terms
 from holdfast.rpc.failures import ConnectionLost
 from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
-from holdfast.rpc.memory import pair
+from holdfast.rpc.transports.memory import pair
 from tests.simulation.clock import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.codex import app_server, following
+from holdfast.codex import app_server
+from holdfast.codex import subscriptions as following
 from holdfast.runners import codex
 from holdfast.runners.codex import CodexConversation, CodexRunner
 from holdfast.runners.failures import RunnerUnavailable

@@ -17,7 +17,7 @@ from holdfast.codex import (
     Reply,
     UnknownEvent,
 )
-from holdfast.codex.core.events import read_event
+from holdfast.codex.events import read_event
 from holdfast.codex.wire.generated import (
     AddPatchChangeKind,
     FileUpdateChange,

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from holdfast.agent import Kit, ScriptedModels
-from holdfast.agent.core.script import Line
 from holdfast.agent.failures import AgentUnstable, KeyMissing
 from holdfast.agent.model import Choice
+from holdfast.agent.providers.scripted import Line
 from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import Ending, Remembered, Said, SessionKnown, TurnEnded, TurnStarted
 from holdfast.runners.native import NativeRunner

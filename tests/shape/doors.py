@@ -1,4 +1,4 @@
-"""Rooms meet at their doors, and inside a room what decides knows nothing of what acts."""
+"""Packages meet at their public API, and pure modules import no shell."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.shape.source import Source
+from tests.shape.source import PURE, SRC, Source
 
 _WIRING = {"app", "cli"}  # they put the parts together, so they may see them
 _DOORS: tuple[list[str], ...] = ([], ["model"], ["failures"], ["contract"], ["client"], ["testing"])
-_PURE = {"failures": 0, "wire": 1, "model": 2, "core": 3, "ports": 3}  # wire: a foreign protocol
-_SHELL = 4
+_RANKS = {"failures": 0, "wire": 1, "model": 2, "ports": 3}  # wire: a foreign protocol
+_DECISION, _SHELL = 3, 4
 _GROUND = {"failures", "nouns"}
 
 
@@ -39,14 +39,14 @@ def doors_only(source: Source) -> Iterator[str]:
 
 def decisions_first(source: Source) -> Iterator[str]:
     """Failures, then nouns, then decisions and needs: none of them imports a shell."""
-    rank = _rank(source.inside)
+    rank = _rank(source.room, source.inside)
     if rank == _SHELL or source.room in _GROUND:
         return
     for found in _imports(source):
         if found.room == source.room:
-            if found.inside and _rank(found.inside) > rank:
+            if found.inside and _rank(found.room, found.inside) > rank:
                 yield f"{found} stands above it"
-        elif found.room not in _GROUND and found.inside not in (["model"], ["failures"]):
+        elif found.room not in _GROUND and found.inside[-1:] not in (["model"], ["failures"]):
             yield f"{found} is more than nouns and failures"
 
 
@@ -57,8 +57,16 @@ def absolute_imports(source: Source) -> Iterator[str]:
             yield f"line {node.lineno}"
 
 
-def _rank(inside: list[str]) -> int:
-    return _PURE.get(inside[0], _SHELL) if inside else _SHELL
+def _reached(module: str, name: str) -> str:
+    """The module that `from module import name` reaches: itself, or a module inside it."""
+    inside = f"{module}.{name}"
+    return inside if (SRC.parent / f"{inside.replace('.', '/')}.py").exists() else module
+
+
+def _rank(room: str, inside: list[str]) -> int:
+    if inside and inside[0] in _RANKS:
+        return _RANKS[inside[0]]
+    return _DECISION if ".".join([room, *inside]) in PURE else _SHELL
 
 
 def _imports(source: Source) -> Iterator[Import]:
@@ -70,6 +78,8 @@ def _imports(source: Source) -> Iterator[Import]:
             names = [f"holdfast.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
+            if names[0].startswith(f"holdfast.{source.room}"):
+                names = sorted({_reached(names[0], alias.name) for alias in node.names})
         for name in names:
             package, _, way = name.partition(".")
             if package == "holdfast" and way and not way.startswith("__"):

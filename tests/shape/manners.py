@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.shape.source import Function, Source
+from tests.shape.source import PURE, Function, Source
 
 _BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"}
 _LAST_RESORT = "failures/boundary.py"
@@ -86,8 +86,11 @@ def failures_at_home(source: Source) -> Iterator[str]:
 
 def pure_decisions(source: Source) -> Iterator[str]:
     """What decides is told the time and given the bytes; it neither asks nor prints."""
-    pure = {"core", "model", "failures", "ports", "wire"}
-    if source.room not in {"nouns", "failures"} and not pure.intersection(source.inside[:1]):
+    named = {"model", "failures", "ports", "wire"}.intersection(source.inside[:1])
+    is_pure = (
+        source.room in {"nouns", "failures"} or ".".join([source.room, *source.inside]) in PURE
+    )
+    if not is_pure and not named:
         return
     for node in ast.walk(source.tree):
         called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,17 @@ ROOT = Path(__file__).parents[2]
 SRC, TESTS = ROOT / "src" / "holdfast", ROOT / "tests"
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _pure_modules() -> frozenset[str]:
+    """The modules that the import contract lists as pure: `rpc.peer`."""
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = config["tool"]["importlinter"]["contracts"]
+    (listed,) = [each["source_modules"] for each in contracts if each["name"].startswith("Pure")]
+    return frozenset(name.removeprefix("holdfast.") for name in listed if "*" not in name)
+
+
+PURE = _pure_modules()
 _LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -27,7 +39,7 @@ _LAYOUT = {
 
 @dataclass(frozen=True)
 class Source:
-    """A module below `holdfast`, named by its path there: `rpc/core/peer.py`."""
+    """A module below `holdfast`, named by its path there: `rpc/peer.py`."""
 
     path: PurePosixPath
     text: str

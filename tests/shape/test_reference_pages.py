@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.app.core.config import KEYS
+from holdfast.app.config_rules import KEYS
 
 ROOT = Path(__file__).parents[2]
 METHOD = re.compile(r"(process|fs|http|operator|place|environment|environmentConfig)(/[A-Za-z]+)+")

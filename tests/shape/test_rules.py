@@ -26,14 +26,14 @@ PLANTED: list[tuple[Rule, str, str]] = [
     (words.module_purpose, "rpc/peer.py", '"""No period"""'),
     (words.module_purpose, "rpc/peer.py", f'"""{"Long " * 20}."""'),
     (doors.doors_only, "rpc/peer.py", "from holdfast.world.disk import Disk"),
-    (doors.doors_only, "rpc/peer.py", "import holdfast.world.core.scan"),
+    (doors.doors_only, "rpc/peer.py", "import holdfast.world.journal_format"),
     (doors.doors_only, "rpc/peer.py", "from holdfast.rpc import Connection"),
     (doors.doors_only, "rpc/peer.py", "from holdfast import rpc"),
-    (doors.decisions_first, "rpc/core/peer.py", "from holdfast.rpc.connection import Connection"),
-    (doors.decisions_first, "rpc/core/peer.py", "from holdfast.world import Disk"),
-    (doors.decisions_first, "rpc/model.py", "from holdfast.rpc.core.peer import Peer"),
+    (doors.decisions_first, "rpc/peer.py", "from holdfast.rpc.connection import Connection"),
+    (doors.decisions_first, "rpc/peer.py", "from holdfast.world import Disk"),
+    (doors.decisions_first, "rpc/model.py", "from holdfast.rpc.peer import Peer"),
     (doors.decisions_first, "rpc/failures.py", "from holdfast.rpc.model import Request"),
-    (doors.decisions_first, "rpc/ports.py", "from holdfast.rpc.child import Child"),
+    (doors.decisions_first, "rpc/ports.py", "from holdfast.rpc.transports.child import Child"),
     (doors.decisions_first, "codex/wire/reading.py", "from holdfast.codex.model import Turn"),
     (doors.absolute_imports, "rpc/peer.py", "from . import core"),
     (manners.narrow_excepts, "rpc/peer.py", "try: ...\nexcept Exception: ..."),
@@ -61,7 +61,7 @@ PLANTED: list[tuple[Rule, str, str]] = [
     (manners.no_text_decides, "rpc/peer.py", "re.search('gone', str(failure))"),
     (manners.no_text_decides, "rpc/peer.py", "match failure.message:\n    case 'gone': ..."),
     (manners.failures_at_home, "rpc/peer.py", "class A(Failure, code='A_B', kind=K): ..."),
-    (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.now(UTC)"),
+    (manners.pure_decisions, "rpc/peer.py", "x = datetime.now(UTC)"),
     (manners.pure_decisions, "nouns/ids.py", "x = datetime.datetime.today()"),
     (manners.pure_decisions, "rpc/model.py", "with open('a') as file: ..."),
     (manners.threads_in_world, "rpc/peer.py", "from threading import Thread"),
@@ -88,11 +88,11 @@ HARMLESS: list[tuple[Rule, str, str]] = [
     (words.telling_name, "runs/manager.py", ""),
     (doors.doors_only, "rpc/peer.py", "from holdfast.world import Disk"),
     (doors.doors_only, "rpc/peer.py", "from holdfast.world.failures import DiskFull"),
-    (doors.doors_only, "rpc/peer.py", "from holdfast.rpc.core.peer import Peer"),
+    (doors.doors_only, "rpc/peer.py", "from holdfast.rpc.peer import Peer"),
     (doors.doors_only, "app/wiring.py", "from holdfast.world.disk import Disk"),
     (doors.doors_only, "cli/main.py", "from holdfast import __version__"),
-    (doors.decisions_first, "rpc/core/peer.py", "from holdfast.rpc.model import Request"),
-    (doors.decisions_first, "rpc/core/peer.py", "from holdfast.nouns import Cursor"),
+    (doors.decisions_first, "rpc/peer.py", "from holdfast.rpc.model import Request"),
+    (doors.decisions_first, "rpc/peer.py", "from holdfast.nouns import Cursor"),
     (doors.decisions_first, "codex/model.py", "from holdfast.codex.wire.generated import Turn"),
     (doors.decisions_first, "rpc/connection.py", "from holdfast.world import Disk"),
     (manners.narrow_excepts, "failures/boundary.py", "try: ...\nexcept Exception: ..."),
@@ -115,7 +115,7 @@ HARMLESS: list[tuple[Rule, str, str]] = [
     (manners.failures_at_home, "rpc/failures.py", "class A(Failure, code='A_B', kind=K): ..."),
     (manners.failures_at_home, "rpc/failures/a.py", "class A(Failure, code='A_B', kind=K): ..."),
     (manners.failures_at_home, "failures/base.py", "class A(Failure, code='A_B', kind=K): ..."),
-    (manners.pure_decisions, "rpc/core/peer.py", "x = datetime.fromtimestamp(now, UTC)"),
+    (manners.pure_decisions, "rpc/peer.py", "x = datetime.fromtimestamp(now, UTC)"),
     (manners.pure_decisions, "world/clock.py", "x = datetime.now(UTC)"),
     (manners.threads_in_world, "world/commit_loop.py", "import threading"),
     (manners.real_parts, "test_peer.py", "import time\ntime.monotonic()"),
@@ -143,11 +143,11 @@ def test_every_rule_has_a_planted_violation() -> None:
 def test_a_test_without_a_module_and_a_module_without_a_test_are_seen() -> None:
     source = [
         PurePosixPath(path)
-        for path in ("rpc/__init__.py", "rpc/model/a.py", "rpc/peer.py", "rpc/core/tail.py")
+        for path in ("rpc/__init__.py", "rpc/model/a.py", "rpc/peer.py", "rpc/framing.py")
     ]
     tests = [
         PurePosixPath(path) for path in ("rpc/test_peer.py", "rpc/test_tail.py", "shape/test_x.py")
     ]
 
     assert list(mirrors.orphans(source, tests)) == ["rpc/test_tail.py"]
-    assert list(mirrors.untested(source, tests)) == ["rpc/core/tail.py"]
+    assert list(mirrors.untested(source, tests)) == ["rpc/framing.py"]

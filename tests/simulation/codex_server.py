@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure
-from holdfast.rpc.memory import MemoryTransport
+from holdfast.rpc.transports.memory import MemoryTransport
 from tests.simulation import codex_forms as forms
 from tests.simulation.harness import Trial
 

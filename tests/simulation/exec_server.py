@@ -11,9 +11,7 @@ import msgspec
 import pybase64
 from anyio.abc import TaskGroup
 
-from holdfast.exec import wire
-from holdfast.exec.core.codes import exec_error
-from holdfast.exec.core.credit import Credit
+from holdfast.exec import protocol as wire
 from holdfast.exec.failures import (
     FileMissing,
     ProcessExists,
@@ -22,7 +20,9 @@ from holdfast.exec.failures import (
     SessionExpired,
     StartCancelled,
 )
+from holdfast.exec.flow_control import Credit
 from holdfast.exec.model import Closed, Event, Exited, Output
+from holdfast.exec.server.error_replies import exec_error
 from holdfast.exec.server.model import (
     FileData,
     Metadata,
@@ -33,8 +33,8 @@ from holdfast.exec.server.model import (
 from holdfast.failures import Failure
 from holdfast.rpc import Connection, Handler, Service, Terms
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
-from holdfast.rpc.memory import MemoryTransport, pair
 from holdfast.rpc.model import Dialect, Notification
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 
 _UNREAD_MAX = 64 * 1024
 ENDS = (ConnectionClosed, ConnectionLost)

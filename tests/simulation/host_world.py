@@ -13,15 +13,16 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from holdfast.failures import Failure
-from holdfast.host.book import SCHEMA, Book
-from holdfast.host.core.session import Session, fold
-from holdfast.host.hosting import HostOrder, hosted
+from holdfast.host.journal import SCHEMA, Book
 from holdfast.host.model import AnyRecord
 from holdfast.host.protocol import Role
-from holdfast.host.sitting import Reach, Seat, seated
+from holdfast.host.server import HostOrder, hosted
+from holdfast.host.session import Session, fold
+from holdfast.host.supervision import Reach, Seat, seated
 from holdfast.rpc.failures import SocketRefused
-from holdfast.rpc.memory import MemoryTransport, pair
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.runners.failures import RunnerEnded
+from holdfast.runners.memory import Puppet
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -33,7 +34,6 @@ from holdfast.runners.model import (
     ToolStarted,
     TurnStarted,
 )
-from holdfast.runners.twins import Puppet
 from holdfast.world import disk_failure, read_journal
 from holdfast.world.testing import CrashingDisk, ManualClock, PowerLost, Trouble
 from tests.host.staging import Bench

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import anyio
 
-from holdfast.rpc.memory import MemoryTransport
+from holdfast.rpc.transports.memory import MemoryTransport
 
 JUNK = (b"{", b"\xff\xfe", b"[]", b"null", b'{"id":77777,"result":1}', b'{"id":null,"result":1}')
 

@@ -17,9 +17,9 @@ from anyio.abc import TaskGroup
 
 from holdfast.codex import AppServer
 from holdfast.codex.failures import CodexInitRejected, CodexInitTimeout, CodexStartupFailed
-from holdfast.codex.following import Followed, Reader, Router
+from holdfast.codex.subscriptions import Followed, Reader, Router
 from holdfast.rpc import Connection, Subscription
-from holdfast.rpc.memory import MemoryTransport, pair
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.rpc.waiter_loop import Waiter
 from holdfast.telemetry import Telemetry
 from holdfast.world.testing import ManualClock, SeededChance

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from holdfast.exec.client import Client
-from holdfast.exec.core.recovery import Policy
+from holdfast.exec.client.client import Client
+from holdfast.exec.client.process import Process
+from holdfast.exec.client.recovery import Policy
 from holdfast.exec.failures import (
     OutcomeUnknown,
     RecoveryTimedOut,
@@ -17,7 +18,6 @@ from holdfast.exec.failures import (
     SessionExpired,
 )
 from holdfast.exec.model import Closed, Command, Event, State
-from holdfast.exec.process import Process
 from holdfast.failures import Failure
 from holdfast.rpc import Rhythm
 from tests.plugins.seeds import Sweep

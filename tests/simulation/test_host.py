@@ -9,8 +9,7 @@ import anyio
 import pytest
 
 from holdfast.failures import Failure
-from holdfast.host.core.session import Phase, Session, fold
-from holdfast.host.dialling import Kept
+from holdfast.host.client import Kept
 from holdfast.host.failures import HostGone, SessionClosed
 from holdfast.host.model import (
     Abort,
@@ -30,7 +29,8 @@ from holdfast.host.model import (
     TurnClosed,
 )
 from holdfast.host.protocol import Role
-from holdfast.host.sitting import Seat
+from holdfast.host.session import Phase, Session, fold
+from holdfast.host.supervision import Seat
 from holdfast.runners.model import Asked, Ending
 from tests.plugins.seeds import Sweep
 from tests.simulation.harness import Trial

@@ -10,7 +10,6 @@ import pytest
 
 from holdfast.failures import Action, Failure, Kind
 from holdfast.rpc.connection import Connection, Terms
-from holdfast.rpc.core.peer import Limits
 from holdfast.rpc.dispatch import Handler, Service
 from holdfast.rpc.failures import (
     ConnectionClosed,
@@ -19,8 +18,9 @@ from holdfast.rpc.failures import (
     SubscriberDropped,
     TooManyRequests,
 )
-from holdfast.rpc.memory import MemoryTransport, pair
+from holdfast.rpc.peer import Limits
 from holdfast.rpc.subscription import Subscription
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from tests.plugins.seeds import Sweep
 from tests.simulation.harness import Trial
 from tests.simulation.link import Nemesis

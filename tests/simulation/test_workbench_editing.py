@@ -25,9 +25,9 @@ from holdfast.workbench import (
     publish,
     recover,
 )
-from holdfast.workbench.core.record import ObjectSort, name_of
 from holdfast.workbench.failures import ObjectMissing
 from holdfast.workbench.model import STAGE_PREFIX
+from holdfast.workbench.objects.formats import ObjectSort, name_of
 from tests.faults.workbench_ground import in_memory
 from tests.simulation.workbench_people import PATHS, Editor, content
 

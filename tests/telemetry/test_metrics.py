@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.failures import Ids
-from holdfast.telemetry.door import Telemetry
+from holdfast.telemetry.emitter import Telemetry
 from holdfast.telemetry.failures import SinkSlow
 from holdfast.telemetry.metrics import MetricsSink
 from holdfast.telemetry.model import (

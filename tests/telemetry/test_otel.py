@@ -8,7 +8,7 @@ import sys
 import pytest
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
-from holdfast.telemetry.door import Telemetry
+from holdfast.telemetry.emitter import Telemetry
 from holdfast.telemetry.model import Level
 from holdfast.telemetry.otel import OtelSink
 from holdfast.telemetry.testing import canaries

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.index import Index
 from holdfast.workbench.model import Mode
-from holdfast.workbench.segments import Segments
+from holdfast.workbench.objects.index import Index
+from holdfast.workbench.objects.segments import Segments
 from holdfast.world import SystemDisk
 from holdfast.world.testing import SeededChance
 from tests.workbench.benches import Bench, bench_at

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.confine import Entry, Place, end, enter, places
-from holdfast.workbench.drafts import Drafts
+from holdfast.workbench.draft.drafts import Drafts
 from holdfast.world import IdMaker, SystemChance, SystemClock, SystemDisk
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C", "HOME": "/nonexistent"}

@@ -15,23 +15,23 @@ from typing import NamedTuple
 from zlib import crc32
 
 from holdfast.confine import kernel, restrict
-from holdfast.workbench.acting import Hand
-from holdfast.workbench.core.operations import lay_out
-from holdfast.workbench.core.publication import (
+from holdfast.workbench.model import STAGE_PREFIX, Change, News, quiet
+from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.transaction.executor import Hand
+from holdfast.workbench.transaction.machine import (
     Act,
     Marker,
     Outcome,
     Purpose,
     Run,
     State,
+    lay_out,
     publish,
 )
-from holdfast.workbench.model import STAGE_PREFIX, Change, News, quiet
-from holdfast.workbench.removing import remove_whole
-from holdfast.workbench.site import Site
-from holdfast.workbench.staging import EXCHANGING
-from holdfast.workbench.store import Store, Subject
-from holdfast.workbench.transaction import carry_out, recover
+from holdfast.workbench.transaction.site import Site
+from holdfast.workbench.transaction.stage import EXCHANGING
+from holdfast.workbench.transaction.transaction import carry_out, recover
+from holdfast.workbench.tree_removal import remove_whole
 from holdfast.world import SystemDisk
 from holdfast.world.openat2 import has_openat2
 

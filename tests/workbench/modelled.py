@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.core.operations import Operation
-from holdfast.workbench.core.publication import (
+from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.transaction.machine import (
     Act,
     Answer,
+    Deed,
     Do,
     DropStage,
     GlanceAtPath,
@@ -20,6 +21,7 @@ from holdfast.workbench.core.publication import (
     MakeStage,
     Mark,
     Marker,
+    Operation,
     Outcome,
     Rescue,
     Run,
@@ -29,8 +31,6 @@ from holdfast.workbench.core.publication import (
     Tell,
     recover,
 )
-from holdfast.workbench.core.undoing import Deed
-from holdfast.workbench.model import Change, Entry, Sort
 
 KEY = "key"
 Tree = Mapping[RelativePath, Entry]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.core.consent import Consent, Scope
+from holdfast.workbench.consent import Consent, Scope
 from holdfast.workbench.records import ATTEMPTS, EVENTS, Attempt, Event, Records
-from holdfast.workbench.store import Means
+from holdfast.workbench.store.store import Means
 from holdfast.world.testing import CrashingDisk, ManualClock, PowerLost, Trouble
 
 

@@ -14,9 +14,9 @@ from holdfast.failures import Failure, UnexpectedError
 from holdfast.nouns import Cursor
 from holdfast.world import commit_loop
 from holdfast.world.commit_loop import GroupCommit
-from holdfast.world.crashing import CrashingDisk
 from holdfast.world.failures import DiskFull, RecordRefused
 from holdfast.world.journal import Journal
+from holdfast.world.memory import CrashingDisk
 from holdfast.world.schema import Schema
 from holdfast.world.testing import run_inline
 from tests.simulation.clock import VirtualTimeLoop

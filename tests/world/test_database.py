@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.world.core.database_errors import unopenable
 from holdfast.world.database import Database, Transaction, Upgrade
+from holdfast.world.errors import unopenable
 from holdfast.world.failures import (
     DatabaseDamaged,
     DatabaseRefused,

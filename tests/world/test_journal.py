@@ -13,9 +13,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.failures import Failure
-from holdfast.world.core.records import Record, encode_record, write_line
-from holdfast.world.core.scan import Damage, Reason
-from holdfast.world.crashing import CrashingDisk, PowerLost, Trouble
 from holdfast.world.failures import (
     DiskFull,
     DiskIo,
@@ -27,8 +24,10 @@ from holdfast.world.failures import (
     StoreTooOld,
 )
 from holdfast.world.journal import Journal
+from holdfast.world.journal_format import Damage, Reason, Record, encode_record, write_line
+from holdfast.world.journal_reader import read_journal
+from holdfast.world.memory import CrashingDisk, PowerLost, Trouble
 from holdfast.world.ports import Disk
-from holdfast.world.reading import read_journal
 from holdfast.world.schema import Schema
 
 PATH = Path("/d/log")

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.agent.catalogue import Toolbox, ToolSettings, toolbox
-    from holdfast.agent.core.budget import Budget
-    from holdfast.agent.core.crashing import Crashes
-    from holdfast.agent.core.http_place import Proxies
-    from holdfast.agent.core.leave import Asking
-    from holdfast.agent.core.prompting import Surroundings, system_prompt
-    from holdfast.agent.core.providers import Format, Provider, read_providers
-    from holdfast.agent.core.servers import editor_servers, own_servers
-    from holdfast.agent.exchange import Deadlines
-    from holdfast.agent.ground import Ground, toolchains_in
-    from holdfast.agent.keys import (
+    from holdfast.agent.conversation import OPTIONS, Talk, converse
+    from holdfast.agent.loop import Budget, Crashes
+    from holdfast.agent.mcp.config import editor_servers, own_servers
+    from holdfast.agent.permission_rules import Asking
+    from holdfast.agent.prompt import Surroundings, system_prompt
+    from holdfast.agent.providers.http_provider import Deadlines, HttpModels, load_prices
+    from holdfast.agent.providers.http_request import Proxies
+    from holdfast.agent.providers.keys import (
         EnvironmentKeys,
         FileKeys,
         Key,
@@ -29,12 +26,12 @@ if TYPE_CHECKING:
         KeySource,
         without_keys,
     )
-    from holdfast.agent.kit import Kit, chosen
-    from holdfast.agent.pricing import load_prices
-    from holdfast.agent.providing import HttpModels
-    from holdfast.agent.scripted import ScriptedModels, load_script
-    from holdfast.agent.sub_agent import SubAgent
-    from holdfast.agent.talking import OPTIONS, Talk, converse
+    from holdfast.agent.providers.registry import Format, Provider, read_providers
+    from holdfast.agent.providers.scripted import ScriptedModels, load_script
+    from holdfast.agent.sandbox import Ground, toolchains_in
+    from holdfast.agent.subagent import SubAgent
+    from holdfast.agent.tool_set import Toolbox, ToolSettings, toolbox
+    from holdfast.agent.turn_context import Kit, chosen
     from holdfast.agent.workspace import DraftWorkspace
 
 __all__ = [
@@ -78,40 +75,40 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "Asking": "core.leave",
+        "Asking": "permission_rules",
         "DraftWorkspace": "workspace",
-        "Ground": "ground",
-        "ToolSettings": "catalogue",
-        "Toolbox": "catalogue",
-        "editor_servers": "core.servers",
-        "own_servers": "core.servers",
-        "toolbox": "catalogue",
-        "toolchains_in": "ground",
-        "SubAgent": "sub_agent",
-        "Budget": "core.budget",
-        "Crashes": "core.crashing",
-        "Kit": "kit",
-        "OPTIONS": "talking",
-        "Surroundings": "core.prompting",
-        "Talk": "talking",
-        "chosen": "kit",
-        "converse": "talking",
-        "system_prompt": "core.prompting",
-        "Deadlines": "exchange",
-        "EnvironmentKeys": "keys",
-        "FileKeys": "keys",
-        "Format": "core.providers",
-        "HttpModels": "providing",
-        "Key": "keys",
-        "KeySource": "keys",
-        "KeyringKeys": "keys",
-        "Keys": "keys",
-        "Provider": "core.providers",
-        "Proxies": "core.http_place",
-        "ScriptedModels": "scripted",
-        "load_prices": "pricing",
-        "load_script": "scripted",
-        "read_providers": "core.providers",
-        "without_keys": "keys",
+        "Ground": "sandbox",
+        "ToolSettings": "tool_set",
+        "Toolbox": "tool_set",
+        "editor_servers": "mcp.config",
+        "own_servers": "mcp.config",
+        "toolbox": "tool_set",
+        "toolchains_in": "sandbox",
+        "SubAgent": "subagent",
+        "Budget": "loop",
+        "Crashes": "loop",
+        "Kit": "turn_context",
+        "OPTIONS": "conversation",
+        "Surroundings": "prompt",
+        "Talk": "conversation",
+        "chosen": "turn_context",
+        "converse": "conversation",
+        "system_prompt": "prompt",
+        "Deadlines": "providers.http_provider",
+        "EnvironmentKeys": "providers.keys",
+        "FileKeys": "providers.keys",
+        "Format": "providers.registry",
+        "HttpModels": "providers.http_provider",
+        "Key": "providers.keys",
+        "KeySource": "providers.keys",
+        "KeyringKeys": "providers.keys",
+        "Keys": "providers.keys",
+        "Provider": "providers.registry",
+        "Proxies": "providers.http_request",
+        "ScriptedModels": "providers.scripted",
+        "load_prices": "providers.http_provider",
+        "load_script": "providers.scripted",
+        "read_providers": "providers.registry",
+        "without_keys": "providers.keys",
     },
 )

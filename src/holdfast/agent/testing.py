@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
-from holdfast.agent.core.script import Line, ScriptedCall
 from holdfast.agent.model import (
     Answered,
     AnyPiece,
@@ -26,6 +25,7 @@ from holdfast.agent.model import (
     Waiting,
 )
 from holdfast.agent.ports import Models
+from holdfast.agent.providers.scripted import Line, ScriptedCall
 from holdfast.failures import Failure
 
 Prepare = Callable[[Sequence[Line]], AbstractAsyncContextManager[Models]]

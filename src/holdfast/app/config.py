@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from holdfast.app.core.config import VARIABLES, Layer, Settled, Value, checked, settle, value_of
+from holdfast.app.config_rules import VARIABLES, Layer, Settled, Value, checked, settle, value_of
 from holdfast.app.failures import ConfigUnreadable
 from holdfast.app.settings import Settings, environment
 from holdfast.app.trust import Trust

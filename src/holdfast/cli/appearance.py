@@ -6,9 +6,9 @@ import shutil
 from typing import TextIO
 
 from holdfast.app.settings import Settings
-from holdfast.cli.commands import Misuse, Request
-from holdfast.cli.core.look import Look, look
+from holdfast.cli.declarations import Misuse, Request
 from holdfast.cli.output import is_terminal
+from holdfast.cli.render.style import Look, look
 
 
 def look_for(stream: TextIO | None, request: Request | Misuse, settings: Settings | None) -> Look:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.cli.checkpoint_commands import CHECKPOINT
-from holdfast.cli.codex_commands import CODEX
-from holdfast.cli.commands import Command, Option
-from holdfast.cli.config_commands import CONFIG
-from holdfast.cli.draft_commands import DRAFT
-from holdfast.cli.exec_commands import EXEC
-from holdfast.cli.publish_commands import PUBLISH
-from holdfast.cli.sandbox_commands import SANDBOX
-from holdfast.cli.session_commands import SESSION
-from holdfast.cli.transfer_commands import TRANSFER
+from holdfast.cli.arguments.processes import EXEC, SANDBOX
+from holdfast.cli.arguments.sessions import SESSION, TRANSFER
+from holdfast.cli.arguments.settings import CODEX, CONFIG
+from holdfast.cli.arguments.workbench import CHECKPOINT, DRAFT, PUBLISH
+from holdfast.cli.declarations import Command, Option
 
 GUIDE = """\
 Holdfast runs coding agents so that nothing is lost: not your files, not the

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # to ask `typing` would be an import
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.cli.commands import Misuse, Request
+    from holdfast.cli.declarations import Misuse, Request
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _read(words: Sequence[str]) -> Request | Misuse:
-    from holdfast.cli.commands import ALONE, VERSION_LINE, Request
+    from holdfast.cli.declarations import ALONE, VERSION_LINE, Request
 
     if list(words) in (["--version"], ["-V"]):
         return Request(page=VERSION_LINE)
@@ -57,7 +57,7 @@ def _has_piped_input() -> bool:
 
 
 def _is_answered(request: Request | Misuse) -> bool:
-    from holdfast.cli.commands import Misuse
+    from holdfast.cli.declarations import Misuse
     from holdfast.cli.output import write
 
     if isinstance(request, Misuse) or request.page is None:
@@ -70,7 +70,7 @@ def _is_answered(request: Request | Misuse) -> bool:
 
 
 def _carry_out(request: Request | Misuse) -> int:
-    from holdfast.cli.session import run
+    from holdfast.cli.invocation import run
 
     return run(request)
 

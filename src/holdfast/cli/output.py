@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
+from collections.abc import Mapping
 from typing import Final, TextIO
 
 DUMB: Final = (None, "", "dumb")  # values of TERM of terminals without escape sequences
@@ -54,3 +56,11 @@ def abandon(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+# Write records for programs, one on each line.
+
+
+def json_line(record: Mapping[str, object]) -> str:
+    """One record, as one line that any program can read."""
+    return json.dumps(record) + "\n"

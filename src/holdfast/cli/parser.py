@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
-from holdfast.cli.commands import PROJECT, VERSION_LINE, Command, Misuse, Option, Request
+from holdfast.cli.declarations import PROJECT, VERSION_LINE, Command, Misuse, Option, Request
 
 _WIDTH_MOST = 88
 _TALK = (

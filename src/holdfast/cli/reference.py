@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.cli.catalogue import COMMANDS, COMMON, GUIDE, TOP
-from holdfast.cli.commands import Command, Option
+from holdfast.cli.declarations import Command, Option
 from holdfast.cli.parser import command_form
 
 _HEAD = """\

@@ -19,7 +19,8 @@ import anyio
 import anyio.lowlevel
 
 from holdfast.cli.failures import OutputLost
-from holdfast.cli.output import abandon, encoded, is_terminal
+from holdfast.cli.output import abandon, complain, encoded, is_terminal
+from holdfast.cli.render.stop import AGAIN, consent
 
 _IN, _OUT, _ERR = 0, 1, 2
 _PIECE = 4096  # bytes that a pipe which says it is ready takes without blocking
@@ -184,3 +185,19 @@ def _echo(wanted: bool) -> Generator[None]:
         yield
     finally:
         termios.tcsetattr(_IN, termios.TCSADRAIN, before)
+
+
+# Ask a person whether something is to be done, after showing them what it is.
+
+
+def confirmed(page: str, prompt: str) -> bool:
+    """Whether a person said yes to what they are shown; where nobody can, it is no."""
+    return anyio.run(_asked, page, prompt)
+
+
+async def _asked(page: str, prompt: str) -> bool:
+    terminal = Terminal()
+    if not terminal.can_ask:
+        complain(page)
+        return False
+    return bool(await terminal.ask(page, prompt, consent, again=AGAIN))

@@ -4,11 +4,7 @@ Asynchronous; `holdfast.codex.sync` is the same for programs without an event lo
 """
 
 from holdfast.codex.app_server import AppServer
-from holdfast.codex.core.model_failures import failure_of
-from holdfast.codex.core.options import Prompt, ThreadOptions, TurnOptions
-from holdfast.codex.core.versions import NEWEST as NEWEST_TESTED
-from holdfast.codex.core.versions import OLDEST as OLDEST_SUPPORTED
-from holdfast.codex.locate import native_program
+from holdfast.codex.executable import native_program
 from holdfast.codex.model import (
     Answer,
     Approval,
@@ -25,7 +21,11 @@ from holdfast.codex.model import (
     State,
     UnknownEvent,
 )
+from holdfast.codex.options import Prompt, ThreadOptions, TurnOptions
 from holdfast.codex.thread import Thread
+from holdfast.codex.turns import failure_of
+from holdfast.codex.versions import NEWEST as NEWEST_TESTED
+from holdfast.codex.versions import OLDEST as OLDEST_SUPPORTED
 from holdfast.codex.wire.generated import (
     AgentMessageDeltaNotification,
     AgentMessageThreadItem,

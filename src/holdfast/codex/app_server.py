@@ -13,10 +13,8 @@ from msgspec import Raw
 from holdfast import __version__
 from holdfast.codex.approvals import Approvals
 from holdfast.codex.calls import Calls
-from holdfast.codex.core.events import read_event
-from holdfast.codex.core.options import ThreadOptions, thread_params
-from holdfast.codex.core.versions import UNKNOWN, version_of
-from holdfast.codex.environment import inherited
+from holdfast.codex.events import read_event
+from holdfast.codex.executable import native_program
 from holdfast.codex.failures import (
     CodexIncompatible,
     CodexInitRejected,
@@ -24,10 +22,11 @@ from holdfast.codex.failures import (
     CodexNotFound,
     CodexStartupFailed,
 )
-from holdfast.codex.following import Router
-from holdfast.codex.locate import native_program
 from holdfast.codex.model import Event, Health, Hook, State
+from holdfast.codex.options import ThreadOptions, thread_params
+from holdfast.codex.subscriptions import Router
 from holdfast.codex.thread import Thread, settle_doubt
+from holdfast.codex.versions import UNKNOWN, version_of
 from holdfast.codex.wire.generated import (
     ClientInfo,
     IdleThreadStatus,
@@ -77,6 +76,14 @@ from holdfast.rpc.failures import (
 from holdfast.rpc.model import Dialect
 from holdfast.telemetry import Telemetry
 from holdfast.world import Chance, SystemChance, SystemClock, companions
+
+# The environment that a Codex started by us gets when nobody says otherwise.
+
+
+def inherited() -> dict[str, str]:
+    """Ours: an embedded SDK has no settings to take one from."""
+    return dict(os.environ)
+
 
 _INITIALIZE = "initialize"
 _RESOLVED = "serverRequest/resolved"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 from msgspec import Raw
 
-from holdfast.codex.core.approval import ASKED, Changes, read_approval, write_decision
+from holdfast.codex.approval_format import ASKED, Changes, read_approval, write_decision
 from holdfast.codex.hook_loop import HookTasks
 from holdfast.codex.model import Approval, Decision, Hook, Reply
 from holdfast.failures import Failure

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from msgspec import Raw
 
-from holdfast.codex.core.limits import limit_of
-from holdfast.codex.core.versions import UNKNOWN, incompatible
 from holdfast.codex.failures import CodexOverloaded
+from holdfast.codex.versions import UNKNOWN, incompatible
+from holdfast.codex.wire.generated import CommandExecParams
 from holdfast.codex.wire.message import Message
 from holdfast.codex.wire.reading import read_answer
 from holdfast.failures import Failure, RetryPolicy
@@ -18,6 +18,24 @@ from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import Level
 from holdfast.world import Chance, Waiting, retrying
+
+# How long each method may take to be answered, unless its caller says otherwise.
+
+_OTHERWISE = 30.0
+_EXACT = {"turn/start": 300.0, "skills/list": 30.0}
+_BY_ROOM = {"thread": 30.0, "config": 10.0}
+_EXEC_MARGIN = 10.0  # what the server may need beyond the command's own limit
+
+
+def limit_of(method: str, params: object) -> float:
+    """Seconds to wait for the answer to a request."""
+    match method, params:
+        case "command/exec", {"timeoutMs": int(own)} | CommandExecParams(timeout_ms=int(own)):
+            return max(own, 0) / 1000 + _EXEC_MARGIN
+        case _:
+            room = method.partition("/")[0]
+            return _EXACT.get(method, _BY_ROOM.get(room, _OTHERWISE))
+
 
 _OVERLOADED = -32001
 _POLICY = RetryPolicy()

@@ -15,9 +15,9 @@ import anyio.from_thread
 from anyio.from_thread import BlockingPortal
 
 from holdfast.codex.app_server import AppServer as AsyncAppServer
-from holdfast.codex.core.options import Prompt, ThreadOptions, TurnOptions
 from holdfast.codex.model import Answer, Approval, Decision, Event, Health, Reply, State
 from holdfast.codex.model import Hook as AsyncHook
+from holdfast.codex.options import Prompt, ThreadOptions, TurnOptions
 from holdfast.codex.thread import Thread as AsyncThread
 from holdfast.codex.wire.generated import (
     Model,

@@ -10,13 +10,13 @@ from typing import Unpack
 import anyio
 
 from holdfast.codex.calls import Calls
-from holdfast.codex.core.events import DELTAS, TURN_COMPLETED, is_end, turn_of
-from holdfast.codex.core.options import Prompt, TurnOptions, turn_params, user_input
-from holdfast.codex.core.turns import Gathered
-from holdfast.codex.core.versions import incompatible
+from holdfast.codex.events import DELTAS, TURN_COMPLETED, is_end, turn_of
 from holdfast.codex.failures import TurnInProgress, TurnMismatch
-from holdfast.codex.following import Followed, Reader
 from holdfast.codex.model import Answer, Event
+from holdfast.codex.options import Prompt, TurnOptions, turn_params, user_input
+from holdfast.codex.subscriptions import Followed, Reader
+from holdfast.codex.turns import Gathered
+from holdfast.codex.versions import incompatible
 from holdfast.codex.wire.generated import (
     ActiveThreadStatus,
     ThreadArchiveParams,

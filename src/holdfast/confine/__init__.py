@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.confine.cleaning import clean, clean_all
-    from holdfast.confine.core.allowlist import AllowList, allow_list
-    from holdfast.confine.core.fence import Fence
-    from holdfast.confine.core.git_config import obeyed_in
-    from holdfast.confine.core.ground import SYSTEM
-    from holdfast.confine.core.leftovers import is_stand_in
-    from holdfast.confine.core.policy import (
+    from holdfast.confine.entry import Entry, enter
+    from holdfast.confine.fence import Fence
+    from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
+    from holdfast.confine.place.creation import create, foreign_owner, refuse_foreign_owners
+    from holdfast.confine.place.files import Gated, Rooted
+    from holdfast.confine.place.locations import remember_layers
+    from holdfast.confine.place.place import Place, end, find, places
+    from holdfast.confine.place.remount import remount
+    from holdfast.confine.policy import (
         PROTECTED,
+        SYSTEM,
         Limits,
         Network,
         Policy,
@@ -26,24 +29,19 @@ if TYPE_CHECKING:
         allowed_environment,
         is_within,
     )
-    from holdfast.confine.creating import create
-    from holdfast.confine.entry import Entry, enter
-    from holdfast.confine.gated import Gated
-    from holdfast.confine.model import Holder, LivingPlace, PlaceSpec
-    from holdfast.confine.obeyed import (
+    from holdfast.confine.proxy.proxy_loop import Proxy
+    from holdfast.confine.proxy.rules import AllowList, allow_list
+    from holdfast.confine.sandbox.git_config import obeyed_in
+    from holdfast.confine.sandbox.leftovers import is_stand_in
+    from holdfast.confine.sandbox.placeholder_sweeper import clean, clean_all
+    from holdfast.confine.sandbox.preflight import strength_within
+    from holdfast.confine.sandbox.protected_files import (
         CONFIG_BYTES_MAX,
         read_configuration,
         shared_configurations,
     )
-    from holdfast.confine.ownership import foreign_owner, refuse_foreign_owners
-    from holdfast.confine.place import Place, end, find, places
-    from holdfast.confine.preflight import strength_within
-    from holdfast.confine.proxy_loop import Proxy
-    from holdfast.confine.remounting import remount
-    from holdfast.confine.rooted import Rooted
-    from holdfast.confine.sandbox import Shut, shut_in
-    from holdfast.confine.threshold import PROXY_PORT, Threshold, command_of
-    from holdfast.confine.whereabouts import remember_layers
+    from holdfast.confine.sandbox.sandbox import Shut, shut_in
+    from holdfast.confine.sandbox.start_gate import PROXY_PORT, Threshold, command_of
 
 __all__ = [
     "CONFIG_BYTES_MAX",
@@ -92,46 +90,46 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "CONFIG_BYTES_MAX": "obeyed",
-        "PROTECTED": "core.policy",
-        "SYSTEM": "core.ground",
-        "PROXY_PORT": "threshold",
-        "AllowList": "core.allowlist",
+        "CONFIG_BYTES_MAX": "sandbox.protected_files",
+        "PROTECTED": "policy",
+        "SYSTEM": "policy",
+        "PROXY_PORT": "sandbox.start_gate",
+        "AllowList": "proxy.rules",
         "Entry": "entry",
-        "Fence": "core.fence",
-        "Gated": "gated",
+        "Fence": "fence",
+        "Gated": "place.files",
         "Holder": "model",
-        "Limits": "core.policy",
+        "Limits": "policy",
         "LivingPlace": "model",
-        "Network": "core.policy",
-        "Place": "place",
+        "Network": "policy",
+        "Place": "place.place",
         "PlaceSpec": "model",
-        "Policy": "core.policy",
-        "Proxy": "proxy_loop",
-        "Rooted": "rooted",
-        "Shut": "sandbox",
-        "Strength": "core.policy",
-        "Threshold": "threshold",
-        "allow_list": "core.allowlist",
-        "allowed_environment": "core.policy",
-        "clean": "cleaning",
-        "clean_all": "cleaning",
-        "command_of": "threshold",
-        "create": "creating",
-        "end": "place",
+        "Policy": "policy",
+        "Proxy": "proxy.proxy_loop",
+        "Rooted": "place.files",
+        "Shut": "sandbox.sandbox",
+        "Strength": "policy",
+        "Threshold": "sandbox.start_gate",
+        "allow_list": "proxy.rules",
+        "allowed_environment": "policy",
+        "clean": "sandbox.placeholder_sweeper",
+        "clean_all": "sandbox.placeholder_sweeper",
+        "command_of": "sandbox.start_gate",
+        "create": "place.creation",
+        "end": "place.place",
         "enter": "entry",
-        "find": "place",
-        "foreign_owner": "ownership",
-        "is_stand_in": "core.leftovers",
-        "is_within": "core.policy",
-        "obeyed_in": "core.git_config",
-        "places": "place",
-        "read_configuration": "obeyed",
-        "refuse_foreign_owners": "ownership",
-        "remember_layers": "whereabouts",
-        "remount": "remounting",
-        "shared_configurations": "obeyed",
-        "shut_in": "sandbox",
-        "strength_within": "preflight",
+        "find": "place.place",
+        "foreign_owner": "place.creation",
+        "is_stand_in": "sandbox.leftovers",
+        "is_within": "policy",
+        "obeyed_in": "sandbox.git_config",
+        "places": "place.place",
+        "read_configuration": "sandbox.protected_files",
+        "refuse_foreign_owners": "place.creation",
+        "remember_layers": "place.locations",
+        "remount": "place.remount",
+        "shared_configurations": "sandbox.protected_files",
+        "shut_in": "sandbox.sandbox",
+        "strength_within": "sandbox.preflight",
     },
 )

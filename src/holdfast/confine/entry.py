@@ -21,7 +21,7 @@ from typing import Final, NoReturn
 
 import holdfast.confine.kernel as kernel
 import holdfast.confine.restrict as restrict
-from holdfast.confine.core.fence import Fence
+from holdfast.confine.fence import Fence
 
 _KILL: Final = int(signal.SIGKILL)
 _REPORT: Final = struct.Struct("=ci")  # what it is about, and a number

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.confine.core.fence import Fence, grant
+from holdfast.confine.fence import Fence, grant
 from holdfast.confine.kernel import (
     CLONE_NEWNS,
     MS_BIND,

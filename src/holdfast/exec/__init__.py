@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.exec.client import Client
-    from holdfast.exec.core.recovery import Policy
-    from holdfast.exec.files import Files
-    from holdfast.exec.mcp import mcp_streams
-    from holdfast.exec.operator import Operator, end_orphans, find_orphans, operating
-    from holdfast.exec.process import Process
-    from holdfast.exec.transport import ProcessTransport
-    from holdfast.exec.web import Web, WebStream
+    from holdfast.exec.client.client import Client
+    from holdfast.exec.client.files import Files
+    from holdfast.exec.client.http import Web, WebStream
+    from holdfast.exec.client.mcp import mcp_streams
+    from holdfast.exec.client.operator import Operator, end_orphans, find_orphans, operating
+    from holdfast.exec.client.process import Process
+    from holdfast.exec.client.recovery import Policy
+    from holdfast.exec.client.transport import ProcessTransport
 
 __all__ = [
     "Client",
@@ -38,17 +38,17 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "Client": "client",
-        "Files": "files",
-        "Operator": "operator",
-        "Policy": "core.recovery",
-        "Process": "process",
-        "ProcessTransport": "transport",
-        "Web": "web",
-        "WebStream": "web",
-        "end_orphans": "operator",
-        "find_orphans": "operator",
-        "mcp_streams": "mcp",
-        "operating": "operator",
+        "Client": "client.client",
+        "Files": "client.files",
+        "Operator": "client.operator",
+        "Policy": "client.recovery",
+        "Process": "client.process",
+        "ProcessTransport": "client.transport",
+        "Web": "client.http",
+        "WebStream": "client.http",
+        "end_orphans": "client.operator",
+        "find_orphans": "client.operator",
+        "mcp_streams": "client.mcp",
+        "operating": "client.operator",
     },
 )

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.host.book import read_book
-    from holdfast.host.composing import compose_book
-    from holdfast.host.core.session import Phase, Session, fold
-    from holdfast.host.dialling import Call, Kept, News, Shown, calling
-    from holdfast.host.drafting import DraftedWorkshop
-    from holdfast.host.ending import end_host
-    from holdfast.host.hosting import HostOrder, run_host
+    from holdfast.host.client import Call, Kept, News, Shown, calling
+    from holdfast.host.draft import DraftedWorkshop
+    from holdfast.host.journal import compose_book, read_book
     from holdfast.host.protocol import Role, Standing, Trouble
-    from holdfast.host.sitting import (
+    from holdfast.host.server import HostOrder, run_host
+    from holdfast.host.session import Phase, Session, fold
+    from holdfast.host.supervision import (
         Awaited,
         Ended,
         Reach,
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
         Seat,
         Seen,
         Unresponsive,
+        end_host,
         seated,
     )
 
@@ -64,32 +63,32 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "Call": "dialling",
-        "DraftedWorkshop": "drafting",
-        "Ended": "sitting",
-        "HostOrder": "hosting",
-        "Kept": "dialling",
-        "News": "dialling",
-        "Phase": "core.session",
-        "Reach": "sitting",
-        "Reconnected": "sitting",
-        "Reconnecting": "sitting",
-        "Responsive": "sitting",
+        "Call": "client",
+        "DraftedWorkshop": "draft",
+        "Ended": "supervision",
+        "HostOrder": "server",
+        "Kept": "client",
+        "News": "client",
+        "Phase": "session",
+        "Reach": "supervision",
+        "Reconnected": "supervision",
+        "Reconnecting": "supervision",
+        "Responsive": "supervision",
         "Role": "protocol",
-        "Seat": "sitting",
-        "Seen": "sitting",
-        "Session": "core.session",
-        "Shown": "dialling",
+        "Seat": "supervision",
+        "Seen": "supervision",
+        "Session": "session",
+        "Shown": "client",
         "Standing": "protocol",
         "Trouble": "protocol",
-        "Awaited": "sitting",
-        "Unresponsive": "sitting",
-        "calling": "dialling",
-        "compose_book": "composing",
-        "end_host": "ending",
-        "fold": "core.session",
-        "read_book": "book",
-        "run_host": "hosting",
-        "seated": "sitting",
+        "Awaited": "supervision",
+        "Unresponsive": "supervision",
+        "calling": "client",
+        "compose_book": "journal",
+        "end_host": "supervision",
+        "fold": "session",
+        "read_book": "journal",
+        "run_host": "server",
+        "seated": "supervision",
     },
 )

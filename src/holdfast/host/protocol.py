@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from holdfast.host.core.session import Phase
 from holdfast.host.model import AnyRecord
+from holdfast.host.session import Phase
 from holdfast.rpc import Hello
 from holdfast.runners.model import Asked, Used
 

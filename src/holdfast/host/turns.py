@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, suppress
 from functools import partial
 from typing import Final, Protocol
 
 import anyio
+import msgspec
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from holdfast.failures import Failure, Ids, boundary, to_wire
-from holdfast.host.book import Book
-from holdfast.host.core.session import decide, next_turn
 from holdfast.host.failures import HostCrashed, HostStopped
+from holdfast.host.journal import Book
 from holdfast.host.model import (
     Answered,
     AnyRecord,
@@ -31,7 +31,7 @@ from holdfast.host.model import (
     Who,
 )
 from holdfast.host.ports import Revisited, Workshop
-from holdfast.host.recalling import forgotten, recalled
+from holdfast.host.session import decide, next_turn
 from holdfast.runners import Conversation, Memory
 from holdfast.runners.failures import OptionUnknown, RunnerEnded, SessionUnknown
 from holdfast.runners.model import (
@@ -41,10 +41,72 @@ from holdfast.runners.model import (
     Delta,
     Ending,
     Noticed,
+    Said,
     SessionKnown,
     TurnEnded,
 )
 from holdfast.world import Clock, companions
+
+# Tell an agent that has forgotten a conversation what was said in it.
+
+RETOLD_CHARS_MAX: Final = 200_000  # of what was said; the newest of it
+_HEAD: Final = (
+    "You have taken part in this conversation before, and no longer know it. This is what was "
+    "said{cut}; what you did is in the files. Go on from here.\n\n"
+)
+_CUT: Final = ", but for its beginning"
+_NOW: Final = "Person, now: "
+
+
+def retold(records: Iterable[AnyRecord], prompted: Prompted) -> str:
+    """A prompt with all that was said before it; the prompt alone if nothing was."""
+    said = [words for record in records if (words := _words(record, prompted))]
+    if not said:
+        return prompted.text
+    kept, room = list[str](), RETOLD_CHARS_MAX
+    for words in reversed(said):
+        room -= len(words)
+        if room < 0:
+            break
+        kept.append(words)
+    head = _HEAD.format(cut=_CUT if len(kept) < len(said) else "")
+    return head + "".join(reversed(kept)) + _NOW + prompted.text
+
+
+def _words(record: AnyRecord, prompted: Prompted) -> str:
+    match record:
+        case Prompted(turn=turn, text=text) if turn < prompted.turn:
+            return f"Person: {text}\n\n"
+        case Steered(text=text):
+            return f"Person: {text}\n\n"
+        case Happened(event=Said(text=text)):
+            return f"You: {text}\n\n"
+        case _:
+            return ""
+
+
+# Go on with an agent that has forgotten a conversation: it is told again what was said.
+
+_decoder: msgspec.json.Decoder[AnyRecord] = msgspec.json.Decoder(AnyRecord)
+
+
+def forgotten(unknown: SessionUnknown) -> Noticed:
+    """What the person is told of it."""
+    text = "The agent no longer knows this conversation. It is told again what was said."
+    return Noticed(text, to_wire(unknown))
+
+
+async def recalled(book: Book, prompted: Prompted) -> str:
+    """A prompt for an agent that knows nothing: with all that was said before it."""
+    records: list[AnyRecord] = []
+    last = book.seq
+    async with aclosing(book.follow(0)) as pages:
+        async for page in pages:
+            records += [_decoder.decode(line.data) for line in page]
+            if page[-1].seq >= last:
+                break
+    return retold(records, prompted)
+
 
 ANSWER_LONGEST: Final = 24 * 3600.0  # that a question waits for a person
 _ROOM_AGAIN: Final = 1.0  # between two tries to write what found no room

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast import face
-from holdfast.nouns.cursors import Cursor
-from holdfast.nouns.escapes import escaped, shown
 from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
-from holdfast.nouns.ids import ENTROPY_BYTES, Id, check_id, make_id
-from holdfast.nouns.leases import Lease
+from holdfast.nouns.ids import ENTROPY_BYTES, Cursor, Id, Lease, check_id, make_id
 from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
-from holdfast.nouns.text import cut, printable, prose
+from holdfast.nouns.text import cut, escaped, printable, prose, shown
 
 if TYPE_CHECKING:
     from holdfast.nouns.autorun import GUARDED, KEPT, why_it_runs

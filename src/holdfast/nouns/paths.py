@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, Self
 
-from holdfast.nouns.escapes import escaped, shown, unescaped
 from holdfast.nouns.failures import PathInvalid
+from holdfast.nouns.text import escaped, shown, unescaped
 
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4095  # PATH_MAX counts the closing NUL

@@ -1,7 +1,15 @@
-"""Make text from outside safe to show on a terminal."""
+"""Make text from outside safe to show on a terminal.
+
+A text form for any bytes: valid in JSON, harmless on a terminal, and reversible.
+
+What is printable UTF-8 stays as it is. A backslash is doubled; every byte of a control character,
+of an invisible or direction-changing one, or of what is no UTF-8 becomes `\\xNN`.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from unicodedata import category, east_asian_width
 
 _MARKS = {"Mn", "Me"}
@@ -54,3 +62,48 @@ def _cells(text: str) -> int:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Cs: how Python holds a byte that is no UTF-8
+_ESCAPE = re.compile(rb"\\(x[0-9a-f]{2}|.|$)", re.DOTALL)
+_SHOWN_MAX = 200
+
+
+def escaped(raw: bytes) -> str:
+    """Write any bytes as text that `unescaped` reads back exactly."""
+    text = raw.decode("utf-8", "surrogateescape")
+    if text.isascii() and text.isprintable() and "\\" not in text:  # nearly every name is so
+        return text
+    return "".join(map(_visible, text))
+
+
+def unescaped(text: str) -> bytes:
+    """Read what `escaped` wrote; raise ValueError with the reason when nobody could have."""
+    try:
+        raw = text.encode("utf-8")
+        return _ESCAPE.sub(_byte, raw) if b"\\" in raw else raw
+    except UnicodeEncodeError as error:
+        raise ValueError("it is not valid Unicode") from error
+
+
+def shown(given: bytes | str) -> str:
+    """Name what someone gave us in a failure: harmless, and not too long."""
+    raw = given.encode("utf-8", "backslashreplace") if isinstance(given, str) else given
+    return escaped(raw[:_SHOWN_MAX]) + ("…" if len(raw) > _SHOWN_MAX else "")
+
+
+def _visible(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    if unicodedata.category(character) not in _HIDDEN:
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def _byte(escape: re.Match[bytes]) -> bytes:
+    word = escape[1]
+    if word == b"\\":
+        return word
+    if len(word) == 3:  # x and two digits; the pattern allows no other three
+        return bytes.fromhex(word[1:].decode())
+    raise ValueError("a backslash in it begins no escape")

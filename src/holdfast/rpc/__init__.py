@@ -13,27 +13,36 @@ from holdfast import face
 from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
 
 if TYPE_CHECKING:
-    from holdfast.rpc.child import ChildTransport, spawn
+    from holdfast.rpc.backlog import Overflow
     from holdfast.rpc.connection import Connection, Terms
-    from holdfast.rpc.core.backlog import Overflow
-    from holdfast.rpc.core.ending import Evidence, Remains, of_child
-    from holdfast.rpc.core.framing import MESSAGE_BYTES_MAX, Lines, join
-    from holdfast.rpc.core.handshake import Gate, Hello, Welcome
-    from holdfast.rpc.core.peer import Limits
-    from holdfast.rpc.core.tail import Tail, excerpt
-    from holdfast.rpc.core.websocket_admission import token_digest
-    from holdfast.rpc.core.websocket_pulse import Pulse
     from holdfast.rpc.dispatch import Handler, Service, foreign_error, own_error
-    from holdfast.rpc.introduction import HELLO, introduce, welcoming
-    from holdfast.rpc.launch import Command
+    from holdfast.rpc.framing import (
+        MESSAGE_BYTES_MAX,
+        Evidence,
+        Lines,
+        Remains,
+        Tail,
+        excerpt,
+        join,
+        of_child,
+    )
+    from holdfast.rpc.heartbeat import HELLO, introduce, welcoming
+    from holdfast.rpc.peer import Gate, Hello, Limits, Welcome
     from holdfast.rpc.ports import Follower, Transport
-    from holdfast.rpc.stdio import StdioTransport
     from holdfast.rpc.subscription import Subscription
-    from holdfast.rpc.unix import UnixServer, UnixTransport, connect, listen
-    from holdfast.rpc.websocket import WebSocketTransport, connect_websocket
-    from holdfast.rpc.websocket_server import WebSocketServer, listen_websocket, resume_websocket
-    from holdfast.rpc.websocket_server_loop import ServerLimits
-    from holdfast.rpc.websocket_stream_loop import WebSocketLimits
+    from holdfast.rpc.transports.child import ChildTransport, spawn
+    from holdfast.rpc.transports.launch import Command
+    from holdfast.rpc.transports.stdio import StdioTransport
+    from holdfast.rpc.transports.unix import UnixServer, UnixTransport, connect, listen
+    from holdfast.rpc.transports.websocket import (
+        WebSocketServer,
+        WebSocketTransport,
+        connect_websocket,
+        listen_websocket,
+        resume_websocket,
+    )
+    from holdfast.rpc.transports.websocket_protocol import Pulse, token_digest
+    from holdfast.rpc.transports.websocket_stream_loop import ServerLimits, WebSocketLimits
 
 __all__ = [
     "HELLO",
@@ -86,47 +95,47 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "HELLO": "introduction",
-        "MESSAGE_BYTES_MAX": "core.framing",
-        "ChildTransport": "child",
-        "Command": "launch",
+        "HELLO": "heartbeat",
+        "MESSAGE_BYTES_MAX": "framing",
+        "ChildTransport": "transports.child",
+        "Command": "transports.launch",
         "Connection": "connection",
-        "Evidence": "core.ending",
+        "Evidence": "framing",
         "Follower": "ports",
-        "Gate": "core.handshake",
+        "Gate": "peer",
         "Handler": "dispatch",
-        "Hello": "core.handshake",
-        "Limits": "core.peer",
-        "Lines": "core.framing",
-        "Overflow": "core.backlog",
-        "Pulse": "core.websocket_pulse",
-        "Remains": "core.ending",
-        "ServerLimits": "websocket_server_loop",
+        "Hello": "peer",
+        "Limits": "peer",
+        "Lines": "framing",
+        "Overflow": "backlog",
+        "Pulse": "transports.websocket_protocol",
+        "Remains": "framing",
+        "ServerLimits": "transports.websocket_stream_loop",
         "Service": "dispatch",
-        "StdioTransport": "stdio",
+        "StdioTransport": "transports.stdio",
         "Subscription": "subscription",
-        "Tail": "core.tail",
+        "Tail": "framing",
         "Terms": "connection",
         "Transport": "ports",
-        "UnixServer": "unix",
-        "UnixTransport": "unix",
-        "WebSocketLimits": "websocket_stream_loop",
-        "WebSocketServer": "websocket_server",
-        "WebSocketTransport": "websocket",
-        "Welcome": "core.handshake",
-        "connect": "unix",
-        "connect_websocket": "websocket",
-        "excerpt": "core.tail",
+        "UnixServer": "transports.unix",
+        "UnixTransport": "transports.unix",
+        "WebSocketLimits": "transports.websocket_stream_loop",
+        "WebSocketServer": "transports.websocket",
+        "WebSocketTransport": "transports.websocket",
+        "Welcome": "peer",
+        "connect": "transports.unix",
+        "connect_websocket": "transports.websocket",
+        "excerpt": "framing",
         "foreign_error": "dispatch",
-        "introduce": "introduction",
-        "join": "core.framing",
-        "listen": "unix",
-        "listen_websocket": "websocket_server",
-        "of_child": "core.ending",
+        "introduce": "heartbeat",
+        "join": "framing",
+        "listen": "transports.unix",
+        "listen_websocket": "transports.websocket",
+        "of_child": "framing",
         "own_error": "dispatch",
-        "resume_websocket": "websocket_server",
-        "spawn": "child",
-        "token_digest": "core.websocket_admission",
-        "welcoming": "introduction",
+        "resume_websocket": "transports.websocket",
+        "spawn": "transports.child",
+        "token_digest": "transports.websocket_protocol",
+        "welcoming": "heartbeat",
     },
 )

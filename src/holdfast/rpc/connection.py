@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -14,23 +16,244 @@ import msgspec
 from anyio.abc import TaskGroup
 from msgspec import Raw
 
-from holdfast.failures import Failure, ungrouped
-from holdfast.rpc.core.backlog import Backlog, Overflow
-from holdfast.rpc.core.handshake import Gate
-from holdfast.rpc.core.messages import UNREADABLE
-from holdfast.rpc.core.peer import Limits, Peer, Received
+from holdfast.failures import Failure, from_rpc_data, ungrouped
+from holdfast.rpc.backlog import Backlog, Overflow
 from holdfast.rpc.dispatch import Dispatch, Service
-from holdfast.rpc.failures import AnswerInvalid, ConnectionClosed
-from holdfast.rpc.model import OWN_DIALECT, Answer, Dialect, Request
-from holdfast.rpc.observing import Observer
-from holdfast.rpc.outbox import Outbox
+from holdfast.rpc.failures import (
+    AnswerInvalid,
+    ConnectionClosed,
+    ConnectionLost,
+    ErrorResponse,
+    RequestTimedOut,
+)
+from holdfast.rpc.model import (
+    OWN_DIALECT,
+    Answer,
+    Dialect,
+    Malformed,
+    Notification,
+    Refusal,
+    Request,
+    RequestId,
+    Unmatched,
+)
+from holdfast.rpc.peer import UNREADABLE, Gate, Limits, Peer, Received
 from holdfast.rpc.ports import Follower, Transport
 from holdfast.rpc.subscription import Subscription
-from holdfast.rpc.waiter_loop import deadline
-from holdfast.rpc.waiting import Waiting
+from holdfast.rpc.waiter_loop import Waiter, deadline
+from holdfast.telemetry.model import (
+    ConnectionFaulted,
+    ConnectionStarted,
+    ConnectionStopped,
+    Level,
+    NotificationsReceived,
+    RequestStarted,
+    RequestStopped,
+    ResultKind,
+    StopReason,
+)
+from holdfast.telemetry.model import RequestTimedOut as TimeoutEvent
 
 if TYPE_CHECKING:
     from holdfast.telemetry import Telemetry
+
+
+# Tell telemetry what happens on a connection: sizes and durations, never parameters.
+
+_UNREPORTED = nullcontext()
+
+
+class Observer:
+    """Reports on one connection; costs next to nothing when nobody listens."""
+
+    def __init__(self, telemetry: Telemetry | None, peer: str) -> None:
+        self._telemetry = telemetry
+        self._reports_requests = telemetry is not None and telemetry.wants(Level.WARNING)
+        self._peer = peer
+        self._began = 0.0
+
+    def started(self) -> None:
+        """The connection is open."""
+        self._began = anyio.current_time()
+        if self._telemetry is not None:
+            self._telemetry.emit(ConnectionStarted(peer=self._peer))
+
+    def stopped(self, failure: Failure) -> None:
+        """The connection has ended; what ended it is recorded unless that was in good order."""
+        if self._telemetry is None:
+            return
+        if not isinstance(failure, ConnectionClosed):
+            self._telemetry.record(failure)
+        lasted = anyio.current_time() - self._began
+        reason = _stop_reason(failure)
+        self._telemetry.emit(ConnectionStopped(peer=self._peer, reason=reason, duration=lasted))
+
+    def request(self, method: str, size: int) -> AbstractContextManager[None]:
+        """Report one request of ours, however it ends."""
+        if self._telemetry is None or not self._reports_requests:
+            return _UNREPORTED
+        return _reported(self._telemetry, method, size)
+
+    def received(self, notifications: Sequence[Notification]) -> None:
+        """Report what one read yielded, by method."""
+        if self._telemetry is None or not self._telemetry.wants(Level.DEBUG):
+            return
+        for method, count in Counter(note.method for note in notifications).items():
+            self._telemetry.emit(NotificationsReceived(method=method, count=count))
+
+    def odd(self, oddity: Malformed | Unmatched) -> None:
+        """Report what arrived and could not be used."""
+        if self._telemetry is not None:
+            what = "malformed" if isinstance(oddity, Malformed) else "unmatched"
+            self._telemetry.emit(ConnectionFaulted(peer=self._peer, error_code=what))
+
+
+@contextmanager
+def _reported(telemetry: Telemetry, method: str, size: int) -> Generator[None]:
+    began = anyio.current_time()
+    result = ResultKind.CANCELLED
+    telemetry.emit(RequestStarted(method=method, size=size))
+    try:
+        yield
+        result = ResultKind.OK
+    except RequestTimedOut as failure:
+        result = ResultKind.LOST
+        telemetry.emit(TimeoutEvent(method=method, limit=failure.limit))
+        raise
+    except (ConnectionLost, ConnectionClosed):
+        result = ResultKind.LOST
+        raise
+    except Failure:
+        result = ResultKind.ERROR
+        raise
+    finally:
+        lasted = anyio.current_time() - began
+        telemetry.emit(RequestStopped(method=method, duration=lasted, result=result))
+
+
+def _stop_reason(failure: Failure) -> StopReason:
+    if isinstance(failure, ConnectionClosed):
+        return StopReason.NORMAL
+    killed = isinstance(failure, ConnectionLost) and (failure.status or 0) < 0
+    return StopReason.KILLED if killed else StopReason.CRASHED
+
+
+# Messages that must leave although whoever wrote them cannot wait.
+
+_WAITING_MAX = 1000
+
+
+class Outbox:
+    """Sends what the reader itself answers (pings, refusals), in order and one batch at a time.
+
+    The reader never waits for a slow peer, or two peers that answer each other could stop each
+    other. It only stops reading from a peer that asks a thousand times without reading once.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._waiting: list[bytes] = []
+        self._stirred = anyio.Event()
+        self._room = anyio.Event()
+
+    def put(self, message: bytes) -> None:
+        """Send it now, or as soon as the other side reads."""
+        with suppress(Failure):  # an ended transport tells its reader, and takes nothing more
+            if self._waiting or not self._transport.offer([message]):
+                self._waiting.append(message)
+                self._stirred.set()
+
+    async def has_room(self) -> None:
+        """Wait until not too much is waiting."""
+        while len(self._waiting) > _WAITING_MAX:
+            self._room = anyio.Event()
+            await self._room.wait()
+
+    async def run(self) -> None:
+        """Send until the transport ends; its reader reports that end."""
+        try:
+            while True:
+                await self._stirred.wait()
+                self._stirred = anyio.Event()
+                batch, self._waiting = self._waiting, []
+                if batch:
+                    await self._transport.send(batch)
+                self._room.set()
+        except Failure:
+            self._waiting.clear()
+            self._room.set()
+
+
+# Our requests that wait for an answer: every one ends, by its deadline at the latest.
+
+
+class Waiting:
+    """All requests of ours that have not ended, and the one task that watches their deadlines.
+
+    A scope with a timer for each request would cost more than the request itself.
+    """
+
+    def __init__(self, peer: Peer, say: Callable[[bytes], None]) -> None:
+        self._peer = peer
+        self._say = say
+        self._waiters: dict[RequestId, Waiter] = {}
+        self._watched = math.inf  # the deadline that the task waits for
+        self._earlier = anyio.Event()
+
+    def expect(self, id_: RequestId, method: str, *, limit: float) -> Waiter:
+        """Wait for one answer in the block that the waiter opens."""
+        waiter = Waiter(id_, method, limit=limit, forget=self._forget)
+        self._waiters[id_] = waiter
+        if self._peer.in_flight[id_].deadline < self._watched:
+            self._earlier.set()
+        return waiter
+
+    def settle(self, answer: Answer | Refusal) -> None:
+        """Hand an answer to whoever waits for it."""
+        if (waiter := self._waiters.get(answer.id)) is not None:
+            waiter.settle(_outcome(answer, waiter.method))
+
+    def end(self, failure: Failure) -> None:
+        """End all of them: no answer will come."""
+        for waiter in tuple(self._waiters.values()):
+            waiter.settle(failure)
+
+    async def watch_deadlines(self) -> None:
+        """End what is overdue, for ever."""
+        while True:
+            self._earlier = anyio.Event()
+            self._watched = self._peer.next_deadline
+            with anyio.CancelScope(deadline=self._watched):
+                await self._earlier.wait()
+            for id_ in self._peer.overdue(anyio.current_time()):
+                self._time_out(id_)
+
+    def _time_out(self, id_: RequestId) -> None:
+        self._give_up(id_)
+        if (waiter := self._waiters.get(id_)) is not None:
+            waiter.settle(RequestTimedOut(method=waiter.method, limit=waiter.limit))
+
+    def _forget(self, waiter: Waiter) -> None:
+        del self._waiters[waiter.id]
+        if not waiter.is_settled:
+            self._give_up(waiter.id)
+
+    def _give_up(self, id_: RequestId) -> None:
+        if (farewell := self._peer.give_up(id_)) is not None:
+            self._say(farewell)
+
+
+def _outcome(answer: Answer | Refusal, method: str) -> Answer | Failure:
+    if isinstance(answer, Answer):
+        return answer
+    return from_rpc_data(answer.data) or ErrorResponse(
+        method=method,
+        request=answer.id,
+        error_code=answer.code,
+        error_message=answer.message,
+        error_data=answer.data,
+    )
+
 
 Result = TypeVar("Result")
 

@@ -14,9 +14,9 @@ from anyio.abc import TaskGroup
 
 from holdfast import telemetry
 from holdfast.failures import Failure, boundary, to_rpc_error
-from holdfast.rpc.core.messages import UNREADABLE
 from holdfast.rpc.failures import MethodUnknown, ParamsInvalid, RequestCancelled, TooManyRequests
 from holdfast.rpc.model import Request, RequestId
+from holdfast.rpc.peer import UNREADABLE
 
 Params = TypeVar("Params")
 ErrorForm = Callable[[Failure], Mapping[str, object]]

@@ -9,6 +9,8 @@ import anyio
 
 from holdfast.failures import Failure
 from holdfast.rpc.connection import Connection
+from holdfast.rpc.dispatch import Handler
+from holdfast.rpc.peer import Gate, Hello, Welcome, agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +60,26 @@ async def heartbeat(
             misses += 1
         yield Beat(misses, misses < rhythm.misses_max, pulse)
         await anyio.sleep(rhythm.interval)
+
+
+# Say hello: the first exchange on every connection of our own protocols.
+
+HELLO = "hello"
+
+
+def welcoming(ours: Hello, gate: Gate) -> Handler[Hello]:
+    """Serve the introduction: agree on a version, then open the gate."""
+
+    async def welcome(theirs: Hello) -> Welcome:
+        agreed = agree(ours, theirs)
+        gate.open = True
+        return Welcome(agreed, ours)
+
+    return Handler(Hello, welcome)
+
+
+async def introduce(connection: Connection, ours: Hello, gate: Gate, *, timeout: float) -> Welcome:
+    """Introduce ourselves, and open our gate once both sides have a version in common."""
+    welcome = await connection.request(gate.method, ours, timeout=timeout, result=Welcome)
+    gate.open = True
+    return welcome

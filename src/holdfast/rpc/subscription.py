@@ -10,7 +10,7 @@ from typing import Self
 import anyio
 
 from holdfast.failures import Failure
-from holdfast.rpc.core.backlog import Backlog
+from holdfast.rpc.backlog import Backlog
 from holdfast.rpc.failures import ConnectionClosed
 from holdfast.rpc.model import Notification
 

@@ -13,8 +13,8 @@ from typing import Protocol
 import anyio
 
 from holdfast.failures import Failure
-from holdfast.rpc.core.framing import MESSAGE_BYTES_MAX
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, MessageTooLarge
+from holdfast.rpc.framing import MESSAGE_BYTES_MAX
 from holdfast.rpc.ports import Transport
 
 PATIENCE = 60.0

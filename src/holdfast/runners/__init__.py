@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.runners.around import Around
     from holdfast.runners.codex import CodexRunner
+    from holdfast.runners.environment import Stage
     from holdfast.runners.native import NativeRunner
     from holdfast.runners.ports import Conversation, Memory, Runner
-    from holdfast.runners.rehearsal import DEMO, Rehearsal
-    from holdfast.runners.sample import is_sample, write_sample
-    from holdfast.runners.stage import Stage
-    from holdfast.runners.veiling import Veiled
+    from holdfast.runners.redaction import Around, Veiled
+    from holdfast.runners.rehearsal.runner import DEMO, Rehearsal, is_sample, write_sample
 
 __all__ = [
     "DEMO",
@@ -37,17 +35,17 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "Around": "around",
+        "Around": "redaction",
         "CodexRunner": "codex",
         "Conversation": "ports",
-        "DEMO": "rehearsal",
+        "DEMO": "rehearsal.runner",
         "Memory": "ports",
         "NativeRunner": "native",
-        "Rehearsal": "rehearsal",
+        "Rehearsal": "rehearsal.runner",
         "Runner": "ports",
-        "Stage": "stage",
-        "Veiled": "veiling",
-        "is_sample": "sample",
-        "write_sample": "sample",
+        "Stage": "environment",
+        "Veiled": "redaction",
+        "is_sample": "rehearsal.runner",
+        "write_sample": "rehearsal.runner",
     },
 )

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Final
 
 import anyio
 import msgspec
@@ -27,6 +31,7 @@ from holdfast.exec.failures import StartFailed
 from holdfast.failures import Failure, to_wire
 from holdfast.rpc.failures import ErrorResponse
 from holdfast.runners.codex_events import decision_of, question_of, reply_of, translated
+from holdfast.runners.environment import Stage
 from holdfast.runners.failures import RunnerEnded, RunnerUnavailable, SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
@@ -41,9 +46,36 @@ from holdfast.runners.model import (
     TurnEnded,
 )
 from holdfast.runners.ports import AS_EVER, Memory
-from holdfast.runners.settling import settled
-from holdfast.runners.stage import Stage
-from holdfast.world import Inbox, Questions, companions
+from holdfast.world import Inbox, Questions, companions, disk_failure, in_thread
+
+# Have on the disk what an agent remembers: a turn is over when a power cut cannot undo it.
+
+_ABOVE: Final = 4  # directories that may be new: Codex has one for each day, month and year
+
+
+async def settled(path: str | None) -> None:
+    """Sync a file that an agent keeps, and its name; without one, or on trouble, do nothing.
+
+    What was said is in our own journal whatever happens here. An agent whose file is lost can
+    only be told again what it knew.
+    """
+    if path is None:
+        return
+    with suppress(Failure):
+        await in_thread(partial(_synced, Path(path)))
+
+
+def _synced(path: Path) -> None:
+    try:
+        for each in (path, *path.parents[:_ABOVE]):
+            file = os.open(each, os.O_RDONLY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+    except OSError as error:
+        raise disk_failure(error, path=str(path)) from error
+
 
 NAME = "codex"
 PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own

@@ -32,7 +32,7 @@ from holdfast.codex import (
     TurnStartedNotification,
     WebSearchThreadItem,
 )
-from holdfast.runners.core.bounded import Bounded
+from holdfast.runners.bounded_text import Bounded
 from holdfast.runners.model import (
     AnyEvent,
     Asked,

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from typing import Final
 
@@ -10,17 +18,162 @@ import msgspec
 
 from holdfast import __version__
 from holdfast.agent import OPTIONS, Crashes, Kit, Talk, converse
+from holdfast.agent.model import (
+    AnyMemo,
+    AnyNews,
+    Asking,
+    Awaiting,
+    Costing,
+    Done,
+    Memo,
+    Noting,
+    Over,
+    Showing,
+    Telling,
+    UsedUp,
+    Using,
+)
+from holdfast.agent.model import Ending as Ended
+from holdfast.agent.model import Sort as Shown
 from holdfast.failures import Failure
+from holdfast.runners.bounded_text import Bounded
 from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
+    Asked,
     Capabilities,
+    Choice,
+    Delta,
+    Ending,
+    FilesChanged,
     Health,
+    Noticed,
+    Planned,
+    PlanStep,
+    Progress,
+    Remembered,
+    Said,
     SessionKnown,
+    Sort,
+    Thought,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
     TurnStarted,
+    Used,
 )
-from holdfast.runners.native_events import translated
+from holdfast.runners.model import Awaiting as Awaited
 from holdfast.runners.ports import AS_EVER, Memory
+
+# What our own agent tells, in the words of every runner.
+
+_INPUT_MAX: Final = 2_000  # characters of one argument that the person is shown
+
+_SORTS: Final = {
+    Shown.TEXT: Sort.TEXT,
+    Shown.THINKING: Sort.THOUGHT,
+    Shown.OUTPUT: Sort.OUTPUT,
+}
+_ENDINGS: Final = {
+    Ended.COMPLETED: Ending.COMPLETED,
+    Ended.ABORTED: Ending.INTERRUPTED,
+    Ended.FAILED: Ending.FAILED,
+    Ended.INCOMPLETE: Ending.INCOMPLETE,
+    Ended.REFUSED: Ending.REFUSED,
+}
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def translated(batch: Iterable[AnyMemo | AnyNews]) -> Sequence[AnyEvent]:
+    """The same, as events of a runner; pieces that follow one another are joined."""
+    events: list[AnyEvent] = []
+    for each in batch:
+        if isinstance(each, Memo):
+            events.append(Remembered(msgspec.Raw(_encode(each))))
+        elif isinstance(each, Showing):
+            _add_delta(events, each)
+        else:
+            events.extend(_events(each))
+    return events
+
+
+def _add_delta(events: list[AnyEvent], piece: Showing) -> None:
+    sort, last = _SORTS[piece.sort], events[-1] if events else None
+    if isinstance(last, Delta) and (last.item, last.sort) == (piece.item, sort):
+        events[-1] = Delta(last.item, sort, last.text + piece.text)
+    else:
+        events.append(Delta(piece.item, sort, piece.text))
+
+
+def _events(news: AnyNews) -> Iterator[AnyEvent]:
+    match news:
+        case Telling(item, text, is_thinking, continues):
+            yield Thought(item, text) if is_thinking else Said(item, text, continues)
+        case Using(item, tool, title, arguments):
+            yield ToolStarted(item, tool, title, _shortened(arguments))
+        case UsedUp(item, done):
+            yield from _ended(item, done)
+        case Asking():
+            yield _asked(news)
+        case Costing():
+            yield _used(news)
+        case Noting(text, failure):
+            yield Noticed(text, failure)
+        case Awaiting(what, seconds):
+            yield Awaited(what, seconds)
+        case Over(ending, failure):
+            yield TurnEnded(_ENDINGS[ending], failure)
+        case Showing():
+            raise AssertionError("pieces are joined elsewhere")
+
+
+def _ended(item: str, done: Done) -> Iterator[AnyEvent]:
+    output = Bounded()
+    output.feed(done.text if done.shown is None else done.shown)
+    is_ok = not done.is_error and not done.status
+    yield ToolEnded(item, is_ok, output.text, output.left_out, done.status)
+    if done.paths:
+        yield FilesChanged(item, done.paths)
+    if done.plan is not None:
+        steps = (PlanStep(each.text, Progress(each.progress.value)) for each in done.plan)
+        yield Planned(tuple(steps))
+
+
+def _asked(asking: Asking) -> Asked:
+    last = len(asking.choices) - 1
+    choices = (Choice(word, is_refusal=at == last) for at, word in enumerate(asking.choices))
+    return Asked(
+        asking.question,
+        asking.title,
+        asking.detail,
+        tuple(choices),
+        asking.item,
+        is_approval=asking.is_leave,
+    )
+
+
+def _used(costing: Costing) -> Used:
+    tokens = costing.tokens
+    return Used(
+        model=f"{costing.choice.provider}/{costing.choice.model}",
+        input_tokens=tokens.input,
+        cached_tokens=tokens.cached,
+        output_tokens=tokens.output,
+        context_tokens=costing.context,
+        window_tokens=costing.window,
+        cost_usd=costing.cost_usd,
+    )
+
+
+def _shortened(arguments: dict[str, object]) -> dict[str, object]:
+    """Arguments as a person reads them: a whole file in one of them is in the memory anyway."""
+    return {
+        name: f"{value[:_INPUT_MAX]}…"
+        if isinstance(value, str) and len(value) > _INPUT_MAX
+        else value
+        for name, value in arguments.items()
+    }
+
 
 NAME: Final = "native"
 _WORD: Final = "native-1"  # of every conversation: all that it is stands in the memory

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.telemetry.artefact import ArtefactSink, read_failures
-    from holdfast.telemetry.core.known_values import KnownRedactor
-    from holdfast.telemetry.core.passing import StreamRedactor
-    from holdfast.telemetry.core.redaction import Redactor
-    from holdfast.telemetry.core.values import ValueRedactor
-    from holdfast.telemetry.door import Telemetry
+    from holdfast.telemetry.emitter import Telemetry
+    from holdfast.telemetry.failure_file import ArtefactSink, read_failures
     from holdfast.telemetry.log import LogSink, Style
     from holdfast.telemetry.metrics import MetricsSink
     from holdfast.telemetry.otel import OtelSink
     from holdfast.telemetry.ports import Sink
+    from holdfast.telemetry.redaction.known_values import KnownRedactor
+    from holdfast.telemetry.redaction.redaction import Redactor
+    from holdfast.telemetry.redaction.scan import StreamRedactor
+    from holdfast.telemetry.redaction.values import ValueRedactor
 
 __all__ = [
     "ArtefactSink",
@@ -40,17 +40,17 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "ArtefactSink": "artefact",
-        "read_failures": "artefact",
+        "ArtefactSink": "failure_file",
+        "read_failures": "failure_file",
         "LogSink": "log",
         "Style": "log",
         "MetricsSink": "metrics",
         "OtelSink": "otel",
-        "Redactor": "core.redaction",
-        "KnownRedactor": "core.known_values",
-        "StreamRedactor": "core.passing",
-        "ValueRedactor": "core.values",
-        "Telemetry": "door",
+        "Redactor": "redaction.redaction",
+        "KnownRedactor": "redaction.known_values",
+        "StreamRedactor": "redaction.scan",
+        "ValueRedactor": "redaction.values",
+        "Telemetry": "emitter",
         "Sink": "ports",
     },
 )

@@ -10,25 +10,23 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.terminal.drawing import draw
-    from holdfast.terminal.editing import serve_editor
-    from holdfast.terminal.guard import guarded
-    from holdfast.terminal.meaning import Meaning
+    from holdfast.terminal.commands import Meaning
+    from holdfast.terminal.conversation import Talk
     from holdfast.terminal.ports import Setting
-    from holdfast.terminal.talking import Talk
+    from holdfast.terminal.rendering import draw
     from holdfast.terminal.transcript import Transcript
+    from holdfast.terminal.tty_guard import guarded
 
-__all__ = ["Meaning", "Setting", "Talk", "Transcript", "draw", "guarded", "serve_editor"]
+__all__ = ["Meaning", "Setting", "Talk", "Transcript", "draw", "guarded"]
 
 __getattr__ = face(
     __name__,
     {
-        "Meaning": "meaning",
+        "Meaning": "commands",
         "Setting": "ports",
-        "Talk": "talking",
+        "Talk": "conversation",
         "Transcript": "transcript",
-        "draw": "drawing",
-        "guarded": "guard",
-        "serve_editor": "editing",
+        "draw": "rendering",
+        "guarded": "tty_guard",
     },
 )

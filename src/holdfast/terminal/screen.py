@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from heapq import nsmallest
+from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 import anyio
 from prompt_toolkit.application import Application, run_in_terminal
@@ -15,6 +19,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -26,10 +31,119 @@ from prompt_toolkit.layout import (
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.styles import Style
 
-from holdfast.nouns import cut
-from holdfast.terminal.completing import completed
-from holdfast.terminal.keys import bindings
+from holdfast.nouns import cut, printable
 from holdfast.terminal.ports import Attended, Fragments
+from holdfast.terminal.slash_commands import completions
+
+# Which key does what.
+
+
+class Keyed(Protocol):
+    """What keys are for: what is typed, and whose conversation it is."""
+
+    @property
+    def buffer(self) -> Buffer:
+        """What is typed."""
+        ...
+
+    @property
+    def attended(self) -> Attended:
+        """The conversation."""
+        ...
+
+
+def bindings(screen: Keyed) -> KeyBindings:
+    """The keys of a screen; all others edit what is typed, as in a shell."""
+    keys = KeyBindings()
+    buffer = screen.buffer
+    is_empty = Condition(lambda: not buffer.text)
+
+    def on(*sequence: str, do: Callable[[], object], only_if: Condition | bool = True) -> None:
+        def handle(_: KeyPressEvent) -> None:
+            do()
+
+        keys.add(*sequence, filter=only_if)(handle)
+
+    on("enter", do=lambda: _enter(screen))
+    on("escape", "enter", do=lambda: buffer.insert_text("\n"))
+    on("c-j", do=lambda: _enter(screen))  # so Enter comes if it was typed while another program ran
+    on("c-c", do=lambda: _interrupt(screen))
+    on("<sigint>", do=lambda: _interrupt(screen))
+    on("c-d", do=lambda: screen.attended.leave(), only_if=is_empty)
+    on("c-o", do=lambda: screen.attended.unfold())
+    on("escape", "escape", do=lambda: screen.attended.go_back(), only_if=is_empty)
+    on("c-x", "c-e", do=lambda: buffer.open_in_editor())
+    for digit in "123456789":
+        on(digit, do=partial(_choose, screen, digit), only_if=is_empty)
+    return keys
+
+
+def _enter(screen: Keyed) -> None:
+    buffer = screen.buffer
+    state = buffer.complete_state
+    if state is not None and state.current_completion is not None:
+        buffer.complete_state = None  # what was chosen from the list stands, and is not sent yet
+        return
+    if buffer.document.char_before_cursor == "\\":
+        buffer.delete_before_cursor()
+        buffer.insert_text("\n")
+        return
+    text = buffer.text
+    buffer.reset(append_to_history=bool(text.strip()))
+    if not screen.attended.enter(text):
+        buffer.insert_text(text)
+
+
+def _interrupt(screen: Keyed) -> None:
+    if screen.attended.interrupt(screen.buffer.text):
+        screen.buffer.reset(append_to_history=True)  # Up brings it back
+
+
+def _choose(screen: Keyed, digit: str) -> None:
+    if not screen.attended.choose(int(digit)):
+        screen.buffer.insert_text(digit)
+
+
+# Complete what is typed: commands after a slash, names of files after an @.
+
+_SHOWN: Final = 50
+
+
+class Completed(NamedTuple):
+    """What the last so many characters can become, and what that means."""
+
+    text: str
+    replaces: int
+    meaning: str = ""
+
+
+def completed(typed: str, root: Path) -> Iterator[Completed]:
+    """What a line up to the cursor can become; files are those below `root`, and hidden by dots."""
+    for slash in completions(typed):
+        yield Completed(f"/{slash.name} ", len(typed), slash.meaning)
+    word = typed.rsplit(maxsplit=1)[-1] if typed and not typed[-1].isspace() else ""
+    if word.startswith("@"):
+        yield from islice(_files(word[1:], root), _SHOWN)
+
+
+def _files(begun: str, root: Path) -> Iterator[Completed]:
+    directory, _, name = begun.rpartition("/")
+    if directory.startswith(("/", "~")) or ".." in directory.split("/"):
+        return
+    found: list[tuple[str, bool]] = []
+    with suppress(OSError), os.scandir(root / directory) as entries:
+        for entry in entries:
+            is_hidden = entry.name.startswith(".") and not name.startswith(".")
+            if (
+                entry.name.startswith(name)
+                and not is_hidden
+                and printable(entry.name) == entry.name
+            ):
+                found.append((entry.name, entry.is_dir(follow_symlinks=False)))
+    head = f"{directory}/" if directory else ""
+    for each, is_directory in nsmallest(_SHOWN, found):
+        yield Completed(f"@{head}{each}" + ("/" if is_directory else " "), len(begun) + 1)
+
 
 INPUT_ROWS: Final = 10
 _MENU_ROWS: Final = 6

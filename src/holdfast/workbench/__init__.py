@@ -10,28 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 if TYPE_CHECKING:
-    from holdfast.workbench.batching import (
-        Applied,
-        FileStep,
-        NewContent,
-        NewDirectory,
-        NewFile,
-        NewLink,
-        apply,
-    )
-    from holdfast.workbench.checkpointing import (
-        NOW,
-        ShownCheckpoint,
-        checkpoint,
-        checkpoints,
-        compare,
-        recover,
-        show,
-        storage_use,
-        tidy,
-    )
-    from holdfast.workbench.core.batch import Chmod, Delete, Rename
-    from holdfast.workbench.core.consent import (
+    from holdfast.workbench.consent import (
         Consent,
         Scope,
         Sending,
@@ -39,38 +18,10 @@ if TYPE_CHECKING:
         require_consent,
         require_no_more,
     )
-    from holdfast.workbench.core.coverage import EVERYTHING, Coverage
-    from holdfast.workbench.core.publication import Way
-    from holdfast.workbench.core.three_way import Clashing
-    from holdfast.workbench.core.tree import Node, NodeSort
-    from holdfast.workbench.draft_merge import (
-        DraftMerge,
-        FileVersion,
-        Side,
-        Version,
-        file_version,
-        merge_draft,
-    )
-    from holdfast.workbench.draft_selection import (
-        changed_drafts,
-        default_drafts,
-        discard_unchanged,
-    )
-    from holdfast.workbench.drafting import (
-        Entered,
-        discard,
-        entering,
-        list_drafts,
-        open_draft,
-        reopen_draft,
-        revise,
-    )
-    from holdfast.workbench.forking import fork_draft
-    from holdfast.workbench.git_access import GitAccess, git_access_for
-    from holdfast.workbench.git_branch import BranchReview, review_branch, take_branch
-    from holdfast.workbench.git_commit import CommitOrder
-    from holdfast.workbench.going_back import undo
-    from holdfast.workbench.holding import Held
+    from holdfast.workbench.coverage import EVERYTHING, Coverage
+    from holdfast.workbench.diff.three_way import Clashing
+    from holdfast.workbench.git.repository import GitAccess, git_access_for
+    from holdfast.workbench.handle import Held
     from holdfast.workbench.model import (
         Checkpoint,
         Committed,
@@ -81,22 +32,71 @@ if TYPE_CHECKING:
         Revision,
         deed_of,
     )
-    from holdfast.workbench.overview import DraftStatus, Status, status
-    from holdfast.workbench.publishing import Published, PublishOrder, publish
-    from holdfast.workbench.records import Attempt, Event, Records
-    from holdfast.workbench.recovering import Recovered
-    from holdfast.workbench.restoring import (
+    from holdfast.workbench.objects.formats import Node, NodeSort
+    from holdfast.workbench.operations.batch_plan import Chmod, Delete, Rename
+    from holdfast.workbench.operations.batches import (
+        Applied,
+        FileStep,
+        NewContent,
+        NewDirectory,
+        NewFile,
+        NewLink,
+        apply,
+    )
+    from holdfast.workbench.operations.change_view import FileDiff
+    from holdfast.workbench.operations.checkpoints import (
+        NOW,
+        ShownCheckpoint,
+        checkpoint,
+        checkpoints,
+        compare,
+        recover,
+        show,
+        storage_use,
+        tidy,
+    )
+    from holdfast.workbench.operations.draft_selection import (
+        changed_drafts,
+        default_drafts,
+        discard_unchanged,
+    )
+    from holdfast.workbench.operations.drafts import (
+        Entered,
+        discard,
+        entering,
+        fork_draft,
+        list_drafts,
+        open_draft,
+        reopen_draft,
+        revise,
+        undo,
+    )
+    from holdfast.workbench.operations.git_branch import BranchReview, review_branch, take_branch
+    from holdfast.workbench.operations.git_commit import CommitOrder
+    from holdfast.workbench.operations.merge import (
+        DraftMerge,
+        FileVersion,
+        Side,
+        Version,
+        file_version,
+        merge_draft,
+    )
+    from holdfast.workbench.operations.open import Opened, Workbench
+    from holdfast.workbench.operations.publish import Published, PublishOrder, publish
+    from holdfast.workbench.operations.recovery import Recovered
+    from holdfast.workbench.operations.restore import (
         Restored,
         RestoreOrder,
         RestorePreview,
         preview_restore,
         restore,
     )
-    from holdfast.workbench.reviewing import Conflict, Review, preview, review
-    from holdfast.workbench.showing import FileDiff
-    from holdfast.workbench.store import Means, Store, Subject
-    from holdfast.workbench.upkeep import Pruned, Usage
-    from holdfast.workbench.workbench import Opened, Workbench
+    from holdfast.workbench.operations.review import Conflict, Review, preview, review
+    from holdfast.workbench.operations.status import DraftStatus, Status, status
+    from holdfast.workbench.records import Attempt, Event, Records
+    from holdfast.workbench.store.pruning import Pruned, Usage
+    from holdfast.workbench.store.store import Means, Store, Subject
+    from holdfast.workbench.transaction.machine import Way
 
 __all__ = [
     "EVERYTHING",
@@ -195,96 +195,96 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "Applied": "batching",
+        "Applied": "operations.batches",
         "Attempt": "records",
-        "BranchReview": "git_branch",
+        "BranchReview": "operations.git_branch",
         "Checkpoint": "model",
-        "Chmod": "core.batch",
-        "Clashing": "core.three_way",
-        "CommitOrder": "git_commit",
+        "Chmod": "operations.batch_plan",
+        "Clashing": "diff.three_way",
+        "CommitOrder": "operations.git_commit",
         "Committed": "model",
-        "Conflict": "reviewing",
-        "Consent": "core.consent",
-        "Coverage": "core.coverage",
-        "Delete": "core.batch",
+        "Conflict": "operations.review",
+        "Consent": "consent",
+        "Coverage": "coverage",
+        "Delete": "operations.batch_plan",
         "Draft": "model",
-        "DraftMerge": "draft_merge",
-        "FileVersion": "draft_merge",
-        "Side": "draft_merge",
-        "Version": "draft_merge",
-        "file_version": "draft_merge",
-        "merge_draft": "draft_merge",
-        "DraftStatus": "overview",
-        "EVERYTHING": "core.coverage",
-        "Entered": "drafting",
+        "DraftMerge": "operations.merge",
+        "FileVersion": "operations.merge",
+        "Side": "operations.merge",
+        "Version": "operations.merge",
+        "file_version": "operations.merge",
+        "merge_draft": "operations.merge",
+        "DraftStatus": "operations.status",
+        "EVERYTHING": "coverage",
+        "Entered": "operations.drafts",
         "Event": "records",
-        "FileDiff": "showing",
-        "FileStep": "batching",
-        "GitAccess": "git_access",
-        "git_access_for": "git_access",
-        "Held": "holding",
-        "Means": "store",
+        "FileDiff": "operations.change_view",
+        "FileStep": "operations.batches",
+        "GitAccess": "git.repository",
+        "git_access_for": "git.repository",
+        "Held": "handle",
+        "Means": "store.store",
         "Mode": "model",
-        "NOW": "checkpointing",
-        "NewContent": "batching",
-        "NewDirectory": "batching",
-        "NewFile": "batching",
-        "NewLink": "batching",
-        "Node": "core.tree",
-        "NodeSort": "core.tree",
+        "NOW": "operations.checkpoints",
+        "NewContent": "operations.batches",
+        "NewDirectory": "operations.batches",
+        "NewFile": "operations.batches",
+        "NewLink": "operations.batches",
+        "Node": "objects.formats",
+        "NodeSort": "objects.formats",
         "Occasion": "model",
-        "Opened": "workbench",
+        "Opened": "operations.open",
         "Progress": "model",
-        "Pruned": "upkeep",
-        "PublishOrder": "publishing",
-        "Published": "publishing",
+        "Pruned": "store.pruning",
+        "PublishOrder": "operations.publish",
+        "Published": "operations.publish",
         "Records": "records",
-        "Recovered": "recovering",
-        "Rename": "core.batch",
-        "RestoreOrder": "restoring",
-        "RestorePreview": "restoring",
-        "Restored": "restoring",
-        "Review": "reviewing",
+        "Recovered": "operations.recovery",
+        "Rename": "operations.batch_plan",
+        "RestoreOrder": "operations.restore",
+        "RestorePreview": "operations.restore",
+        "Restored": "operations.restore",
+        "Review": "operations.review",
         "Revision": "model",
-        "Scope": "core.consent",
-        "Sending": "core.consent",
-        "ShownCheckpoint": "checkpointing",
-        "Status": "overview",
-        "Store": "store",
-        "Subject": "store",
-        "Usage": "upkeep",
-        "Way": "core.publication",
-        "Workbench": "workbench",
-        "apply": "batching",
-        "changed_drafts": "draft_selection",
-        "checkpoint": "checkpointing",
-        "checkpoints": "checkpointing",
-        "compare": "checkpointing",
+        "Scope": "consent",
+        "Sending": "consent",
+        "ShownCheckpoint": "operations.checkpoints",
+        "Status": "operations.status",
+        "Store": "store.store",
+        "Subject": "store.store",
+        "Usage": "store.pruning",
+        "Way": "transaction.machine",
+        "Workbench": "operations.open",
+        "apply": "operations.batches",
+        "changed_drafts": "operations.draft_selection",
+        "checkpoint": "operations.checkpoints",
+        "checkpoints": "operations.checkpoints",
+        "compare": "operations.checkpoints",
         "deed_of": "model",
-        "default_drafts": "draft_selection",
-        "discard": "drafting",
-        "discard_unchanged": "draft_selection",
-        "list_drafts": "drafting",
-        "entering": "drafting",
-        "fork_draft": "forking",
-        "in_force": "core.consent",
-        "open_draft": "drafting",
-        "preview": "reviewing",
-        "preview_restore": "restoring",
-        "publish": "publishing",
-        "recover": "checkpointing",
-        "reopen_draft": "drafting",
-        "require_consent": "core.consent",
-        "require_no_more": "core.consent",
-        "restore": "restoring",
-        "review": "reviewing",
-        "review_branch": "git_branch",
-        "revise": "drafting",
-        "show": "checkpointing",
-        "status": "overview",
-        "storage_use": "checkpointing",
-        "take_branch": "git_branch",
-        "tidy": "checkpointing",
-        "undo": "going_back",
+        "default_drafts": "operations.draft_selection",
+        "discard": "operations.drafts",
+        "discard_unchanged": "operations.draft_selection",
+        "list_drafts": "operations.drafts",
+        "entering": "operations.drafts",
+        "fork_draft": "operations.drafts",
+        "in_force": "consent",
+        "open_draft": "operations.drafts",
+        "preview": "operations.review",
+        "preview_restore": "operations.restore",
+        "publish": "operations.publish",
+        "recover": "operations.checkpoints",
+        "reopen_draft": "operations.drafts",
+        "require_consent": "consent",
+        "require_no_more": "consent",
+        "restore": "operations.restore",
+        "review": "operations.review",
+        "review_branch": "operations.git_branch",
+        "revise": "operations.drafts",
+        "show": "operations.checkpoints",
+        "status": "operations.status",
+        "storage_use": "operations.checkpoints",
+        "take_branch": "operations.git_branch",
+        "tidy": "operations.checkpoints",
+        "undo": "operations.drafts",
     },
 )

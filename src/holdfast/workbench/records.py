@@ -7,17 +7,148 @@ the workbench, so there is one writer at a time.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Generic, Self, TypeVar
 
 import msgspec
 
-from holdfast.workbench.consents import Consents
-from holdfast.workbench.core.consent import Consent
-from holdfast.workbench.logbook import Logbook
-from holdfast.workbench.store import Means
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.consent import Consent, Scope
+from holdfast.workbench.store.store import Means
+from holdfast.world import (
+    Bookmark,
+    Disk,
+    Journal,
+    RecordSchema,
+    Schema,
+    disk_failure,
+    encode_record,
+    make_private,
+    read_journal,
+)
+from holdfast.world.failures import DiskMissing
+
+# A log of one kind of record, opened for writing when there is something to write.
+
+_VERSION = 1
+Line = TypeVar("Line", bound=msgspec.Struct)
+
+
+class Logbook(Generic[Line]):
+    """Lines of JSON that are only ever added to, and that a person can read.
+
+    Whoever only reads changes nothing, not even what is damaged; that waits for the next writer.
+    """
+
+    def __init__(self, disk: Disk, path: Path, of: type[Line]) -> None:
+        self._disk = disk
+        self._path = path
+        self._of = of
+        self._schema: RecordSchema = Schema(path.stem, _VERSION)
+        self._journal: Journal | None = None
+        self._bookmark: Bookmark | None = None
+
+    def add(self, line: Line) -> None:
+        """Keep a line; it is durable when this returns, and not there when it raises."""
+        batch = [encode_record(line)]
+        if self._journal is not None:
+            self._journal.append(batch)
+            return
+        self._make_room()
+        self._journal = Journal.open(
+            self._disk,
+            self._path,
+            schema=self._schema,
+            log=self._path.stem,
+            since=self._bookmark,
+            batch=batch,
+        )
+
+    def all(self) -> Iterator[Line]:
+        """Every line, oldest first; what is damaged is passed over."""
+        try:
+            for entry in read_journal(self._disk, self._path, schema=self._schema):
+                yield msgspec.json.decode(entry.data, type=self._of)
+        except DiskMissing:
+            return
+
+    def close(self) -> None:
+        """Let another writer have it; this one need not read all of it when it writes again."""
+        if self._journal is not None:
+            with suppress(Failure):  # then all of it is read
+                self._bookmark = self._journal.bookmark
+            self._journal.close()
+            self._journal = None
+
+    def _make_room(self) -> None:
+        directory = self._path.parent
+        if directory.is_dir():
+            return
+        try:
+            make_private(directory)
+        except OSError as error:
+            raise disk_failure(error, path=str(directory)) from error
+        self._disk.sync_directory(directory.parent)
+
+
+# What a person agreed to send where, written down as they said it.
+
+CONSENTS = "consent.jsonl"
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """A consent as a person reads it; without paths it is about the whole project."""
+
+    at: datetime
+    project: str
+    provider: str
+    given: bool
+    paths: tuple[str, ...] = ()
+    session: str | None = None
+
+
+class Consents:
+    """Everything that was ever agreed to or withdrawn, in order."""
+
+    def __init__(self, disk: Disk, directory: Path) -> None:
+        self._lines = Logbook(disk, directory / CONSENTS, _Line)
+
+    def add(self, consent: Consent) -> None:
+        """Write a consent, or its withdrawal, down; it holds once this returns."""
+        self._lines.add(
+            _Line(
+                at=datetime.fromtimestamp(consent.at_ms / 1000, UTC),
+                project=consent.project,
+                provider=consent.provider,
+                given=consent.is_given,
+                paths=tuple(map(str, consent.scope.paths)),
+                session=consent.session,
+            )
+        )
+
+    def all(self) -> tuple[Consent, ...]:
+        """All of them, oldest first, as `require_consent` takes them."""
+        return tuple(map(_consent, self._lines.all()))
+
+    def close(self) -> None:
+        """Let another writer have it."""
+        self._lines.close()
+
+
+def _consent(line: _Line) -> Consent:
+    return Consent(
+        project=line.project,
+        provider=line.provider,
+        scope=Scope(tuple(map(RelativePath.from_text, line.paths))),
+        is_given=line.given,
+        at_ms=round(line.at.timestamp() * 1000),
+        session=line.session,
+    )
+
 
 EVENTS: Final = "workbench_events.jsonl"
 ATTEMPTS: Final = "apply_attempts.jsonl"

@@ -10,58 +10,50 @@ from typing import TYPE_CHECKING
 from holdfast import face
 
 # At once: a module of the same name would stand in its way later.
-from holdfast.world.retrying import Waiting, retrying
+from holdfast.world.retries import Waiting, retrying
 
 if TYPE_CHECKING:
-    from holdfast.world.accompanying import companions
-    from holdfast.world.beneath import Entry, Opening, Root, Sort
-    from holdfast.world.chance import Chance, IdMaker, SystemChance
-    from holdfast.world.clock import Clock, SystemClock
+    from holdfast.world.batch_queue import Inbox
+    from holdfast.world.clock import Chance, Clock, IdMaker, SystemChance, SystemClock
     from holdfast.world.commit_loop import GroupCommit, Runner
-    from holdfast.world.core.opening import Repairs
-    from holdfast.world.core.records import Encoded, accept_record, encode_record
-    from holdfast.world.core.scan import Damage
-    from holdfast.world.core.system_errors import disk_failure
     from holdfast.world.database import Database, Transaction, Upgrade
-    from holdfast.world.disk import SystemDisk
-    from holdfast.world.inbox import Inbox
+    from holdfast.world.disk import SystemDisk, make_private
+    from holdfast.world.errors import disk_failure
+    from holdfast.world.file_replacement import remove_leftovers, replace_file, write_all
+    from holdfast.world.files_beneath import Entry, Opening, Root, Sort, open_linkless
     from holdfast.world.journal import Journal
-    from holdfast.world.linkless import open_linkless
-    from holdfast.world.openat2 import open_in_root
-    from holdfast.world.ports import Disk, FileStatus, OpenFile
-    from holdfast.world.private import make_private
-    from holdfast.world.process_marks import (
-        END_LONGEST,
-        MARK,
-        SERVICE,
-        Ended,
-        IsMember,
-        agents,
-        end_members,
-        is_service,
-        members,
-        sweep,
-    )
-    from holdfast.world.processes import (
-        SystemProcess,
-        command_of,
-        environment_of,
-        limit_number,
-        signal_exactly,
-        system_process,
-        system_processes,
-    )
-    from holdfast.world.questions import Questions
-    from holdfast.world.reading import (
+    from holdfast.world.journal_format import Damage, Encoded, Repairs, accept_record, encode_record
+    from holdfast.world.journal_reader import (
         Bookmark,
         JournalEntry,
         RecordSchema,
         last_seq,
         read_journal,
     )
-    from holdfast.world.replace import remove_leftovers, replace_file, write_all
+    from holdfast.world.openat2 import open_in_root
+    from holdfast.world.ports import Disk, FileStatus, OpenFile
+    from holdfast.world.processes import (
+        END_LONGEST,
+        MARK,
+        SERVICE,
+        Ended,
+        IsMember,
+        SystemProcess,
+        agents,
+        command_of,
+        end_members,
+        environment_of,
+        is_service,
+        limit_number,
+        members,
+        signal_exactly,
+        sweep,
+        system_process,
+        system_processes,
+    )
+    from holdfast.world.questions import Questions
     from holdfast.world.schema import Schema
-    from holdfast.world.worker_threads import in_worker
+    from holdfast.world.tasks import companions, in_worker
     from holdfast.world.writer_loop import WriterThread, in_thread
 
 __all__ = [
@@ -132,33 +124,33 @@ __all__ = [
 __getattr__ = face(
     __name__,
     {
-        "Bookmark": "reading",
-        "Chance": "chance",
+        "Bookmark": "journal_reader",
+        "Chance": "clock",
         "Clock": "clock",
-        "Damage": "core.scan",
+        "Damage": "journal_format",
         "Database": "database",
         "Disk": "ports",
-        "Encoded": "core.records",
-        "Entry": "beneath",
+        "Encoded": "journal_format",
+        "Entry": "files_beneath",
         "FileStatus": "ports",
         "GroupCommit": "commit_loop",
-        "IdMaker": "chance",
-        "Inbox": "inbox",
+        "IdMaker": "clock",
+        "Inbox": "batch_queue",
         "Journal": "journal",
-        "JournalEntry": "reading",
-        "END_LONGEST": "process_marks",
-        "MARK": "process_marks",
-        "SERVICE": "process_marks",
+        "JournalEntry": "journal_reader",
+        "END_LONGEST": "processes",
+        "MARK": "processes",
+        "SERVICE": "processes",
         "OpenFile": "ports",
-        "Opening": "beneath",
+        "Opening": "files_beneath",
         "Questions": "questions",
-        "RecordSchema": "reading",
-        "Repairs": "core.opening",
-        "Root": "beneath",
+        "RecordSchema": "journal_reader",
+        "Repairs": "journal_format",
+        "Root": "files_beneath",
         "Runner": "commit_loop",
         "Schema": "schema",
-        "Sort": "beneath",
-        "SystemChance": "chance",
+        "Sort": "files_beneath",
+        "SystemChance": "clock",
         "SystemClock": "clock",
         "SystemDisk": "disk",
         "SystemProcess": "processes",
@@ -166,31 +158,31 @@ __getattr__ = face(
         "Upgrade": "database",
         "WriterThread": "writer_loop",
         "in_thread": "writer_loop",
-        "is_service": "process_marks",
-        "in_worker": "worker_threads",
-        "last_seq": "reading",
+        "is_service": "processes",
+        "in_worker": "tasks",
+        "last_seq": "journal_reader",
         "limit_number": "processes",
-        "accept_record": "core.records",
+        "accept_record": "journal_format",
         "command_of": "processes",
-        "companions": "accompanying",
-        "disk_failure": "core.system_errors",
-        "encode_record": "core.records",
+        "companions": "tasks",
+        "disk_failure": "errors",
+        "encode_record": "journal_format",
         "environment_of": "processes",
-        "make_private": "private",
+        "make_private": "disk",
         "open_in_root": "openat2",
-        "open_linkless": "linkless",
-        "read_journal": "reading",
-        "remove_leftovers": "replace",
-        "replace_file": "replace",
+        "open_linkless": "files_beneath",
+        "read_journal": "journal_reader",
+        "remove_leftovers": "file_replacement",
+        "replace_file": "file_replacement",
         "signal_exactly": "processes",
-        "sweep": "process_marks",
-        "members": "process_marks",
-        "end_members": "process_marks",
-        "agents": "process_marks",
-        "Ended": "process_marks",
-        "IsMember": "process_marks",
+        "sweep": "processes",
+        "members": "processes",
+        "end_members": "processes",
+        "agents": "processes",
+        "Ended": "processes",
+        "IsMember": "processes",
         "system_process": "processes",
         "system_processes": "processes",
-        "write_all": "replace",
+        "write_all": "file_replacement",
     },
 )

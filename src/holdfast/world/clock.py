@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
+from threading import Lock
 from typing import Protocol
+
+from holdfast.nouns import ENTROPY_BYTES, Id, make_id
 
 
 class Clock(Protocol):
@@ -28,3 +32,59 @@ class SystemClock:
     def monotonic(self) -> float:
         """Seconds since some moment before this process began."""
         return time.monotonic()
+
+
+# What nobody can foresee, and the ids that are made of it.
+
+_ENTROPY_RANGE = 256**ENTROPY_BYTES
+_STEP_BYTES = 5
+
+
+class Chance(Protocol):
+    """Draws from what cannot be foreseen."""
+
+    def fraction(self) -> float:
+        """A number of [0, 1), each as likely as any other."""
+        ...
+
+    def draw(self, count: int) -> bytes:
+        """As many bytes, each as likely as any other."""
+        ...
+
+
+class SystemChance:
+    """Draws from the system's own entropy: fit for secrets."""
+
+    def fraction(self) -> float:
+        """A number of [0, 1)."""
+        return (int.from_bytes(os.urandom(7)) >> 3) / 2**53  # as many bits as a float holds
+
+    def draw(self, count: int) -> bytes:
+        """Bytes that nobody can guess."""
+        return os.urandom(count)
+
+
+class IdMaker:
+    """Makes ids of which each sorts after all that it made before, from any thread.
+
+    Within one millisecond, or when the clock was set back, the next id is the last one plus a
+    drawn step, so that not even two forks of one process make the same.
+    """
+
+    def __init__(self, clock: Clock, chance: Chance) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._at_ms, self._entropy = 0, 0
+        self._guard = Lock()
+
+    def make(self, prefix: str) -> Id:
+        """Make the next id of this kind."""
+        now_ms, fresh = int(self._clock.now() * 1000), self._chance.draw(ENTROPY_BYTES)
+        with self._guard:
+            if now_ms > self._at_ms:
+                self._at_ms, self._entropy = now_ms, int.from_bytes(fresh)
+            else:
+                step = 1 + int.from_bytes(fresh[:_STEP_BYTES])
+                carried, self._entropy = divmod(self._entropy + step, _ENTROPY_RANGE)
+                self._at_ms += carried
+            return make_id(prefix, self._at_ms, self._entropy.to_bytes(ENTROPY_BYTES))

@@ -17,8 +17,8 @@ from itertools import count, repeat
 
 from holdfast.failures import Failure
 from holdfast.nouns import Cursor
-from holdfast.world.core.records import Encoded, encode_record
 from holdfast.world.journal import Journal
+from holdfast.world.journal_format import Encoded, encode_record
 
 Outcome = int | Failure
 """What work returned, or what kept it from returning."""

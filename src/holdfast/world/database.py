@@ -17,8 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from holdfast.failures import Failure, TooManyOpenFiles
-from holdfast.world.core.database_errors import database_failure, unopenable
-from holdfast.world.core.system_errors import disk_failure
+from holdfast.world.errors import database_failure, disk_failure, unopenable
 from holdfast.world.failures import (
     DatabaseDamaged,
     DatabaseUnavailable,

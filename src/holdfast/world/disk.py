@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from holdfast.world.core.system_errors import disk_failure
+from holdfast.world.errors import disk_failure
 from holdfast.world.ports import FileStatus
 
 _CREATE = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL
@@ -179,3 +179,16 @@ if sys.platform == "darwin":
 else:
     _sync = os.fsync
     _sync_data = os.fdatasync
+
+
+# Make directories that nobody else can look into.
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory, and those above it that are missing, for us alone; raises `OSError`.
+
+    `Path.mkdir` would leave those above it open to everyone.
+    """
+    for each in (*reversed(directory.parents), directory):
+        if not each.is_dir():
+            each.mkdir(mode=0o700, exist_ok=True)

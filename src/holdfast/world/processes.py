@@ -2,17 +2,46 @@
 
 Linux lists processes in /proc. Elsewhere `ps` does, which knows neither environments nor starting
 times.
+
+Find and end everything that a marked process has started, also what called setsid.
+
+A mark is a variable in the environment of a process, which its descendants inherit. Four rules
+decide which processes belong to a mark; each closes a gap of the others:
+
+    environment   carries the mark             survives setsid, double forks, the parent's death
+    parent        descends from a member       survives an exec with another environment
+    session       in the session of a member   survives both, unless the process called setsid
+    limit         has a member's limit number  survives all of it
+
+The limit number is the hard limit RLIMIT_RTTIME. It means nothing but to real-time programs, is
+inherited like the environment, is shown in /proc/PID/limits, and can be lowered by anybody and
+raised by root alone. The keeper gives each process that it starts a number of its own, each lower
+than the one before (`exec.keeper.child`), which is too high to limit anything. A number counts only
+if the parents of the members do not have it, too.
+
+Services of ours (exec-server, keeper, holders of places) belong to the home and not to the process
+that happened to need them first. They say so in their environment, and are left alone with all that
+they have started. None of this keeps out a process that wants to hide: that is what sandboxes are
+for.
+
+Ending: every member gets SIGSTOP until a scan finds no new one, so that none forks between the
+scan and its end, then SIGKILL; and from the start again until a scan finds nobody.
+
+Only Linux shows the environments of others; elsewhere nobody is found.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Final, NamedTuple
 
 _READ_BYTES = 2**14
 _LISTS_MAX = 64  # of a machine that never stops starting processes
@@ -134,3 +163,151 @@ else:
     def command_of(pid: int) -> str:  # noqa: ARG001  # whoever asks has found it by its environment
         """The words that a process was started with; none here."""
         return ""
+
+
+MARK: Final = "HOLDFAST_AGENT"  # in the environment of an agent: of which session, and which one
+SERVICE: Final = "HOLDFAST_SERVICE"  # in the environment of a service: which one
+_SERVICES: Final = (f"{SERVICE}=".encode(), b"HOLDFAST_PLACE=")
+END_LONGEST: Final = 10.0  # seconds until what does not die (uninterruptible sleep) is given up
+_SCANS_MAX: Final = 64
+
+IsMember = Callable[[SystemProcess, Sequence[bytes]], bool]
+"""Whether a process belongs by itself, as its environment (`NAME=value` entries) or it says."""
+
+_Key = tuple[int, int]  # pid and starting time: one process, for as long as the machine runs
+
+
+class Ended(NamedTuple):
+    """How many processes were ended, and which could not be: not ours to signal, or stuck."""
+
+    killed: int
+    left: tuple[SystemProcess, ...] = ()
+
+
+def is_service(environment: Iterable[bytes]) -> bool:
+    """Whether a process with this environment is a service of ours."""
+    return any(entry.startswith(_SERVICES) for entry in environment)
+
+
+def sweep(mark: str) -> Ended:
+    """End every process of this agent mark, and of all marks below it (`mark/…`); blocks."""
+    return end_members(_has_agent_mark(mark))
+
+
+def agents(mark: str) -> list[SystemProcess]:
+    """All living processes of this agent mark, and of all marks below it."""
+    return members(_has_agent_mark(mark))
+
+
+def members(
+    is_member: IsMember,
+    met: Callable[[SystemProcess], object] = lambda _: None,
+    *,
+    numbers: Collection[int] = (),
+) -> list[SystemProcess]:
+    """All living processes that belong by the four rules, never this process itself.
+
+    `met` is called at once with each that belongs by itself: it may be gone a moment later.
+    `numbers` are limit numbers that are known to belong.
+    """
+    living: dict[int, SystemProcess] = {}
+    found: set[int] = set()
+    for each in system_processes():
+        if each.is_dead or each.pid == os.getpid():
+            continue
+        environment = environment_of(each.pid)
+        if is_service(environment):
+            continue
+        living[each.pid] = each
+        if is_member(each, environment):
+            met(each)
+            found.add(each.pid)
+    if not found and not numbers:
+        return []
+    limits = {pid: number for pid in living if (number := limit_number(pid)) is not None}
+    while more := _more(living, found, limits, numbers):
+        found |= more
+    return [living[pid] for pid in found]
+
+
+def _more(
+    living: Mapping[int, SystemProcess],
+    found: Collection[int],
+    limits: Mapping[int, int],
+    numbers: Collection[int],
+) -> set[int]:
+    """Who belongs because others do."""
+    # A session whose leader lives and is not a member was joined, not made, by a member.
+    sessions = {s for pid in found if (s := living[pid].session) in found or s not in living}
+    sessions -= {0, os.getsid(0)}  # 0: its leader is outside of our process namespace
+    parents = {living[pid].parent for pid in found} - set(found)
+    inherited = {limit_number(pid) for pid in (*parents, os.getpid())}
+    same = ({limits.get(pid) for pid in found} | set(numbers)) - inherited
+    return {
+        pid
+        for pid, each in living.items()
+        if pid not in found
+        and (each.parent in found or each.session in sessions or limits.get(pid, 0) in same)
+    }
+
+
+def end_members(is_member: IsMember, *, numbers: Collection[int] = ()) -> Ended:
+    """End all that belong by the four rules; return once none is left, or what is left is stuck.
+
+    Blocks. What forks meanwhile is ended, too.
+    """
+    deadline = time.monotonic() + END_LONGEST
+    stopped: set[_Key] = set()
+    killed: set[_Key] = set()
+    found: list[SystemProcess] = []
+
+    def stop(process: SystemProcess) -> None:
+        if _key(process) not in stopped:
+            stopped.add(_key(process))
+            signal_exactly(process, signal.SIGSTOP)
+
+    for _ in range(_SCANS_MAX):
+        before = len(stopped)
+        found = members(is_member, stop, numbers=numbers)
+        if not found or time.monotonic() >= deadline:
+            break
+        for each in found:
+            stop(each)
+        if len(stopped) > before:
+            continue
+        for each in found:
+            if signal_exactly(each, signal.SIGKILL):
+                killed.add(_key(each))
+        _wait_dead([each for each in found if _key(each) in killed], deadline)
+        if not any(_key(each) in killed for each in found):
+            break  # none of them is ours to signal
+    return Ended(len(killed), tuple(found))
+
+
+def _wait_dead(processes: Sequence[SystemProcess], deadline: float) -> None:
+    for each in processes:
+        try:
+            handle = os.pidfd_open(each.pid)
+        except OSError:  # gone, or no descriptor is left: the next scan looks at it
+            continue
+        try:
+            now = system_process(each.pid)
+            if now is not None and now.started == each.started:
+                ends = select.poll()  # not select(): descriptors may be above FD_SETSIZE
+                ends.register(handle, select.POLLIN)
+                ends.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        finally:
+            os.close(handle)
+
+
+def _has_agent_mark(mark: str) -> IsMember:
+    whole = f"{MARK}={mark}".encode()
+
+    def is_member(_process: SystemProcess, environment: Sequence[bytes]) -> bool:
+        return any(each == whole or each.startswith(whole + b"/") for each in environment)
+
+    return is_member
+
+
+def _key(process: SystemProcess) -> _Key:
+    return process.pid, process.started

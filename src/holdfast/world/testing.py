@@ -6,10 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.failures import Failure
-from holdfast.world.crashing import CrashingDisk, PowerLost, Trouble
 from holdfast.world.failures import DiskMissing, DiskOccupied, DiskUnusable
+from holdfast.world.memory import CrashingDisk, ManualClock, PowerLost, SeededChance, Trouble
 from holdfast.world.ports import Disk
-from holdfast.world.twins import ManualClock, SeededChance
 from holdfast.world.writer_loop import run_inline
 
 __all__ = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.agent.core.providers import Format, Provider
-from holdfast.agent.core.request import reading
-from holdfast.agent.core.sse import EventReader
 from holdfast.agent.model import Answered, AnyPiece, Choice
+from holdfast.agent.providers.formats import reading
+from holdfast.agent.providers.registry import Format, Provider
+from holdfast.agent.providers.stream import EventReader
 
 CHOICE = Choice("there", "some-model")
 

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from holdfast.codex.wire import generated
-from holdfast.codex.wire.error_info import Cause, cause_of
 from holdfast.codex.wire.generated import (
     NOTIFICATIONS,
     RESULTS,
@@ -34,7 +33,7 @@ from holdfast.codex.wire.generated import (
     WorkspaceWriteSandboxPolicy,
 )
 from holdfast.codex.wire.message import Message
-from holdfast.codex.wire.reading import read_params
+from holdfast.codex.wire.reading import Cause, cause_of, read_params
 from holdfast.rpc.failures import ParamsInvalid
 from tests.parts.codex_binary import VERSION, codex_binary
 from tests.parts.conversation import Json

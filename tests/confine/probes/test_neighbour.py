@@ -9,7 +9,7 @@ from pathlib import Path
 
 from holdfast.confine.probes.attempts import reach_abstract_socket, reach_tcp, reach_udp
 from holdfast.confine.probes.neighbour import SIGNALLED
-from holdfast.confine.probes.scene import staged
+from holdfast.confine.probes.probe import staged
 
 
 def test_it_answers_everyone_and_notices_signals(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ import pytest
 
 from holdfast.confine import Entry
 from holdfast.exec.failures import StartFailed
-from holdfast.exec.keeping_loop import Keeping
-from holdfast.exec.orders import Order, Terminal
+from holdfast.exec.keeper.client_loop import Keeping, Order, Terminal
 from tests.exec.planes import (
     PATH,
     closed,

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.exec.keeper.discovery import name_of
 from holdfast.exec.keeper.protocol import (
     PACKET_BYTES_MAX,
     KeeperName,
@@ -22,7 +23,6 @@ from holdfast.exec.keeper.protocol import (
     text,
     texts,
 )
-from holdfast.exec.orphans import name_of
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="memory files are missing")
 

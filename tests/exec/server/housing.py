@@ -12,17 +12,17 @@ from uuid import uuid4
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.exec.core.sessions import Policy
-from holdfast.exec.keeping_loop import Keeping
-from holdfast.exec.retention_loop import BYTES_MAX
-from holdfast.exec.server.attendant import Attendant, House
-from holdfast.exec.server.hands import Hands
-from holdfast.exec.server.launching import Server
+from holdfast.exec.keeper.client_loop import Keeping
+from holdfast.exec.server.connection import Attendant, House
+from holdfast.exec.server.launcher import Server
+from holdfast.exec.server.ownership import Policy
 from holdfast.exec.server.places import PLAIN, Bindings
-from holdfast.exec.server.plane import Plane
 from holdfast.exec.server.processes import Workshop
-from holdfast.exec.server.records import Records
-from holdfast.rpc.memory import MemoryTransport, pair
+from holdfast.exec.server.sessions import Plane
+from holdfast.exec.server.state_records import Records
+from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.storage.retention_loop import BYTES_MAX
+from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.world import SystemClock, SystemDisk
 from tests.exec.server.talking import Talk
 

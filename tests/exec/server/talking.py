@@ -17,11 +17,11 @@ import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from holdfast.exec.keeping import has_keeper
-from holdfast.exec.keeping_loop import Keeping
+from holdfast.exec.keeper.client_loop import Keeping
+from holdfast.exec.keeper.discovery import has_keeper
 from holdfast.failures import Failure
 from holdfast.rpc import Transport
-from holdfast.rpc.websocket import connect_websocket
+from holdfast.rpc.transports.websocket import connect_websocket
 
 Json = dict[str, Any]  # Any: JSON, as the protocol defines it
 PATIENCE = 60.0  # with a machine that has other things to do

@@ -10,8 +10,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.exec import retention_loop, source
-from holdfast.exec.moving import Place
+from holdfast.exec.storage import retention_loop
+from holdfast.exec.storage import splice as source
+from holdfast.exec.storage.splice import Place
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.testing import MemorySink
 from holdfast.world import SystemClock

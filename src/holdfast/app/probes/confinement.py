@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from holdfast.app.core.mounts import cgroup_directory
+from holdfast.app.doctor.storage import cgroup_directory
 from holdfast.app.probes.answer import answer
 from holdfast.app.probes.scratch import Facts, read_file, scratch, write_file
 from holdfast.confine import kernel, restrict

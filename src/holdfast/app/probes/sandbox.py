@@ -6,11 +6,11 @@ import os
 
 from holdfast.app.probes.answer import answer
 from holdfast.app.probes.scratch import Facts, scratch
-from holdfast.confine.creating import create
 from holdfast.confine.failures import PlaceUnavailable
 from holdfast.confine.model import PlaceSpec
-from holdfast.confine.place import end
-from holdfast.confine.preflight import preflight
+from holdfast.confine.place.creation import create
+from holdfast.confine.place.place import end
+from holdfast.confine.sandbox.preflight import preflight
 
 
 def strength(_: str) -> Facts:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from types import UnionType
-from typing import TypeGuard, TypeVar, Union, get_args, get_origin
+from typing import NamedTuple, TypeGuard, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Raw
 from msgspec.json import decode
 
+from holdfast.codex.wire.generated import CodexErrorInfo, CodexErrorKind
 from holdfast.codex.wire.message import Message
 from holdfast.rpc.failures import AnswerInvalid, ParamsInvalid
 
@@ -133,3 +134,37 @@ def _is_object(value: object) -> TypeGuard[dict[str, object]]:
 
 def _is_list(value: object) -> TypeGuard[list[object]]:
     return isinstance(value, list)
+
+
+# Say what a turn failed of, whatever form the server gives it.
+
+
+class Cause(NamedTuple):
+    """What a model failure is called, and the HTTP status behind it where there was one."""
+
+    kind: CodexErrorKind
+    name: str  # as the server said it, also where this version has no kind for it
+    http_status: int | None = None
+
+
+def cause_of(info: CodexErrorInfo | None) -> Cause:
+    """Read an error info; one that is absent, new or odd is of the kind `other`."""
+    name, http_status = "", None
+    match info:
+        case str():
+            name = info
+        case dict():
+            name, details = next(iter(info.items()), ("", None))
+            http_status = _http_status(details)
+        case None:
+            pass
+    kind = CodexErrorKind(name) if name in set(CodexErrorKind) else CodexErrorKind.OTHER
+    return Cause(kind, name, http_status)
+
+
+def _http_status(details: object) -> int | None:
+    match details:
+        case {"httpStatusCode": int(status)}:
+            return status
+        case _:
+            return None

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.exec.core.sessions import Policy
-from holdfast.exec.retention_loop import BYTES_MAX
-from holdfast.exec.server.serving import STDIO, Settings, serve
-from holdfast.exec.server.token import token_in
+from holdfast.exec.server.ownership import Policy
+from holdfast.exec.server.server import STDIO, Settings, serve
+from holdfast.exec.server.tokens import token_in
+from holdfast.exec.storage.retention_loop import BYTES_MAX
 from holdfast.failures import Failure
 
 

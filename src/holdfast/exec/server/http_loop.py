@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from holdfast.exec.core.http_rules import WebRequest, body_length, chunk_size, head_of, status_of
 from holdfast.exec.failures import HttpFailed
+from holdfast.exec.server.http_rules import WebRequest, body_length, chunk_size, head_of, status_of
 from holdfast.world import in_thread
 
 _HEAD_BYTES_MAX = 256 * 2**10

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import UNSET, Raw, UnsetType
 
-from holdfast.exec.wire import Count, StartParams, Wire
+from holdfast.exec.protocol import Count, StartParams, Wire
 
 
 class StartAsked(StartParams, frozen=True):

@@ -16,7 +16,7 @@ import msgspec
 from holdfast.confine import Place, clean, clean_all, find, remember_layers
 from holdfast.confine.failures import PlaceLost, PlaceUncovered
 from holdfast.exec.failures import PlaceExposed
-from holdfast.exec.server.hands import Hands
+from holdfast.exec.server.worker_threads import Hands
 from holdfast.rpc import token_digest
 from holdfast.world import Disk, replace_file
 from holdfast.world.failures import StoreTooNew

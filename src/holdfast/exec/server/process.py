@@ -1,4 +1,10 @@
-"""One process of a session: its output by number, its input in order, its end."""
+"""One process of a session: its output by number, its input in order, its end.
+
+Guess from how a process ended whether its sandbox was in its way, as Codex does.
+
+Nobody tells for sure: what is refused is refused by the kernel, and what a program makes of that
+is its own business. It is used to ask a person, and never to decide anything.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +19,113 @@ import pybase64
 from msgspec import UNSET
 
 from holdfast.confine import Strength, command_of
-from holdfast.exec.core.index import LOST_STATUS
-from holdfast.exec.core.reach import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
-from holdfast.exec.core.runs import Damaged
-from holdfast.exec.core.sandbox_denial import is_denied
 from holdfast.exec.failures import KeeperLost, ProcessLost, RequestInvalid, RequestUnfit
-from holdfast.exec.keeping_input_loop import Input
-from holdfast.exec.kept import Kept
+from holdfast.exec.keeper.client_loop import Kept
+from holdfast.exec.keeper.stdin_loop import Input
 from holdfast.exec.model import Output
-from holdfast.exec.retention_loop import Retention
-from holdfast.exec.server.hold import Hold
+from holdfast.exec.output_index import LOST_STATUS, Damaged, Kind
+from holdfast.exec.protocol import ListedProcess, ReadParams, WriteParams
 from holdfast.exec.server.model import ReadAnswer
-from holdfast.exec.server.page import written_chunks
-from holdfast.exec.server.records import ProcessRecord
-from holdfast.exec.wire import ListedProcess, ReadParams, WriteParams
+from holdfast.exec.server.scheduler import UNBOUNDED_BYTES_MAX, Progress, Reach, is_due, reach_of
+from holdfast.exec.server.state_records import ProcessRecord
+from holdfast.exec.storage.retention_loop import Retention
+from holdfast.exec.storage.stream_file import piece_memory
+
+# What of a process must not be dropped, for whoever is there or may come back.
+
+COME_BACK_LONGEST = 30.0
+"""Seconds that what a client has not taken is kept for it when it, or its server, is gone."""
+
+
+class Hold:
+    """One process's output, held for one client at a time."""
+
+    def __init__(self, retention: Retention) -> None:
+        self._retention = retention
+        self._needed: int | None = None
+        self._until: float | None = None
+        self._is_over = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody may still need what the process has said."""
+        return self._needed is not None and self._needed < self._retention.next_seq
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether `tend` will let go of it one day."""
+        return self._until is not None
+
+    def keep_from(self, seq: int) -> None:
+        """Drop nothing from this event on: somebody is there who may need it."""
+        self._until = None
+        self._set(seq, is_followed=True)
+
+    def let_go(self, *, after: float) -> None:
+        """Drop what finds no room again, so many seconds from now."""
+        now = anyio.current_time()
+        self._until = now + after
+        self._set(self._needed, is_followed=False)
+        self.tend(now)
+
+    def tend(self, now: float) -> None:
+        """Let go where it is time for that."""
+        if self._until is not None and now >= self._until:
+            self._until = None
+            self._set(None, is_followed=False)
+
+    def end(self) -> None:
+        """Change nothing any more: the files are closed."""
+        self._is_over = True
+
+    def _set(self, seq: int | None, *, is_followed: bool) -> None:
+        self._needed = seq
+        if not self._is_over:
+            self._retention.keep_from(seq, is_followed=is_followed)
+
+
+# Answer a read with the output as it is kept, copied as little as possible.
+
+
+def written_chunks(
+    retention: Retention, *, after_seq: int, bytes_max: int
+) -> tuple[msgspec.Raw, int | None]:
+    """The output after a number and the number of its last piece, None if there is no output.
+
+    The first piece is always there, then those that `bytes_max` has room for.
+    """
+    parts: list[bytes] = []
+    last_seq = None
+    heads = [b',"stream":"%b","chunk":"' % stream.encode() for stream in retention.streams]
+    count, memory = retention.next_seq, piece_memory()
+    for run, pieces in retention.runs(after_seq, bytes_max, count_max=count, memory=memory):
+        if run.kind is not Kind.OUTPUT:
+            continue
+        for last_seq, piece in pieces:
+            head = b'%b{"seq":%d%b' % (b"," if parts else b"", last_seq, heads[run.stream])
+            parts += (head, pybase64.b64encode(piece), b'"}')
+    return msgspec.Raw(b"".join((b"[", *parts, b"]"))), last_seq
+
+
+_SIGNS = (
+    b"operation not permitted",
+    b"permission denied",
+    b"read-only file system",
+    b"seccomp",
+    b"sandbox",
+    b"landlock",
+    b"failed to write file",
+)
+_BAD_CALL = 128 + 31  # SIGSYS
+
+
+def is_denied(status: int, last_words: bytes) -> bool:
+    """Whether a process that was shut in probably failed because it was."""
+    if status == 0:
+        return False
+    said = last_words.lower()
+    return status == _BAD_CALL or any(sign in said for sign in _SIGNS)
+
 
 CONFINED, NOT_CONFINED = "linuxSeccomp", "none"
 _LAST_WORDS = 0.5  # seconds in which a killed process's output may still come to its end

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import translate
 from functools import partial
 
 import anyio
 
 from holdfast.confine import Place
 from holdfast.confine.failures import PlaceLost, SandboxUnavailable
-from holdfast.exec.core.env_policy import environment
-from holdfast.exec.core.file_uri import path_of
 from holdfast.exec.failures import (
     KeeperUnavailable,
     ProcessExists,
@@ -23,23 +23,102 @@ from holdfast.exec.failures import (
     StartCancelled,
     StartFailed,
 )
-from holdfast.exec.keeping_input_loop import Input
-from holdfast.exec.keeping_loop import Keeping, NotAsked
-from holdfast.exec.kept import Kept
-from holdfast.exec.orders import Order
-from holdfast.exec.orphans import SESSION_MARK, end_session, end_started
-from holdfast.exec.retention_loop import Retention
-from holdfast.exec.server.hands import Hands
-from holdfast.exec.server.launching import Launch, Server, plain_order, prepared
+from holdfast.exec.file_uri import path_of
+from holdfast.exec.keeper.client_loop import Keeping, Kept, NotAsked, Order
+from holdfast.exec.keeper.discovery import SESSION_MARK, end_session, end_started
+from holdfast.exec.keeper.stdin_loop import Input
+from holdfast.exec.protocol import EnvPolicy, ListResult, StartResult, WriteParams
+from holdfast.exec.server.launcher import Launch, Server, plain_order, prepared
 from holdfast.exec.server.model import StartAsked
 from holdfast.exec.server.places import PLAIN, Site
 from holdfast.exec.server.process import Process
-from holdfast.exec.server.records import ProcessRecord, Records, make_files, remove_files
-from holdfast.exec.wire import ListResult, StartResult, WriteParams
+from holdfast.exec.server.state_records import ProcessRecord, Records, make_files, remove_files
+from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.storage.retention_loop import Retention
 from holdfast.failures import Failure
 from holdfast.telemetry import Telemetry
 from holdfast.telemetry.model import Level
 from holdfast.world import Clock
+
+# Decide which variables a process gets.
+
+CORE = frozenset(
+    {
+        "PATH",
+        "SHELL",
+        "TMPDIR",
+        "TEMP",
+        "TMP",
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LOGNAME",
+        "USER",
+    }
+)
+NEVER = frozenset(
+    {
+        "CODEX_EXEC_SERVER_NOISE_AUTH_TOKEN",
+        "NODE_REPL_AUTH_TOKEN",
+        "OPENAI_FEDERATION_RULE_ID",
+        "OPENAI_IDENTITY_TOKEN_FILE",
+        "OPENAI_WORKLOAD_IDENTITY_CONTEXT",
+        "CODEX_EXEC_SERVER_EXIT_ON_STDIN_CLOSE",
+        "HOLDFAST_SERVICE",  # of our own services: what has it is not ended with its starter
+    }
+)
+_SECRETS = ("*KEY*", "*SECRET*", "*TOKEN*")
+_INHERITED = {"all", "core", "none"}
+
+
+def environment(
+    policy: EnvPolicy | None, *, own: Mapping[str, str], asked: Mapping[str, str]
+) -> dict[str, str]:
+    """The environment of a process: what the policy lets through of ours, then what was asked.
+
+    Without a policy it is exactly what was asked. Some variables never reach a process.
+    """
+    chosen = {} if policy is None else _inherited(policy, own)
+    chosen.update(asked)
+    return {name: value for name, value in chosen.items() if name not in NEVER}
+
+
+def _inherited(policy: EnvPolicy, own: Mapping[str, str]) -> dict[str, str]:
+    chosen = _beginning(policy.inherit, own)
+    if not policy.ignore_default_excludes:
+        chosen = _without(chosen, _SECRETS)
+    chosen = _without(chosen, policy.exclude)
+    chosen.update(policy.set)
+    if policy.include_only:
+        chosen = {n: value for n, value in chosen.items() if _matches(n, policy.include_only)}
+    return chosen
+
+
+def _beginning(inherit: str, own: Mapping[str, str]) -> dict[str, str]:
+    if inherit not in _INHERITED:
+        raise RequestInvalid(
+            reason=f"unknown variant `{inherit}`, expected one of `all`, `core`, `none`"
+        )
+    if inherit == "none":
+        return {}
+    return {name: value for name, value in own.items() if inherit == "all" or name in CORE}
+
+
+def _without(variables: Mapping[str, str], patterns: Iterable[str]) -> dict[str, str]:
+    gone = tuple(patterns)
+    return {name: value for name, value in variables.items() if not _matches(name, gone)}
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(_pattern(pattern).fullmatch(name) for pattern in patterns)
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    """A pattern of names: `*` is anything, `?` any one character, case does not matter."""
+    # Of several ways to match, one is tried: whoever asks could keep us busy for ever otherwise.
+    return re.compile(translate(pattern.replace("[", "[[]")), re.IGNORECASE)
+
 
 _SWEPT_AT_ONCE, _SWEEP_PAUSE = 32, 0.001  # seconds, in which others get the processor
 _A_WHILE = 1.0  # seconds; most commands are over by then

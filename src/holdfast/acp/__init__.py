@@ -1,0 +1,14 @@
+"""The Agent Client Protocol server: sessions driven by an editor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast import face
+
+if TYPE_CHECKING:
+    from holdfast.acp.server import serve_editor
+
+__all__ = ["serve_editor"]
+
+__getattr__ = face(__name__, {"serve_editor": "server"})

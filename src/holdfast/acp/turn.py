@@ -1,0 +1,260 @@
+"""A prompt of an editor: its turn is told, what that asks is asked, and it can be ended."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Final, Protocol
+
+import anyio
+from acp import schema
+from acp.interfaces import Client
+
+from holdfast.acp.model import EditorServer, EditorState, Mode, Opened
+from holdfast.acp.session import SERVER_AGREED, SERVER_OPTIONS, server_call
+from holdfast.acp.updates import (
+    AGREED,
+    CONSENT_OPTIONS,
+    Updates,
+    consent_title,
+    options_of,
+    permission_call,
+)
+from holdfast.failures import Failure, boundary, from_wire
+from holdfast.host import Kept, Reconnecting, Seat, Seen, Unresponsive
+from holdfast.host.model import (
+    Abort,
+    Aborted,
+    Answer,
+    Begun,
+    Happened,
+    Prompt,
+    Prompted,
+    TurnBegun,
+    TurnClosed,
+    Who,
+)
+from holdfast.runners.model import Asked, Ending, ToolStarted
+from holdfast.workbench.failures import ConsentRequired
+from holdfast.world import companions
+
+CRASHED: Final = "holdfast/agent_crashed"  # news: reason, attempt
+BACKEND: Final = "holdfast/backend"  # news: reconnecting, or unresponsive
+_TAKEN_BACK: Final = TurnClosed(0, Ending.INTERRUPTED, 0)
+
+
+class Stays(Protocol):
+    """Where sessions are kept, begun and reached."""
+
+    async def begin(self, project: str) -> Opened:
+        """Begin a session about a project; raises what is in the way of that."""
+        ...
+
+    async def find(self, session: str) -> Opened:
+        """The session of this id."""
+        ...
+
+    def all(self) -> Sequence[Opened]:
+        """Every session, the newest first."""
+        ...
+
+    async def fork(self, session: str) -> Opened:
+        """A new session that knows all that was said in one, which has to be at rest."""
+        ...
+
+    def agree(self, session: str, provider: str) -> None:
+        """Keep that a provider may see the project of a session, from now on."""
+        ...
+
+    def state(self, session: str) -> EditorState:
+        """What was chosen for a session in an editor."""
+        ...
+
+    def keep(self, session: str, state: EditorState) -> None:
+        """Keep what was chosen for a session."""
+        ...
+
+    def is_trusted(self, server: EditorServer) -> bool:
+        """Whether the person agreed to exactly this server."""
+        ...
+
+    def trust(self, server: EditorServer) -> None:
+        """Keep that the person agreed to exactly this server."""
+        ...
+
+    def connect(self, session: str, servers: tuple[EditorServer, ...]) -> None:
+        """Let the agent of a session use these servers, and no others of an editor."""
+        ...
+
+    async def run(self, session: str, argv: Sequence[str]) -> str:
+        """Run a command of ours about the project of a session; return what it printed."""
+        ...
+
+    def seat(self, session: str, *, after: int) -> AbstractAsyncContextManager[Seat]:
+        """Sit at a session, from the record that follows `after` on."""
+        ...
+
+    def last(self, session: str) -> int:
+        """The number of the last record that is written down of a session."""
+        ...
+
+
+class EditorTurn:
+    """A prompt, from when it is sent until it is answered; the one before it is answered first."""
+
+    def __init__(
+        self, client: Client, stays: Stays, session: str, before: EditorTurn | None
+    ) -> None:
+        self._client, self._stays, self._session = client, stays, session
+        self._before = before
+        self._seat: Seat | None = None  # while the turn itself runs
+        self._is_cancelled = False
+        self._is_over = anyio.Event()
+        self._calls: dict[str, ToolStarted] = {}  # that the turn has begun
+        state = stays.state(session)
+        self._how = {k: v for k, v in (("model", state.model), ("effort", state.effort)) if v}
+
+    async def take(
+        self, text: str, mode: Callable[[], Mode], servers: Sequence[EditorServer] | None = None
+    ) -> TurnClosed:
+        """Have it taken, tell and ask what there is to; if it lacks consent, ask for that once."""
+        if self._before is not None:
+            await self._before.over()
+            self._before = None
+        await self._connect(servers, mode())
+        closed = await self._taken(text, mode)
+        if await self._is_agreed(closed, mode()):
+            closed = await self._taken(text, mode)
+        return closed
+
+    async def _connect(self, servers: Sequence[EditorServer] | None, mode: Mode) -> None:
+        """Ask once for each server that is not trusted; those that are refused are left out."""
+        if servers is None:
+            return
+        agreed: list[EditorServer] = []
+        for each in servers:
+            if not self._stays.is_trusted(each):
+                call = server_call(each)
+                if not mode.asks or await self._answer(call, SERVER_OPTIONS) != SERVER_AGREED:
+                    continue
+                self._stays.trust(each)
+            agreed.append(each)
+        self._stays.connect(self._session, tuple(agreed))
+
+    async def cancel(self) -> None:
+        """Take it back, however far it is, and those that it waits for."""
+        self._is_cancelled = True
+        if self._before is not None:
+            await self._before.cancel()
+        await self._abort()
+
+    async def over(self) -> None:
+        """Wait until it is answered."""
+        await self._is_over.wait()
+
+    def end(self) -> None:
+        """Let the next one begin."""
+        self._is_over.set()
+
+    async def _taken(self, text: str, mode: Callable[[], Mode]) -> TurnClosed:
+        after = self._stays.last(self._session)
+        async with self._stays.seat(self._session, after=after) as seat:
+            if self._is_cancelled:
+                return _TAKEN_BACK
+            command = _named()
+            how = self._how | ({} if text else {"compact": "yes"})
+            await seat.command(Prompt(command, text, how, is_in_place=mode().is_in_place))
+            try:
+                return await self._attend(seat, command, mode)
+            finally:
+                self._seat = None
+
+    async def _attend(self, seat: Seat, command: str, mode: Callable[[], Mode]) -> TurnClosed:
+        """Tell everything up to the end of the turn, and ask what it asks."""
+        updates, turn = Updates(await self._stays.find(self._session)), -1
+        async with companions() as tasks:
+            while True:
+                for each in await seat.receive():
+                    await tell(self._client, self._session, updates, each)
+                    match each:
+                        case Kept(_, Prompted(given, number)) if given == command:
+                            turn = number
+                        case Kept(_, TurnBegun(number)) if number == turn:
+                            self._seat = seat
+                            if self._is_cancelled:
+                                await self._abort()
+                        case Kept(_, Aborted(turn=number)) if number < turn:
+                            return _TAKEN_BACK  # with the turn that it waited for
+                        case Kept(_, Happened(event=ToolStarted() as started)):
+                            self._calls[started.item] = started
+                        case Kept(_, Happened(event=Asked() as asked)):
+                            tasks.start_soon(self._ask, seat, asked, mode())
+                        case Kept(_, TurnClosed() as closed) if closed.turn == turn:
+                            return closed
+                        case _:
+                            pass
+        raise AssertionError("a seat never ends by itself")
+
+    async def _abort(self) -> None:
+        if self._seat is not None:
+            with suppress(Failure):  # it is over already
+                await self._seat.command(Abort(_named()))
+
+    async def _ask(self, seat: Seat, asked: Asked, mode: Mode) -> None:
+        """Ask the person in the editor; nobody, or an editor that cannot ask, refuses."""
+        chosen = None
+        if asked.choices and mode.asks:
+            about = await self._stays.find(self._session)
+            call = permission_call(asked, self._calls.get(asked.item), about)
+            chosen = await self._answer(call, options_of(asked))
+        answer, by = (asked.refusal, Who.UNATTENDED) if chosen is None else (chosen, Who.PERSON)
+        with suppress(Failure):  # it was answered elsewhere, or the turn is over
+            await seat.command(Answer(f"acp-{asked.question}", asked.question, answer, by))
+
+    async def _is_agreed(self, closed: TurnClosed, mode: Mode) -> bool:
+        """Ask for the consent that a turn has ended without; say whether there is one now."""
+        failure = None if closed.failure is None else from_wire(closed.failure)
+        if not isinstance(failure, ConsentRequired) or not mode.asks:
+            return False
+        item = f"consent-{closed.turn}"
+        call = schema.ToolCallUpdate(tool_call_id=item, title=consent_title(failure))
+        if await self._answer(call, CONSENT_OPTIONS) != AGREED:
+            return False
+        self._stays.agree(self._session, failure.provider)
+        return True
+
+    async def _answer(
+        self, call: schema.ToolCallUpdate, options: Sequence[schema.PermissionOption]
+    ) -> str | None:
+        """What the person has chosen; None if they did not, or could not be asked.
+
+        An answer that makes no sense counts as none: the question would stay open without end.
+        """
+        try:
+            with boundary("acp.permission"):
+                response = await self._client.request_permission(self._session, call, list(options))
+        except Failure:  # the editor cannot ask, or its answer cannot be read
+            return None
+        outcome = response.outcome
+        chosen = outcome.option_id if isinstance(outcome, schema.AllowedOutcome) else None
+        return chosen if chosen in {option.option_id for option in options} else None
+
+
+async def tell(client: Client, session: str, updates: Updates, seen: Seen) -> None:
+    """Tell an editor what is seen of a session, also what the protocol has no word for."""
+    for update in updates.of(seen):
+        await client.session_update(session, update)
+    match seen:
+        case Kept(_, Begun(attempt, _, reason)) if reason:
+            news = {"sessionId": session, "attempt": attempt, "reason": reason}
+            await client.ext_notification(CRASHED, news)
+        case Reconnecting() | Unresponsive():
+            state = type(seen).__name__.lower()
+            await client.ext_notification(BACKEND, {"sessionId": session, "state": state})
+        case _:
+            pass
+
+
+def _named() -> str:
+    return f"acp-{secrets.token_hex(8)}"

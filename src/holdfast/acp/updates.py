@@ -1,0 +1,319 @@
+"""What an editor is told of a session, in the words of the Agent Client Protocol."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+import acp
+from acp import schema
+
+from holdfast.acp.model import Opened
+from holdfast.host import Kept, Seen, Shown
+from holdfast.host.model import Happened, Prompted, Published, TurnClosed
+from holdfast.runners.model import (
+    AnyEvent,
+    Asked,
+    Choice,
+    Delta,
+    FilesChanged,
+    Noticed,
+    Planned,
+    Progress,
+    Said,
+    Sort,
+    Thought,
+    ToolEnded,
+    ToolStarted,
+    Used,
+)
+from holdfast.workbench.failures import ConsentRequired
+
+# Read a diff as editors want it: what stood somewhere, and what stands there now.
+
+_SIZES: Final = re.compile(r"@@ -[0-9]+(?:,([0-9]{1,9}))? \+[0-9]+(?:,([0-9]{1,9}))? @@")
+
+
+class Hunk(NamedTuple):
+    """Lines of a file before and after; `before` is None of a file that is new."""
+
+    path: str
+    before: str | None
+    after: str
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of one hunk so far, and how many of each are to come."""
+
+    left: list[int]
+    old: list[str] = field(default_factory=list[str])
+    new: list[str] = field(default_factory=list[str])
+
+    def take(self, line: str) -> bool:
+        """Take a line; say whether it can be one of this hunk."""
+        sign = line[:1] or " "
+        if sign not in " +-":
+            return False
+        if sign != "+":
+            self.old.append(f"{line[1:]}\n")
+            self.left[0] -= 1
+        if sign != "-":
+            self.new.append(f"{line[1:]}\n")
+            self.left[1] -= 1
+        return min(self.left) >= 0
+
+
+def hunks_of(text: str) -> list[Hunk] | None:
+    """All hunks of a diff; None if it is no diff, or not the whole of one."""
+    try:
+        return list(_read(text.removesuffix("\n").split("\n") if text else ()))
+    except _NoDiffError:
+        return None
+
+
+class _NoDiffError(Exception):
+    """It is not what a diff is like."""
+
+
+def _read(lines: Sequence[str]) -> Iterator[Hunk]:
+    at, path, is_new = 0, "", False
+    while at < len(lines):
+        if lines[at].startswith("--- ") and lines[at + 1 : at + 2] != []:
+            is_new, path = lines[at] == "--- /dev/null", _path(lines[at : at + 2])
+            at += 2
+            continue
+        if lines[at].startswith("\\ "):  # there is no newline at the end
+            at += 1
+            continue
+        sizes = _SIZES.match(lines[at])
+        if sizes is None or not path:
+            raise _NoDiffError
+        hunk = _Lines([1 if size is None else int(size) for size in sizes.groups()])
+        at += 1
+        while any(hunk.left):
+            if at == len(lines) or not hunk.take(lines[at]):
+                raise _NoDiffError
+            at += 1
+        yield Hunk(path, None if is_new else "".join(hunk.old), "".join(hunk.new))
+
+
+def _path(heads: Sequence[str]) -> str:
+    """The name of the file, as it is now if it still is there."""
+    for head, sign, side in ((heads[1], "+++ ", "b/"), (heads[0], "--- ", "a/")):
+        if not head.startswith(sign):
+            raise _NoDiffError
+        name = head.removeprefix(sign)
+        if name != "/dev/null":
+            return name.removeprefix(side)
+    raise _NoDiffError
+
+
+Update: TypeAlias = (
+    schema.UserMessageChunk
+    | schema.AgentMessageChunk
+    | schema.AgentThoughtChunk
+    | schema.ToolCallStart
+    | schema.ToolCallProgress
+    | schema.AgentPlanUpdate
+    | schema.UsageUpdate
+)
+Content: TypeAlias = (
+    schema.ContentToolCallContent | schema.FileEditToolCallContent | schema.TerminalToolCallContent
+)
+
+_STATUSES: Final[dict[Progress, schema.PlanEntryStatus]] = {
+    Progress.OPEN: "pending",
+    Progress.BEGUN: "in_progress",
+    Progress.DONE: "completed",
+}
+_LASTING: Final = ("session", "always", "project")  # answers that count for later calls, too
+_KINDS: Final[dict[str, schema.ToolKind]] = {
+    "read": "read",
+    "edit": "edit",
+    "write": "edit",
+    "patch": "edit",
+    "delete": "delete",
+    "search": "search",
+    "shell": "execute",
+    "run": "execute",
+    "command": "execute",
+    "fetch": "fetch",
+}
+
+
+class Updates:
+    """Turns what is seen of a session into updates; nothing is told twice."""
+
+    def __init__(self, about: Opened, *, is_replayed: bool = False) -> None:
+        self._about, self._is_replayed = about, is_replayed
+        self._streamed: dict[str, str] = {}  # what was told, piece by piece, of what is not over
+        self._last: str | None = None  # the item that was told of last
+
+    def of(self, seen: Seen) -> Iterator[Update]:
+        """What an editor is told of it."""
+        match seen:
+            case Shown(deltas):
+                for delta in deltas:
+                    yield from self._grown(delta)
+            case Kept(_, Happened(event=event)):
+                yield from self._told(event)
+            case Kept(_, Prompted(text=text)):
+                self._last = None
+                if self._is_replayed:
+                    yield acp.update_user_message_text(text)
+            case Kept(_, Published(paths=paths)) if paths:
+                yield self._noticed(f"The project has it now: {paths} path(s).")
+            case Kept(_, TurnClosed()):
+                self._streamed.clear()
+            case _:
+                pass
+
+    def _grown(self, delta: Delta) -> Iterator[Update]:
+        if delta.sort is not Sort.OUTPUT:
+            yield self._words(delta.item, delta.sort, delta.text)
+            self._streamed[delta.item] = self._streamed.get(delta.item, "") + delta.text
+
+    def _words(self, item: str, sort: Sort, text: str) -> Update:
+        """A piece of what is said; an editor joins pieces, so another item begins a paragraph."""
+        if self._last is not None and self._last != item:
+            text = f"\n\n{text}"
+        self._last = item
+        is_said = sort is Sort.TEXT
+        say = acp.update_agent_message_text if is_said else acp.update_agent_thought_text
+        return say(text)
+
+    def _noticed(self, text: str) -> Update:
+        said = text if self._last is None else f"\n\n{text}"
+        self._last = ""
+        return acp.update_agent_thought_text(said)
+
+    def _told(self, event: AnyEvent) -> Iterator[Update]:
+        match event:
+            case Said(item) | Thought(item):
+                if rest := self._rest(event):
+                    sort = Sort.TEXT if isinstance(event, Said) else Sort.THOUGHT
+                    yield self._words(item, sort, rest)
+            case _:
+                yield from self._done(event)
+
+    def _rest(self, event: Said | Thought) -> str:
+        """What was not told of it yet: all of what is said, if pieces in between were left out."""
+        begun = self._streamed.pop(event.item, "")
+        if event.text.startswith(begun):
+            return event.text.removeprefix(begun)
+        return event.text if isinstance(event, Said) else ""
+
+    def _done(self, event: AnyEvent) -> Iterator[Update]:
+        match event:
+            case ToolStarted(item, tool, title, given):
+                kind = _KINDS.get(tool, "other")
+                yield acp.start_tool_call(
+                    item,
+                    title,
+                    kind=kind,
+                    status="in_progress",
+                    locations=self._places(_named(given)) or None,
+                    raw_input=given or None,
+                )
+            case ToolEnded(item, is_ok, output):
+                status: schema.ToolCallStatus = "completed" if is_ok else "failed"
+                yield acp.update_tool_call(item, status=status, content=self._content(output))
+            case FilesChanged(item, paths):
+                yield acp.update_tool_call(item, locations=self._places(paths))
+            case Planned(steps):
+                yield acp.update_plan(
+                    acp.plan_entry(step.text, status=_STATUSES[step.progress]) for step in steps
+                )
+            case Noticed(text):
+                yield self._noticed(text)
+            case Used(context_tokens=used, window_tokens=int(size)):
+                yield schema.UsageUpdate(used=used, size=size, session_update="usage_update")
+            case _:
+                pass
+
+    def _content(self, output: str) -> list[Content] | None:
+        """What a tool came to: changes of files as such, all else as it was said."""
+        hunks = hunks_of(output) if output.startswith("--- ") else None
+        if hunks:
+            return [
+                acp.tool_diff_content(located(hunk.path, self._about), hunk.after, hunk.before)
+                for hunk in hunks
+            ]
+        return [acp.tool_content(acp.text_block(output))] if output else None
+
+    def _places(self, paths: Sequence[str]) -> list[schema.ToolCallLocation]:
+        return [schema.ToolCallLocation(path=located(path, self._about)) for path in paths]
+
+
+def located(path: str, about: Opened) -> str:
+    """Where a file is for the editor: in the project, also if its agent works in a copy of it."""
+    there = posixpath.normpath(posixpath.join(about.project, path))
+    if about.root and (there == about.root or there.startswith(f"{about.root}/")):
+        return about.project + there.removeprefix(about.root)
+    return there
+
+
+def _named(given: Mapping[str, object]) -> list[str]:
+    """The files that a tool is about to look at or change, as far as it says so."""
+    found = given.get("paths", given.get("path"))
+    named: list[object] = [*found] if isinstance(found, list | tuple) else [found]
+    return [each for each in named if isinstance(each, str)]
+
+
+def permission_call(
+    asked: Asked, started: ToolStarted | None, about: Opened
+) -> schema.ToolCallUpdate:
+    """What a permission is asked for: the call with its input and files, and why it is asked."""
+    why = "\n".join(each for each in (asked.title, asked.detail) if each)
+    given = dict(started.input) if started is not None else {}
+    if asked.detail and not given:
+        given = {"detail": asked.detail}
+    places = [
+        schema.ToolCallLocation(path=located(path, about))
+        for path in (_named(started.input) if started is not None else ())
+    ]
+    return schema.ToolCallUpdate(
+        tool_call_id=asked.item or asked.question,
+        title=started.title if started is not None else asked.title,
+        kind=_KINDS.get(started.tool, "other") if started is not None else None,
+        status="pending",
+        content=[acp.tool_content(acp.text_block(why))],
+        raw_input=given or None,
+        locations=places or None,
+    )
+
+
+def options_of(asked: Asked) -> list[schema.PermissionOption]:
+    """The answers to a question, as an editor offers them."""
+    return [
+        schema.PermissionOption(
+            option_id=choice.word,
+            name=choice.meaning or choice.word,
+            kind=_option_kind(choice),
+        )
+        for choice in asked.choices
+    ]
+
+
+def _option_kind(choice: Choice) -> schema.PermissionOptionKind:
+    if choice.is_refusal or choice.word == "stop":
+        return "reject_once"
+    return "allow_always" if choice.word in _LASTING else "allow_once"
+
+
+AGREED: Final = "agree"
+CONSENT_OPTIONS: Final = [
+    schema.PermissionOption(
+        option_id=AGREED, name="Agree, for this project and from now on", kind="allow_always"
+    ),
+    schema.PermissionOption(option_id="refuse", name="Send nothing", kind="reject_once"),
+]
+
+
+def consent_title(required: ConsentRequired) -> str:
+    """What a person is asked in an editor before anything goes to a provider."""
+    return f"Let {required.provider} and its models see {required.scope} of {required.project}?"

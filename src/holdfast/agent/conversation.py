@@ -1,0 +1,158 @@
+"""Hold a conversation with a model: turn after turn, each in a task of its own that may die."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+import anyio
+import anyio.lowlevel
+import msgspec
+from anyio.abc import TaskGroup
+
+from holdfast.agent.failures import AgentCrashed, HeadUnknown
+from holdfast.agent.history.tree import Tree
+from holdfast.agent.loop import Crashes
+from holdfast.agent.model import AnyMessage, Choice, Ending, Entered, Moved, Noting, Over
+from holdfast.agent.ports import Tool
+from holdfast.agent.text import RECALL
+from holdfast.agent.tools.recall import Recall
+from holdfast.agent.tools.todo import TOOL, Tasks
+from holdfast.agent.turn import Turn
+from holdfast.agent.turn_context import Kit, Log, Outbox, Told, Veil, chosen
+from holdfast.failures import Failure, UnexpectedError, boundary, to_wire
+from holdfast.world import companions
+
+OPTIONS: Final = ("model", "effort", "head", "compact")
+TASK: Final = "holdfast.agent.turn"  # the name of the task that a turn is taken in
+
+_BATCH: Final = 500  # memos that are read without letting others have a turn
+
+Memory = Callable[[], Iterable[msgspec.Raw]]
+"""Reads back everything that was kept of the conversation, in order."""
+
+
+@asynccontextmanager
+async def converse(kit: Kit, memory: Memory, crashes: Crashes) -> AsyncGenerator[Talk]:
+    """A conversation that goes on where its memory ends; its turn ends with the block.
+
+    It is refused with AgentUnstable to an agent that has crashed too often lately.
+    """
+    refusal = crashes.refusal(now=anyio.current_time())
+    if refusal is not None:
+        raise refusal
+    async with companions() as tasks:
+        yield Talk(kit, memory, crashes, tasks)
+
+
+class Talk:
+    """A conversation; what was not kept of it, it does not know."""
+
+    def __init__(self, kit: Kit, memory: Memory, crashes: Crashes, tasks: TaskGroup) -> None:
+        own: dict[str, Tool] = {RECALL: Recall(self._result), TOOL: Tasks(self._said)}
+        self._kit = replace(kit, tools={**kit.tools, **own})
+        self._memory, self._crashes, self._tasks = memory, crashes, tasks
+        self._veil = Veil(kit.known)
+        self._complaints = kit.complaints  # that nobody was told of yet
+        self._tree: Tree | None = None  # as long as it is what was kept
+        self._turn: Turn | None = None
+
+    async def take_turn(
+        self, prompt: str, how: Mapping[str, str]
+    ) -> AsyncGenerator[Sequence[Told]]:
+        """Yield what is to be kept and shown, as it comes, up to and with `Over`.
+
+        What was yielded counts as kept when the next is asked for. Who stops before the end stops
+        the turn, and what nobody kept of it never was.
+        """
+        outbox, ended = Outbox(), anyio.Event()
+        self._tasks.start_soon(self._run, prompt, how, outbox, ended, name=TASK)
+        is_over = False
+        try:
+            while not is_over:
+                batch = await outbox.take()
+                is_over = isinstance(batch[-1], Over)
+                yield batch
+        finally:
+            if not is_over:
+                self.interrupt()  # before anybody wakes up who waits for what is not kept
+            outbox.close(is_kept=is_over)
+            if not is_over:
+                with anyio.CancelScope(shield=True):
+                    await ended.wait()
+                self._tree = None
+
+    async def steer(self, text: str) -> bool:
+        """Add to what the running turn was asked; say whether it was taken."""
+        return self._turn is not None and await self._turn.steer(text)
+
+    def answer(self, question: str, answer: str) -> bool:
+        """Answer what was asked; say whether anybody still waits for that."""
+        return self._turn is not None and self._turn.answer(question, answer)
+
+    def interrupt(self) -> None:
+        """End the running turn, with all that it started; what it tells says so."""
+        if self._turn is not None:
+            self._turn.stop()
+
+    async def _run(
+        self, prompt: str, how: Mapping[str, str], outbox: Outbox, ended: anyio.Event
+    ) -> None:
+        """Take a turn, and tell its end in any case."""
+        reason: str | None = "its task was ended"
+        try:
+            with boundary("agent.turn"):
+                await self._take(prompt, how, outbox)
+            reason = None
+        except UnexpectedError as error:
+            reason = f"{error.error} in {error.where}"
+        except Failure as failure:
+            reason = None
+            outbox.put(self._veil.over(Over(Ending.FAILED, to_wire(failure))))
+        finally:
+            self._turn = None
+            if reason is not None:
+                self._tree = None
+                self._crashes.note(reason, now=anyio.current_time())
+                over = Over(Ending.FAILED, to_wire(AgentCrashed(reason=reason)))
+                outbox.put(self._veil.over(over))
+            ended.set()
+
+    async def _take(self, prompt: str, how: Mapping[str, str], outbox: Outbox) -> None:
+        tree = self._tree
+        if tree is None:
+            tree = self._tree = await self._remembered(outbox)
+        log = Log(tree, outbox, self._veil)
+        log.put(*map(Noting, self._complaints))
+        self._complaints = ()
+        head = how.get("head")
+        if head is not None and head != tree.head:
+            if head and head not in tree.entries:
+                raise HeadUnknown(head=head)
+            log.put(Moved(head))
+        self._turn = Turn(self._kit, log, self._choice(how))
+        await self._turn.run(prompt, compacts="compact" in how)
+
+    async def _remembered(self, outbox: Outbox) -> Tree:
+        tree = Tree()
+        for number, memo in enumerate(self._memory()):
+            tree.read(memo)
+            if number % _BATCH == _BATCH - 1:
+                await anyio.lowlevel.checkpoint()
+        if tree.skipped:
+            records = "1 record" if tree.skipped == 1 else f"{tree.skipped} records"
+            outbox.put(Noting(f"{records} of this conversation could not be read; the others are."))
+        return tree
+
+    def _choice(self, how: Mapping[str, str]) -> Choice:
+        return chosen(how.get("model", ""), self._kit.choice, effort=how.get("effort", ""))
+
+    def _said(self) -> Iterator[AnyMessage]:
+        """Everything on the way to the head, the newest first."""
+        way = () if self._tree is None else self._tree.way()
+        return (each.message for each in way if isinstance(each, Entered))
+
+    def _result(self, call: str) -> str | None:
+        return None if self._tree is None else self._tree.result(call)

@@ -1,0 +1,1 @@
+"""MCP servers: configuration, supervision and their tools."""

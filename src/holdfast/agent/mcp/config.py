@@ -1,0 +1,166 @@
+"""Read which MCP servers there are, name their tools, and say what starting one means.
+
+What a project says of servers is somebody else's word: it is never filled in with the person's
+variables, and allows nothing by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from holdfast.agent.failures import McpSettingsUnfit
+from holdfast.agent.permission_rules import Reach, Wish
+
+PROJECT_FILE: Final = ".mcp.json"
+EVERY_TOOL: Final = "*"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
+_PROGRAMS: Final = (
+    *(".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".mts", ".sh", ".bash", ".rb", ".pl", ".php"),
+    *(".lua", ".jar", ".exe"),
+)
+_TOOL_CHARS_MAX: Final = 64
+_SERVERS_MAX: Final = 32
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+    disabled: bool = False
+    always_allow: tuple[str, ...] = msgspec.field(name="alwaysAllow", default=())
+
+
+class _File(msgspec.Struct, frozen=True):
+    servers: dict[str, _Entry] = msgspec.field(name="mcpServers", default_factory=dict[str, _Entry])
+
+
+class Server(msgspec.Struct, frozen=True):
+    """An MCP server: a command with arguments and variables, or an address with headers."""
+
+    name: str
+    is_own: bool  # the person's, and not the project's
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: str = ""
+    headers: dict[str, str] = {}
+    allowed: tuple[str, ...] = ()  # tools that need no leave
+
+    def allows(self, tool: str) -> bool:
+        """Whether the person lets this tool be used without being asked."""
+        return tool in self.allowed or EVERY_TOOL in self.allowed
+
+
+def own_servers(file: str, text: str, variables: Mapping[str, str]) -> tuple[Server, ...]:
+    """The servers of the person's own file; `${NAME}` stands for a variable of theirs."""
+
+    def filled(value: str) -> str:
+        return _VARIABLE.sub(lambda found: variables.get(found[1], ""), value)
+
+    return tuple(
+        Server(
+            name,
+            True,
+            entry.command,
+            tuple(map(filled, entry.args)),
+            {key: filled(value) for key, value in entry.env.items()},
+            entry.url,
+            {key: filled(value) for key, value in entry.headers.items()},
+            entry.always_allow,
+        )
+        for name, entry in _entries(file, text)
+    )
+
+
+def editor_servers(file: str, text: str) -> tuple[Server, ...]:
+    """The servers that an editor gave for one session, and that its user agreed to."""
+    return tuple(
+        Server(name, True, each.command, each.args, each.env, each.url, each.headers)
+        for name, each in _entries(file, text)
+    )
+
+
+def project_servers(text: str) -> tuple[Server, ...]:
+    """The servers that a project names, as it names them."""
+    return tuple(
+        Server(name, False, each.command, each.args, each.env, each.url, each.headers)
+        for name, each in _entries(PROJECT_FILE, text)
+    )
+
+
+def wish_for(server: Server, contents: Sequence[tuple[str, str]]) -> Wish:
+    """What it means to start a server: all of its command, variables and programs, to the byte.
+
+    `contents` are the program and those that it is given to run, each by its path and hash.
+    """
+    if server.url:
+        headers = [(f"header {name}", value) for name, value in sorted(server.headers.items())]
+        facts = (("server", server.name), ("address", server.url), *headers)
+        return Wish(Reach.SERVER, "reach an MCP server that the project names", facts)
+    return Wish(
+        Reach.SERVER,
+        "start an MCP server that the project names, outside of the sandbox",
+        (
+            ("server", server.name),
+            ("command", msgspec.json.encode((server.command, *server.args)).decode()),
+            *((f"variable {name}", value) for name, value in sorted(server.env.items())),
+            *((f"file {path}", digest) for path, digest in contents),
+        ),
+    )
+
+
+def is_program(word: str) -> bool:
+    """Whether a word of a command looks like a file that is run; data may change as it likes."""
+    return word.lower().endswith(_PROGRAMS)
+
+
+def tool_names(reserved: Collection[str], tools: Sequence[tuple[str, str]]) -> list[str]:
+    """A name for each tool of a server that models take; where two are alike, with the server's."""
+    plain = [_UNFIT.sub("_", tool)[:_TOOL_CHARS_MAX] or "_" for _, tool in tools]
+    taken = set(reserved)
+    made: list[str] = []
+    for (server, tool), name in zip(tools, plain, strict=True):
+        if name in reserved or plain.count(name) > 1:
+            name = _UNFIT.sub("_", f"{server}_{tool}")
+        if len(name) > _TOOL_CHARS_MAX or name in taken:
+            mark = sha256(f"{server}\0{tool}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+            name = f"{name[: _TOOL_CHARS_MAX - 9]}_{mark}"
+        taken.add(name)
+        made.append(name)
+    return made
+
+
+def _entries(file: str, text: str) -> list[tuple[str, _Entry]]:
+    if not text.strip():
+        return []
+    try:
+        read = msgspec.json.decode(text, type=_File)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise McpSettingsUnfit(file=file, reason=str(error)) from error
+    if len(read.servers) > _SERVERS_MAX:
+        raise McpSettingsUnfit(file=file, reason=f"it names more than {_SERVERS_MAX} servers")
+    for name, entry in read.servers.items():
+        if (reason := _complaint(name, entry)) is not None:
+            raise McpSettingsUnfit(file=file, reason=reason)
+    return [(name, entry) for name, entry in read.servers.items() if not entry.disabled]
+
+
+def _complaint(name: str, entry: _Entry) -> str | None:
+    if not _NAME.fullmatch(name):
+        return f"{name[:40]!r} is no name of letters, digits, _ and -"
+    if bool(entry.command) == bool(entry.url):
+        return f"{name} needs either a command or a url"
+    if entry.url and not entry.url.startswith(("https://", "http://")):
+        return f"the url of {name} is neither http nor https"
+    if any("\0" in word for word in (entry.command, *entry.args, *entry.env, *entry.env.values())):
+        return f"there is a NUL in the command of {name}"
+    return None

@@ -1,0 +1,240 @@
+"""The tools of MCP servers: the person's as they are, a project's only with leave.
+
+Leave is bound to the command, its variables and the bytes of its program, and looked at anew
+before every start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from hashlib import file_digest, sha256
+from typing import TYPE_CHECKING, Final
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from holdfast.agent.arguments import fields, given, text
+from holdfast.agent.failures import McpSettingsUnfit, McpUnavailable, ToolRefused
+from holdfast.agent.mcp.config import (
+    PROJECT_FILE,
+    Server,
+    is_program,
+    project_servers,
+    tool_names,
+    wish_for,
+)
+from holdfast.agent.mcp.server import McpServer, program_of
+from holdfast.agent.model import Done, FileSort, ToolSpec
+from holdfast.agent.permission_rules import Reach, Wish, in_a_line, labelled
+from holdfast.agent.permissions import Approvals
+from holdfast.agent.ports import Desk, Tool, Tree, Workspace
+from holdfast.agent.sandbox import Ground
+from holdfast.agent.tools.patch_format import bounded
+from holdfast.agent.tools.paths import place_of
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+
+if TYPE_CHECKING:
+    from holdfast.agent.mcp.session import Offered
+
+ASK_FOR: Final = "mcp_server"
+_RESULT_CHARS_MAX: Final = 50_000
+_HASHED_BYTES_MAX: Final = 32 * 2**20  # of a file in the project
+_SETTINGS_BYTES_MAX: Final = 256 * 1024
+
+
+class Leaves:
+    """Whether a server may be started: the person's always, a project's if they let it."""
+
+    def __init__(self, workspace: Workspace, ground: Ground, approvals: Approvals) -> None:
+        self._workspace, self._ground, self._approvals = workspace, ground, approvals
+
+    async def is_given(self, server: Server) -> bool:
+        """Whether it may be started without asking."""
+        return server.is_own or self._approvals.is_granted(await self._wish(server))
+
+    async def require(self, server: Server, desk: Desk) -> None:
+        """Return if it may be started as it is now; the person is asked if need be."""
+        if not server.is_own:
+            await self._approvals.require(await self._wish(server), desk)
+
+    async def require_tool(self, server: Server, tool: str, arguments: object, desk: Desk) -> None:
+        """Return if a tool that may change something may be used."""
+        if server.allows(tool):
+            return
+        words = msgspec.json.format(msgspec.json.encode(arguments)).decode()
+        facts = (("server", server.name), ("tool", tool), ("arguments", words))
+        await self._approvals.require(Wish(Reach.TOOL, "use a tool of an MCP server", facts), desk)
+
+    async def _wish(self, server: Server) -> Wish:
+        program = program_of(server, self._ground)
+
+        def contents(tree: Tree) -> list[tuple[str, str]]:
+            words = [program or server.command, *filter(is_program, server.args)]
+            found = ((word, _digest(tree, word, self._ground.root)) for word in words)
+            return [(word, digest) for word, digest in found if digest is not None]
+
+        return wish_for(server, [] if server.url else await self._workspace.within(contents))
+
+
+class McpTool:
+    """A tool of a server, under a name that models take."""
+
+    def __init__(self, name: str, offered: Offered, server: McpServer, leaves: Leaves) -> None:
+        words = f"[of the MCP server {server.server.name}] {offered.description}"
+        self.spec = ToolSpec(name=name, description=words, parameters=offered.parameters)
+        self.only_reads = offered.only_reads
+        self._offered, self._server, self._leaves = offered, server, leaves
+
+    def title(self, arguments: dict[str, object]) -> str:
+        """What a call does, in a line for the person."""
+        del arguments
+        return in_a_line(f"{self._server.server.name}: {self._offered.name}")
+
+    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+        """Have the server do it; what it says is data."""
+        return await _used(self._server, self._offered, arguments, self._leaves, desk)
+
+
+class _Given(msgspec.Struct, frozen=True):
+    server: str
+    tool: str = ""
+    arguments: dict[str, object] = {}
+
+
+class ProjectServers:
+    """Servers that the project names and nobody has let be started yet."""
+
+    only_reads = False
+
+    def __init__(self, servers: Sequence[McpServer], leaves: Leaves) -> None:
+        self._servers = {each.server.name: each for each in servers}
+        self._leaves = leaves
+        names = tuple(self._servers)
+        self.spec = ToolSpec(
+            name=ASK_FOR,
+            description=(
+                "Use an MCP server that the project names; the person is asked before it starts. "
+                "Without a tool it tells which ones the server has."
+            ),
+            parameters=fields(
+                ("server",),
+                server=text("Which server.", of=names),
+                tool=text("Which of its tools."),
+                arguments={"type": "object", "description": "What the tool is given."},
+            ),
+        )
+
+    def title(self, arguments: dict[str, object]) -> str:
+        """What a call does, in a line for the person."""
+        asked = given(arguments, _Given)
+        return in_a_line(f"{asked.server}: {asked.tool or 'which tools it has'}")
+
+    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+        """Start the server with leave, and use it."""
+        asked = given(arguments, _Given)
+        server = self._servers.get(asked.server)
+        if server is None:
+            raise ToolRefused(reason=f"the project names no MCP server {asked.server!r}")
+        offered = await server.offered(lambda: self._leaves.require(server.server, desk))
+        if not asked.tool:
+            menu = msgspec.json.format(msgspec.json.encode(offered)).decode()
+            about = {"server": asked.server}
+            return Done(labelled("mcp-tools", about, bounded(menu, chars_max=_RESULT_CHARS_MAX)))
+        chosen = next((each for each in offered if each.name == asked.tool), None)
+        if chosen is None:
+            raise ToolRefused(reason=f"{asked.server} has no tool {asked.tool!r}")
+        return await _used(server, chosen, asked.arguments, self._leaves, desk)
+
+
+async def mcp_tools(
+    servers: Sequence[McpServer], leaves: Leaves, reserved: Collection[str]
+) -> tuple[list[Tool], list[str]]:
+    """The tools of all servers that may be started, and what is wrong with those that do not.
+
+    For all others there is one tool, by which leave is asked for.
+    """
+    found: dict[str, list[Offered]] = {}
+    complaints: list[str] = []
+
+    async def ask(server: McpServer) -> None:
+        try:
+            found[server.server.name] = await server.offered(_at_once)
+        except Failure as failure:
+            complaints.append(failure.user_message)
+
+    allowed = [each for each in servers if await leaves.is_given(each.server)]
+    async with anyio.create_task_group() as tasks:
+        for server in allowed:
+            tasks.start_soon(ask, server)
+    every = [(each, offered) for each in allowed for offered in found.get(each.server.name, ())]
+    names = tool_names([*reserved, ASK_FOR], [(each.server.name, of.name) for each, of in every])
+    pairs = zip(names, every, strict=True)
+    tools: list[Tool] = [McpTool(name, of, server, leaves) for name, (server, of) in pairs]
+    others = [each for each in servers if each not in allowed]
+    if others:
+        tools.append(ProjectServers(others, leaves))
+    return tools, complaints
+
+
+async def servers_of(
+    own: Sequence[Server], workspace: Workspace, ground: Ground, tasks: TaskGroup
+) -> tuple[list[McpServer], list[str]]:
+    """The person's servers, and those of the project that are called otherwise; none is started."""
+    complaints: list[str] = []
+    theirs: tuple[Server, ...] = ()
+    try:
+        theirs = project_servers(await workspace.within(_settings))
+    except McpSettingsUnfit as failure:
+        complaints.append(failure.user_message)
+    names = {each.name for each in own}
+    every = [*own, *(each for each in theirs if each.name not in names)]
+    return [McpServer(each, ground, tasks) for each in every], complaints
+
+
+async def _at_once() -> None:
+    """It was looked at before."""
+
+
+async def _used(
+    server: McpServer, offered: Offered, arguments: dict[str, object], leaves: Leaves, desk: Desk
+) -> Done:
+    if not offered.only_reads:
+        await leaves.require_tool(server.server, offered.name, arguments, desk)
+    try:
+        said, is_error = await server.call(
+            offered.name, arguments, lambda: leaves.require(server.server, desk)
+        )
+    except McpUnavailable as failure:
+        return Done(failure.user_message, is_error=True)
+    about = {"server": server.server.name, "tool": offered.name}
+    words = bounded(said, chars_max=_RESULT_CHARS_MAX)
+    return Done(labelled("mcp-result", about, words), is_error=is_error, shown=words)
+
+
+def _settings(tree: Tree) -> str:
+    path = RelativePath.of(PROJECT_FILE)
+    seen = tree.look(path)
+    if seen is None or seen.sort is not FileSort.FILE:
+        return ""
+    return tree.read(path, _SETTINGS_BYTES_MAX).decode("utf-8", "replace")
+
+
+def _digest(tree: Tree, word: str, root: str) -> str | None:
+    """The hash of the file that a word of a command names, if it names one."""
+    seen, place = None, None
+    with suppress(Failure):  # most words name no file
+        place = place_of(word, root)
+        seen = None if place is None else tree.look(place)
+    if place is not None and seen is not None and seen.sort in (FileSort.FILE, FileSort.LINK):
+        data = tree.read(place, _HASHED_BYTES_MAX + 1)
+        if len(data) > _HASHED_BYTES_MAX:
+            raise ToolRefused(reason=f"{place} is too large to be looked at before it is started")
+        return sha256(data).hexdigest()
+    if os.path.isabs(word) and os.path.isfile(word):
+        with open(word, "rb") as file:
+            return file_digest(file, "sha256").hexdigest()
+    return None

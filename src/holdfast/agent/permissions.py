@@ -1,0 +1,94 @@
+"""Get a person's leave for what leaves the sandbox, and remember what was allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from holdfast.agent.failures import LeaveRefused
+from holdfast.agent.permission_rules import (
+    Answer,
+    Asking,
+    Reach,
+    Verdict,
+    Wish,
+    decide,
+    detail_of,
+    title_of,
+)
+from holdfast.agent.ports import Desk
+from holdfast.confine import PROTECTED
+from holdfast.nouns import KEPT, RelativePath
+from holdfast.world import SystemDisk, make_private, replace_file
+
+
+class Approvals:
+    """What was allowed in this session and, in a file of the person's, for good."""
+
+    def __init__(self, kept: Path | None = None, *, asking: Asking = Asking.ASK) -> None:
+        """Remember lasting leaves in a file; without one, there are none."""
+        self._kept, self._asking = kept, asking
+        self._granted: set[str] = set()
+
+    def is_granted(self, wish: Wish) -> bool:
+        """Whether it was allowed before, to the letter."""
+        return wish.digest in self._granted | self._lasting()
+
+    async def require(self, wish: Wish, desk: Desk) -> None:
+        """Return once it is allowed; raise LeaveRefused if it is not."""
+        granted = self._granted | self._lasting()
+        verdict, reason = decide(wish, self._asking, granted)
+        if verdict is Verdict.ASK:
+            choices = tuple(answer.value for answer in wish.answers)
+            said = await desk.ask(title_of(wish), detail_of(wish), choices, is_leave=True)
+            if said in choices[:-1]:
+                self._take(wish, Answer(said))
+                return
+            reason = "the person refused, or nobody was there to ask"
+        if verdict is not Verdict.ALLOWED:
+            raise LeaveRefused(wish=wish.does, reason=reason)
+
+    def _take(self, wish: Wish, answer: Answer) -> None:
+        if answer is not Answer.ONCE:
+            self._granted.add(wish.digest)
+        if answer is Answer.ALWAYS and self._kept is not None:
+            lasting = sorted(self._lasting() | {wish.digest})
+            make_private(self._kept.parent)
+            replace_file(SystemDisk(), self._kept, [msgspec.json.encode(lasting)])
+
+    def _lasting(self) -> set[str]:
+        """What was allowed for good; a file that cannot be read allows nothing."""
+        if self._kept is None:
+            return set()
+        try:
+            return set(msgspec.json.decode(self._kept.read_bytes(), type=list[str]))
+        except (OSError, ValueError):  # it may not even be text
+            return set()
+
+
+# Ask before a file is changed that programs obey as soon as they see it.
+
+
+async def require_leave(
+    paths: Iterable[RelativePath], content: str, approvals: Approvals, desk: Desk
+) -> None:
+    """Return if none of the files is protected, or if the person lets these be changed so."""
+    guarded = [path for path in paths if is_protected(path)]
+    if not guarded:
+        return
+    facts = (*(("file", str(path)) for path in guarded), ("change", content))
+    wish = Wish(Reach.PROTECTED, "change files that programs obey", facts)
+    await approvals.require(wish, desk)
+
+
+def is_protected(path: RelativePath) -> bool:
+    """Whether a path is a name that stays as it is, wherever below the project it stands."""
+    names = [tuple(name.encode().split(b"/")) for name in (*PROTECTED, *KEPT)]
+    lowered = tuple(part.lower() for part in path.parts)  # on some disks .GIT is .git
+    return any(
+        lowered[start : start + len(name)] == name
+        for name in names
+        for start in range(len(lowered) - len(name) + 1)
+    )

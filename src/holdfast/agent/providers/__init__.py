@@ -1,0 +1,1 @@
+"""Model providers: wire formats, streaming, retries, keys and prices."""

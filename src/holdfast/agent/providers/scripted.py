@@ -1,0 +1,276 @@
+"""A provider that needs no key and no network: its model says what a script says.
+
+Read the script of a scripted model: what it answers, one request after the other.
+
+A script is TOML or JSON. Each answer says what the model thinks, says and calls, in this order:
+
+    [[answer]]
+    say = "I will look at it."
+    calls = [{ tool = "read", arguments = { path = "README.md" } }]
+
+    [[answer]]
+    fail = "MODEL_OVERLOADED"   # here this try breaks off, after what it has said
+
+    [[answer]]
+    say = "It is a readme."
+
+A try that broke off is made again with the answer that follows it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import msgspec
+
+from holdfast.agent.failures import (
+    AnswerCut,
+    AnswerGarbled,
+    ContentRefused,
+    ContextTooLong,
+    KeyRefused,
+    ModelOverloaded,
+    ModelStalled,
+    ModelUnknown,
+    ModelUnreachable,
+    QuotaExhausted,
+    RateLimited,
+    RequestRefused,
+    ScriptEnded,
+    ScriptInvalid,
+)
+from holdfast.agent.model import (
+    Answered,
+    AnyPiece,
+    Call,
+    CallPiece,
+    Choice,
+    ModelMessage,
+    Prompt,
+    Stop,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Tokens,
+)
+from holdfast.agent.providers.retry import attempting
+from holdfast.failures import Failure, RetryPolicy
+from holdfast.world import Chance, SystemChance, disk_failure
+
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=86_400.0)]
+
+
+class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call; arguments that are a text are taken as they are, however malformed."""
+
+    tool: str
+    arguments: dict[str, object] | str = {}
+    id: str = ""
+
+    @property
+    def written(self) -> str:
+        """The arguments as the model would write them."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return msgspec.json.encode(self.arguments).decode()
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What comes of one request: an answer, or as much of one as there is before it fails."""
+
+    think: str = ""
+    say: str = ""
+    calls: tuple[ScriptedCall, ...] = ()
+    stop: Stop | None = None
+    silence: Seconds = 0.0  # before anything
+    fail: str = ""  # the code of a failure
+    retry_after: Seconds | None = None  # that the failure asks for
+    tokens: Tokens = Tokens(input=100, output=10)
+
+
+class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All answers, in order; and how large the model says that it is."""
+
+    answer: tuple[Line, ...]
+    window: int | None = None
+
+
+def read_script(name: str, text: str) -> Script:
+    """Read a script, or say what is wrong with it."""
+    try:
+        if text.lstrip().startswith("{"):
+            script = msgspec.json.decode(text, type=Script)
+        else:
+            script = msgspec.convert(tomllib.loads(text), Script)
+    except (msgspec.MsgspecError, tomllib.TOMLDecodeError) as error:
+        raise ScriptInvalid(name=name, problem=str(error)) from error
+    unknown = [line.fail for line in script.answer if line.fail and line.fail not in _FAILURES]
+    if unknown:
+        raise ScriptInvalid(name=name, problem=f"{unknown[0]} is no failure of a model")
+    return script
+
+
+def places(lines: tuple[Line, ...]) -> tuple[range, ...]:
+    """Of every answer the lines that are tried for it, up to the one that succeeds."""
+    ends = [at + 1 for at, line in enumerate(lines) if not line.fail or at + 1 == len(lines)]
+    return tuple(range(start, end) for start, end in zip([0, *ends], ends, strict=False))
+
+
+def message_of(line: Line, choice: Choice, mark: str) -> ModelMessage:
+    """The message that a line stands for; unnamed calls are named with a mark."""
+    calls = [
+        Call(call.id or f"call_{mark}_{at}", call.tool, call.written)
+        for at, call in enumerate(line.calls)
+    ]
+    return ModelMessage(
+        text=line.say,
+        thinking=(Thinking(line.think),) if line.think else (),
+        calls=tuple(calls),
+        provider=choice.provider,
+        model=choice.model,
+    )
+
+
+def failure_of(line: Line, choice: Choice) -> Failure:
+    """The failure that ends a line."""
+    known = _FAILURES[line.fail]
+    facts = {"provider": choice.provider, "model": choice.model, **_FACTS}
+    failure = known(**{name: facts[name] for name in known.detail_names()})
+    return failure if line.retry_after is None else failure.narrow(retry_after=line.retry_after)
+
+
+_FACTS: dict[str, object] = {
+    "status": 0,
+    "param": "",
+    "word": "scripted",
+    "reason": "scripted",
+    "problem": "scripted",
+    "said": "scripted",
+    "stage": "scripted",
+    "seconds": 0.0,
+}
+_FAILURES: dict[str, type[Failure]] = {
+    known.code: known
+    for known in (
+        AnswerCut,
+        AnswerGarbled,
+        ContentRefused,
+        ContextTooLong,
+        KeyRefused,
+        ModelOverloaded,
+        ModelStalled,
+        ModelUnknown,
+        ModelUnreachable,
+        QuotaExhausted,
+        RateLimited,
+        RequestRefused,
+    )
+}
+
+
+PROVIDER = "scripted"
+
+
+class ScriptedModels:
+    """Plays a script, one line per request, whichever model is asked for.
+
+    `asked` is what it was asked; a request that was made again stands there once. If it `follows`
+    the conversation, it goes on from as many answers as that has already, also in another process.
+    """
+
+    def __init__(
+        self,
+        lines: Iterable[Line],
+        *,
+        window: int | None = None,
+        follows: bool = False,
+        policy: RetryPolicy | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        self._lines = tuple(lines)
+        self._window = window
+        self._policy = policy or RetryPolicy()
+        self._chance = chance or SystemChance()
+        self._places = places(self._lines) if follows else (range(len(self._lines)),)
+        self._follows = follows
+        self._played: dict[int, int] = {}
+        self.asked: list[tuple[Choice, Prompt]] = []
+
+    def answering(
+        self, choice: Choice, prompt: Prompt
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyPiece]]]:
+        """Play the next line, and one more for every try that failed."""
+        self.asked.append((choice, prompt))
+        answers = sum(isinstance(said.message, ModelMessage) for said in prompt.said)
+        return self._answering(choice, answers if self._follows else 0)
+
+    def window(self, choice: Choice) -> int | None:
+        """As large as the script says."""
+        del choice
+        return self._window
+
+    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+        """Nothing: nobody is paid."""
+        del choice, tokens
+        return 0.0
+
+    @asynccontextmanager
+    async def _answering(
+        self, choice: Choice, place: int
+    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyPiece]]]:
+        ask = partial(self._play, choice, place)
+        async with aclosing(attempting(ask, policy=self._policy, chance=self._chance)) as pieces:
+            yield pieces
+
+    async def _play(self, choice: Choice, place: int) -> AsyncGenerator[Sequence[AnyPiece]]:
+        line = self._next(place)
+        await anyio.sleep(line.silence)
+        message = message_of(line, choice, self._chance.draw(4).hex())
+        for piece in _pieces(message):
+            yield (piece,)
+        if line.fail:
+            raise failure_of(line, choice)
+        stop = line.stop or (Stop.CALLS if message.calls else Stop.DONE)
+        yield (Answered(message, stop, line.tokens),)
+
+    def _next(self, place: int) -> Line:
+        """The next line of this place; whoever follows a conversation says the last one again."""
+        lines = self._places[place] if place < len(self._places) else range(0)
+        played = self._played.get(place, 0)
+        if not lines or (played >= len(lines) and not self._follows):
+            raise ScriptEnded(answers=len(self._lines))
+        self._played[place] = played + 1
+        return self._lines[lines[min(played, len(lines) - 1)]]
+
+
+def load_script(path: Path) -> ScriptedModels:
+    """A provider that plays the script in a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise disk_failure(error, path=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise ScriptInvalid(name=path.name, problem="it is no text") from error
+    script = read_script(path.name, text)
+    return ScriptedModels(script.answer, window=script.window, follows=True)
+
+
+def _pieces(message: ModelMessage) -> list[AnyPiece]:
+    """What is told of a message while it is made: text in as many pieces as there are words."""
+    pieces: list[AnyPiece] = [ThinkingPiece(each.text) for each in message.thinking]
+    words = [word for line in message.text.splitlines(True) for word in _words(line)]
+    pieces += map(TextPiece, words)
+    for index, call in enumerate(message.calls):
+        pieces += (CallPiece(index, call.tool, ""), CallPiece(index, "", call.arguments))
+    return pieces
+
+
+def _words(line: str) -> list[str]:
+    head, *rest = line.split(" ")
+    return [word for word in (head, *(f" {each}" for each in rest)) if word]

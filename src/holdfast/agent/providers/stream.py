@@ -1,0 +1,184 @@
+"""What the readers of all formats have in common: an answer that grows until it is whole.
+
+Read server-sent events as they come, whatever the borders of the chunks.
+
+Every byte is looked at once or twice, and what is held back is bounded: a line or an event that
+grows beyond the bound is a fault of the sender's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.agent.failures import AnswerGarbled
+from holdfast.agent.model import (
+    Answered,
+    AnyPiece,
+    Call,
+    Choice,
+    ModelMessage,
+    Stop,
+    Thinking,
+    Tokens,
+    order_of,
+)
+
+_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+EVENT_BYTES_MAX = 16 * 2**20
+
+
+class Overlong(ValueError):
+    """A line or an event is longer than any that is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One event: its name, if it has one, and its data."""
+
+    name: str
+    data: bytes
+
+
+class EventReader:
+    """Makes events of bytes; what it is given after `Overlong` it does not look at."""
+
+    def __init__(self, *, event_bytes_max: int = EVENT_BYTES_MAX) -> None:
+        self._bytes_max = event_bytes_max
+        self._is_begun = False
+        self._partial: list[bytes] = []  # of a line whose end has not come
+        self._held = 0
+        self._was_return = False  # then a line feed that comes next belongs to it
+        self._name = ""
+        self._data: list[bytes] = []
+
+    def feed(self, chunk: bytes) -> list[ServerEvent]:
+        """Take a chunk; return the events that are whole now."""
+        if not self._is_begun:
+            chunk = self._begin(chunk)
+        if not chunk:
+            return []
+        if self._was_return:
+            chunk = chunk.removeprefix(b"\n")
+            self._was_return = False
+        found: list[ServerEvent] = []
+        at = 0
+        for end in _END.finditer(chunk):
+            self._take(chunk[at : end.start()], found)
+            at = end.end()
+        self._was_return = at > 0 and at == len(chunk) and chunk.endswith(b"\r")
+        if at < len(chunk):
+            self._hold(chunk[at:])
+        return found
+
+    def _begin(self, chunk: bytes) -> bytes:
+        """Leave out the mark that may stand before everything."""
+        chunk = b"".join((*self._partial, chunk))
+        self._partial, self._held = [], 0
+        if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
+            self._partial, self._held = [chunk], len(chunk)
+            return b""
+        self._is_begun = True
+        return chunk.removeprefix(_BOM)
+
+    def _hold(self, piece: bytes) -> None:
+        self._held += len(piece)
+        if self._held > self._bytes_max:
+            raise Overlong
+        self._partial.append(piece)
+
+    def _take(self, line: bytes, found: list[ServerEvent]) -> None:
+        if self._partial:
+            self._held -= sum(map(len, self._partial))
+            line = b"".join((*self._partial, line))
+            self._partial = []
+        if not line:
+            self._dispatch(found)
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._held += len(value) + 1
+            if self._held > self._bytes_max:
+                raise Overlong
+            self._data.append(value)
+        elif field == b"event":
+            self._name = value[:256].decode("utf-8", "replace")
+
+    def _dispatch(self, found: list[ServerEvent]) -> None:
+        if self._data:
+            found.append(ServerEvent(self._name, b"\n".join(self._data)))
+        self._name, self._data, self._held = "", [], 0
+
+
+Shape = TypeVar("Shape")
+
+CUT_ARGUMENTS: Final = "{"  # the arguments of a call of which none came
+
+
+class Reading(Protocol):
+    """Makes pieces of the events of one answer; raises what is wrong with them."""
+
+    def take(self, event: ServerEvent) -> list[AnyPiece]:
+        """The pieces that an event stands for; `Answered` is the last one ever."""
+        ...
+
+    def end(self) -> list[AnyPiece]:
+        """What is left to say when the stream is over; nothing, if the answer is not whole."""
+        ...
+
+
+def decoded(data: bytes, shape: type[Shape], choice: Choice) -> Shape:
+    """Read the data of an event that is known to have this shape."""
+    try:
+        return msgspec.json.decode(data, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise garbled(choice, f"an event is no {shape.__name__.strip('_').lower()}") from error
+
+
+def garbled(choice: Choice, problem: str) -> AnswerGarbled:
+    """The failure that an answer makes no sense, and why."""
+    return AnswerGarbled(provider=choice.provider, model=choice.model, problem=problem)
+
+
+def answered(
+    choice: Choice, blocks: Sequence[Thinking | str | Call], *, stop: Stop, tokens: Tokens
+) -> Answered:
+    """A whole answer from its blocks, in the order in which they came.
+
+    A call that was cut by the length of the answer is kept with arguments that are not a JSON
+    object: it is never made, and the model is told why. One that was cut before the name of its
+    tool is dropped.
+    """
+    is_cut = stop is Stop.LENGTH
+    last = len(blocks) - 1
+    found: list[Thinking | str | Call] = []
+    for at, block in enumerate(blocks):
+        if isinstance(block, Call):
+            if not block.tool and is_cut:
+                continue
+            if not block.arguments.strip():
+                block = replace(block, arguments=CUT_ARGUMENTS if is_cut and at == last else "{}")
+        if isinstance(block, str) and found and isinstance(found[-1], str):
+            found[-1] += block
+        elif block:
+            found.append(block)
+    calls = tuple(each for each in found if isinstance(each, Call))
+    if stop not in (Stop.LENGTH, Stop.REFUSED):
+        stop = Stop.CALLS if calls else Stop.DONE
+    message = ModelMessage(
+        text="".join(each for each in found if isinstance(each, str)),
+        thinking=tuple(each for each in found if isinstance(each, Thinking)),
+        calls=calls,
+        provider=choice.provider,
+        model=choice.model,
+        order=order_of(found),
+    )
+    return Answered(message, stop, tokens)

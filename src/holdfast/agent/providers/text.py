@@ -1,0 +1,212 @@
+"""Write what was said so that any provider accepts it, whoever said it.
+
+Keep a conversation as the bytes that a provider wants, and write only what is new.
+
+Between two messages of the model stands everything that it is told there, as one run: first what
+came of its calls, then what others said. Providers insist on that order, and some on there being
+one message for all of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeGuard
+
+import msgspec
+
+from holdfast.agent.model import ModelMessage, Said, ToolMessage, UserMessage
+from holdfast.agent.text import well_formed
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_LONGEST = 64
+_encode = msgspec.json.Encoder().encode
+
+NOTHING = "(nothing)"  # providers refuse messages without any words
+
+
+Omitted = frozenset[str]
+"""Options that a provider has refused, dotted where they are inside another."""
+
+
+def options_bytes(options: Mapping[str, object], without: Omitted = frozenset()) -> bytes:
+    """Options of a request as a JSON object, without those that the provider has refused."""
+    kept = {name: value for name, value in options.items() if name not in without}
+    for path in without:
+        name, _, inner = path.partition(".")
+        value = kept.get(name)
+        if inner and _is_mapping(value):
+            kept[name] = {key: each for key, each in value.items() if key != inner}
+            if not kept[name]:
+                del kept[name]
+    return _encode(kept)
+
+
+def quoted(text: str) -> bytes:
+    """A text as JSON; what UTF-8 has no room for is replaced."""
+    try:
+        return _encode(text)
+    except UnicodeEncodeError:
+        return _encode(well_formed(text))
+
+
+def words(text: str) -> bytes:
+    """A text as JSON that has something in it, even if nobody said anything."""
+    return quoted(text if text and not text.isspace() else NOTHING)
+
+
+def call_id(name: str) -> str:
+    """The name of a call in the letters and the length that every provider takes."""
+    if _ID.fullmatch(name):
+        return name
+    return "call_" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def tool_name(name: str) -> str:
+    """The name of a tool as providers take it, also if a model has made it up."""
+    return _NOT_IN_NAMES.sub("_", name)[:_NAME_LONGEST] or "unnamed"
+
+
+def arguments(text: str) -> bytes:
+    """The arguments of a call as a JSON object; what is none is put into one."""
+    if is_object(text):
+        return text.encode()
+    return b'{"malformed_arguments":' + quoted(text) + b"}"
+
+
+def _is_mapping(value: object) -> TypeGuard[Mapping[str, object]]:
+    return isinstance(value, Mapping)
+
+
+def is_object(text: str) -> bool:
+    """Whether a text is one whole JSON object."""
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return False
+
+
+KEPT_MAX = 8  # conversations of one process: the person's, and those of sub-agents
+
+
+class Pen(Protocol):
+    """How one format writes messages; none of them is empty."""
+
+    opening: bytes
+    """Stands before a run."""
+    closing: bytes
+    """Stands after a run."""
+    between: bytes
+    """Stands between two messages of the model's with nothing in between."""
+    parting: bytes
+    """Stands in a run between results and what others said; empty if nothing must."""
+
+    def spoken(self, message: ModelMessage) -> bytes:
+        """What the model said."""
+        ...
+
+    def told(self, message: UserMessage) -> bytes:
+        """What the model is told."""
+        ...
+
+    def returned(self, message: ToolMessage) -> bytes:
+        """What came of a call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Messages `first` until `end`, whose bytes begin at `start`; the last ends with `close`."""
+
+    first: int
+    end: int
+    start: int
+    close: int
+    is_told: bool
+
+
+class Transcript:
+    """A conversation in the bytes of one format, each run with a comma before it."""
+
+    def __init__(self, pen: Pen) -> None:
+        self._pen = pen
+        self._said: tuple[Said, ...] = ()
+        self.runs: list[Run] = []
+        self.wire = bytearray()
+
+    def follow(self, said: tuple[Said, ...]) -> None:
+        """Become this conversation; what it has in common with the one before is left as it is."""
+        self._rewind(said, _common(self._said, said))
+        at = self.runs[-1].end if self.runs else 0
+        while at < len(said):
+            at = self._write(said, at)
+        self._said = said
+
+    def _rewind(self, said: tuple[Said, ...], common: int) -> None:
+        while self.runs and self._is_outdated(self.runs[-1], said, common):
+            del self.wire[self.runs.pop().start :]
+
+    def _is_outdated(self, run: Run, said: tuple[Said, ...], common: int) -> bool:
+        goes_on = run.end == common < len(said) and run.is_told and not speaks(said[common])
+        return run.end > common or goes_on
+
+    def _write(self, said: tuple[Said, ...], first: int) -> int:
+        start = len(self.wire)
+        message = said[first].message
+        if speaks(said[first]):
+            assert isinstance(message, ModelMessage)
+            before = next((run for run in reversed(self.runs) if run.close > run.start), None)
+            if before is not None and not before.is_told:
+                self.wire += self._pen.between
+            self.wire += b"," + self._pen.spoken(message)
+            self.runs.append(Run(first, first + 1, start, len(self.wire), is_told=False))
+            return first + 1
+        end = next((at for at in range(first, len(said)) if speaks(said[at])), len(said))
+        self._write_run(said[first:end])
+        close = len(self.wire) - len(self._pen.closing) - 1
+        self.runs.append(Run(first, end, start, close, is_told=True))
+        return end
+
+    def _write_run(self, said: tuple[Said, ...]) -> None:
+        messages = [each.message for each in said]
+        returned = [self._pen.returned(each) for each in messages if isinstance(each, ToolMessage)]
+        told = [self._pen.told(each) for each in messages if isinstance(each, UserMessage)]
+        parting = [self._pen.parting] if self._pen.parting and returned and told else []
+        if blocks := b",".join(returned + parting + told):
+            self.wire += b"".join((b",", self._pen.opening, blocks, self._pen.closing))
+
+
+class Transcripts:
+    """The conversations that were written last, each by the entry that it begins with."""
+
+    def __init__(self, pen: Pen) -> None:
+        self._make: Callable[[], Transcript] = lambda: Transcript(pen)
+        self._kept: OrderedDict[str, Transcript] = OrderedDict()
+
+    def of(self, said: tuple[Said, ...]) -> Transcript:
+        """This conversation, written."""
+        first = said[0].id if said else ""
+        transcript = self._kept.pop(first, None) or self._make()
+        self._kept[first] = transcript
+        while len(self._kept) > KEPT_MAX:
+            self._kept.popitem(last=False)
+        transcript.follow(said)
+        return transcript
+
+
+def speaks(said: Said) -> bool:
+    """Whether this is the model's, and more than thoughts."""
+    message = said.message
+    return isinstance(message, ModelMessage) and bool(message.calls or message.text.strip())
+
+
+def _common(old: tuple[Said, ...], new: tuple[Said, ...]) -> int:
+    """How many messages both begin with."""
+    if new[: len(old)] == old:  # the same objects nearly always, so this costs nothing
+        return len(old)
+    pairs = zip(old, new, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), len(new))

@@ -1,0 +1,107 @@
+"""Change lines of a file that are still what they were read as, all of them or none."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from holdfast.agent.arguments import fields, given, several, text
+from holdfast.agent.failures import ToolRefused
+from holdfast.agent.model import Done, FileSort, Put, ToolSpec
+from holdfast.agent.permission_rules import in_a_line
+from holdfast.agent.permissions import Approvals, require_leave
+from holdfast.agent.ports import Desk, Tree, Workspace
+from holdfast.agent.text import PAGE_MAX
+from holdfast.agent.tools.documents import Document, Operation, Span, around, edit_of, edited
+from holdfast.agent.tools.patch_format import bounded, diff
+from holdfast.agent.tools.paths import named
+from holdfast.agent.tools.read import DIFF_CHARS_MAX, text_at
+from holdfast.nouns import RelativePath
+
+_EDITS_MAX: Final = 100
+
+_SPEC: Final = ToolSpec(
+    name="edit",
+    description=(
+        "Change lines of a file, named by the anchors NUMBER:HASH that read and search show. All "
+        "edits of a call name the lines as they were read, before any of them; all are made, or "
+        "none. If a line has changed since, nothing is done and the lines of now are shown."
+    ),
+    parameters=fields(
+        ("path", "edits"),
+        path=text("The file, relative to the project."),
+        edits=several(
+            "What to change.",
+            fields(
+                ("operation", "start"),
+                operation=text(
+                    "What to do with the lines from start through through.",
+                    of=tuple(Operation),
+                ),
+                start=text("Anchor of the first line, such as 12:a3f0."),
+                through=text("Anchor of the last line, inclusive; without it only start."),
+                text=text("The new lines, whole, with their indentation; not for delete."),
+            ),
+        ),
+    ),
+)
+
+
+class _Edit(msgspec.Struct, frozen=True):
+    operation: Literal["replace", "insert_before", "insert_after", "delete"]
+    start: str
+    through: str | None = None
+    text: str | None = None
+
+
+class _Given(msgspec.Struct, frozen=True):
+    path: str
+    edits: Annotated[list[_Edit], Meta(min_length=1, max_length=_EDITS_MAX)]
+
+
+class Edit:
+    """Changes lines by their anchors."""
+
+    spec = _SPEC
+    only_reads = False
+
+    def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
+        self._workspace, self._approvals = workspace, approvals
+
+    def title(self, arguments: dict[str, object]) -> str:
+        """What a call does, in a line for the person."""
+        return f"Edit {in_a_line(given(arguments, _Given).path)}"
+
+    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+        """Make all of the edits, or none; show what the lines are now."""
+        asked = given(arguments, _Given)
+        path = named(asked.path, self._workspace.root)
+        edits = [edit_of(e.start, e.through, e.operation, e.text) for e in asked.edits]
+
+        def made(tree: Tree) -> tuple[bytes, Document, list[Span], str]:
+            before, data = own_text_at(tree, path)
+            after, spans = edited(str(path), before, edits)
+            return data, after, spans, diff(str(path), before.texts, after.texts)
+
+        data, after, spans, shown = await self._workspace.within(made)
+        fresh = after.encoded()
+        if fresh == data:
+            raise ToolRefused(reason=f"nothing would change in {path}")
+        await require_leave([path], shown, self._approvals, desk)
+        await self._workspace.write([Put(path, fresh, data)], desk.call)
+        now = around(after.texts, spans) or "(the file is empty)"
+        return Done(
+            f"Changed {path}. These lines are there now:\n{bounded(now, chars_max=PAGE_MAX)}",
+            shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
+            paths=(str(path),),
+        )
+
+
+def own_text_at(tree: Tree, path: RelativePath) -> tuple[Document, bytes]:
+    """A text file that can be changed under this name; a link cannot."""
+    found = tree.look(path)
+    if found is not None and found.sort is FileSort.LINK:
+        raise ToolRefused(reason=f"{path} is a link: change the file that it leads to")
+    return text_at(tree, path)

@@ -1,0 +1,53 @@
+"""A tool that reads again what of a long result was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from holdfast.agent.model import Done, ToolSpec
+from holdfast.agent.ports import Desk
+from holdfast.agent.text import CHARS_MAX, RECALL
+
+_PAGE: Final = CHARS_MAX // 2
+
+_SPEC: Final = ToolSpec(
+    RECALL,
+    "Read a part of an earlier result that was left out because it was long.",
+    {
+        "type": "object",
+        "properties": {
+            "call": {"type": "string", "description": "the call, as the note in the result says"},
+            "offset": {"type": "integer", "description": "from which character on"},
+        },
+        "required": ["call"],
+        "additionalProperties": False,
+    },
+)
+
+
+class Recall:
+    """Reads results back, page by page; `result` finds the whole one of a call."""
+
+    spec = _SPEC
+    only_reads = True
+
+    def __init__(self, result: Callable[[str], str | None]) -> None:
+        self._result = result
+
+    def title(self, arguments: dict[str, object]) -> str:
+        """What a call does, in a line for the person."""
+        return f"Read on in the result of {arguments.get('call')}"
+
+    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+        """A page of it, and where the next one begins."""
+        del desk
+        call, offset = str(arguments["call"]), int(str(arguments.get("offset", 0)))
+        text = self._result(call)
+        if text is None:
+            return Done(f"There is no result of a call {call!r}.", is_error=True)
+        first = min(max(offset, 0), len(text))
+        page = text[first : first + _PAGE]
+        after = first + len(page)
+        more = f"; the next page is at offset {after}" if after < len(text) else ""
+        return Done(f"[characters {first} to {after} of {len(text)}{more}]\n{page}")

@@ -1,0 +1,368 @@
+"""Let a model run commands: in the sandbox, and further out only with leave."""
+
+from __future__ import annotations
+
+from codecs import getincrementaldecoder
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Annotated, Final, Literal
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+from msgspec import Meta
+
+from holdfast.agent.arguments import claim, fields, given, number, text
+from holdfast.agent.failures import ToolRefused
+from holdfast.agent.model import Done, ToolSpec
+from holdfast.agent.permission_rules import Reach, Wish, in_a_line
+from holdfast.agent.permissions import Approvals
+from holdfast.agent.ports import Desk
+from holdfast.agent.sandbox import Freedom, Ground
+from holdfast.agent.text import PAGE_MAX
+from holdfast.agent.tools.process_output import Places, Window, legible, page_of
+from holdfast.exec import Process
+from holdfast.exec.model import Exited, Output
+from holdfast.failures import Failure
+from holdfast.world import companions, sweep
+
+# Follow processes that a model has started to their end, whoever waits meanwhile.
+
+LIFE_LONGEST: Final = 600.0
+LIVING_MAX: Final = 16
+_REMEMBERED_MAX: Final = 64
+_LINGER: Final = 1.0  # that output of descendants is waited for after the end
+_END_LONGEST: Final = 5.0
+_PAGE_BYTES: Final = 256 * 1024
+
+Watcher = Callable[[bytes], None]
+"""Is given each piece of output as it comes; it must be quick."""
+
+
+class Running:
+    """One process that a model has started; what it said is held in bounded memory."""
+
+    def __init__(self, name: str, process: Process, *, mark: str, freedom: Freedom) -> None:
+        self.name, self._process = name, process
+        self._mark, self._freedom = mark, freedom
+        self.window = Window()
+        self.status: int | None = None
+        self.is_denied = False  # the sandbox may have kept it from something
+        self.note = ""  # why it ended, if not by itself
+        self.is_over = False
+        self.since = self.heard = anyio.current_time()
+        self.watcher: Watcher | None = None
+        self._places = Places()
+        self._stirred = anyio.Event()
+
+    @property
+    def total(self) -> int:
+        """How many bytes it has said."""
+        return self._places.total
+
+    async def follow(self) -> None:
+        """Take in what it says until it is over, in time; nothing of it is left then."""
+        try:
+            with anyio.move_on_after(LIFE_LONGEST) as life:
+                await self._hear()
+            if life.cancelled_caught:
+                self.note = f"ended after {LIFE_LONGEST / 60:g} minutes"
+        except Failure as failure:
+            self.note = failure.user_message
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._put_down()
+            self.is_over = True
+            self._stir()
+
+    async def wait(self, seconds: float) -> None:
+        """Return once something came, it is over, or the time is."""
+        if not self.is_over:
+            with anyio.move_on_after(seconds):
+                await self._stirred.wait()
+
+    async def write(self, data: bytes) -> None:
+        """Write to its input."""
+        await self._process.write(data)
+
+    async def end(self, note: str) -> None:
+        """Kill it with all that it has started; return once that is done."""
+        if self.is_over:
+            return
+        self.note = self.note or note
+        with anyio.move_on_after(_END_LONGEST, shield=True):
+            await self._put_down()
+            while not self.is_over:
+                await self._stirred.wait()
+
+    async def recall(self, offset: int) -> str:
+        """What it said from a place on, as far as that is still kept."""
+        place = self._places.before(offset)
+        found = bytearray()
+        seq, at = place.seq, place.offset
+        while at < self.total and len(found) <= PAGE_MAX:
+            page = await self._process.recall(after=seq, bytes_max=_PAGE_BYTES)
+            if not page.chunks or page.first_retained > seq + 1:
+                break
+            for chunk in page.chunks:
+                found += chunk.data[max(0, offset - at) :]
+                at += len(chunk.data)
+                seq = chunk.seq
+        return self._recalled(page_of(bytes(found), PAGE_MAX), offset)
+
+    def _recalled(self, data: bytes, offset: int) -> str:
+        if not data:
+            return f"(nothing is kept any more from offset {offset} of {self.total})"
+        beyond = offset + len(data)
+        more = f"\n… (go on from offset {beyond} of {self.total})" if beyond < self.total else ""
+        return legible(data) + more
+
+    async def _hear(self) -> None:
+        linger = None
+        while True:
+            with anyio.move_on_after(linger):
+                events = await self._process.receive()
+                if not events:
+                    return
+                for event in events:
+                    if isinstance(event, Output):
+                        self._take(event)
+                    elif isinstance(event, Exited):
+                        self.status, self.is_denied = event.status, event.sandbox_denied
+                        linger = _LINGER
+                self._stir()
+                continue
+            return  # others hold its output, and may for ever
+
+    def _take(self, output: Output) -> None:
+        self.heard = anyio.current_time()
+        self.window.feed(output.data)
+        self._places.note(output.seq, len(output.data))
+        if self.watcher is not None:
+            self.watcher(output.data)
+
+    async def _put_down(self) -> None:
+        with suppress(Failure), anyio.move_on_after(_END_LONGEST):
+            await self._process.terminate()  # also what is left of its group
+        if self._freedom is Freedom.OPEN:
+            sweep(self._mark)
+
+    def _stir(self) -> None:
+        self._stirred.set()
+        self._stirred = anyio.Event()
+
+
+class Shells:
+    """All processes of a session that a model has started."""
+
+    def __init__(self, ground: Ground, tasks: TaskGroup) -> None:
+        self._ground, self._tasks = ground, tasks
+        self._all: dict[str, Running] = {}
+        self._count = 0
+
+    @property
+    def living(self) -> list[Running]:
+        """Those that are not over."""
+        return [each for each in self._all.values() if not each.is_over]
+
+    async def start(self, line: str, freedom: Freedom, *, has_stdin: bool) -> Running:
+        """Start a command line; it is followed until it ends."""
+        if len(self.living) >= LIVING_MAX:
+            names = ", ".join(each.name for each in self.living)
+            raise ToolRefused(reason=f"{LIVING_MAX} processes are running; kill one of: {names}")
+        mark = self._ground.new_mark()
+        command = self._ground.shell(line, freedom, mark=mark, has_stdin=has_stdin)
+        process = await self._ground.processes.start(command)
+        self._count += 1
+        running = Running(f"sh{self._count}", process, mark=mark, freedom=freedom)
+        self._all[running.name] = running
+        self._forget_some()
+        self._tasks.start_soon(running.follow)
+        return running
+
+    def find(self, name: str) -> Running:
+        """The process of that name."""
+        if name not in self._all:
+            known = ", ".join(each.name for each in self.living) or "none is running"
+            raise ToolRefused(reason=f"there is no process {name!r} ({known})")
+        return self._all[name]
+
+    async def end_all(self, note: str) -> None:
+        """Kill all that are not over."""
+        async with anyio.create_task_group() as tasks:
+            for running in self.living:
+                tasks.start_soon(running.end, note)
+
+    def _forget_some(self) -> None:
+        over = [name for name, each in self._all.items() if each.is_over]
+        for name in over[: max(0, len(self._all) - _REMEMBERED_MAX)]:
+            del self._all[name]
+
+
+@asynccontextmanager
+async def shells_in(ground: Ground) -> AsyncGenerator[Shells]:
+    """Processes for a model; none is left at the end of the block."""
+    async with companions() as tasks:
+        shells = Shells(ground, tasks)
+        try:
+            yield shells
+        finally:
+            with anyio.CancelScope(shield=True):
+                await shells.end_all("the session ended")
+
+
+WAIT_USUAL: Final = 30
+QUIET_LONGEST: Final = 120.0
+_WAIT_MAX: Final = 300
+_SHOWN_CHARS_MAX: Final = 64_000
+_WISHES: Final = {
+    Freedom.NETWORK: (Reach.NETWORK, "run a command that reaches the network"),
+    Freedom.OPEN: (Reach.OPEN, "run a command outside of the sandbox"),
+}
+
+_SPEC: Final = ToolSpec(
+    name="shell",
+    description=(
+        "Run a command line in the project. It is shut in: it can change the project and $TMPDIR, "
+        "and reaches no network; /tmp and $HOME are empty for every command. After `seconds` you "
+        "get what it said so far and its id, and it goes on: wait for it, give it input, or kill "
+        "it. Nothing runs longer than 10 minutes, and what a command starts in the background ends "
+        "with it. Long output is shown by its beginning and end; recall shows the rest."
+    ),
+    parameters=fields(
+        (),
+        action=text(
+            "What to do; run if it is not given.", of=("run", "wait", "input", "kill", "recall")
+        ),
+        command=text("For run: the command line."),
+        id=text("For all but run: which process."),
+        input=text("For input: what to write, with a newline if one is meant."),
+        seconds=number("How long to wait at most.", least=1, most=_WAIT_MAX),
+        keeps_input=claim("For run: whether it is to get input later; else its input is empty."),
+        reach=text(
+            "For run: how far it must reach. Anything but sandbox needs the person's leave.",
+            of=tuple(Freedom),
+        ),
+        why=text("With reach: why it is needed, for the person."),
+        offset=number("For recall: from which byte of the output on."),
+    ),
+)
+
+
+class _Given(msgspec.Struct, frozen=True):
+    action: Literal["run", "wait", "input", "kill", "recall"] = "run"
+    command: str = ""
+    id: str = ""
+    input: str = ""
+    seconds: Annotated[int, Meta(ge=1, le=_WAIT_MAX)] = WAIT_USUAL
+    keeps_input: bool = False
+    reach: Freedom = Freedom.SANDBOX
+    why: str = ""
+    offset: Annotated[int, Meta(ge=0)] = 0
+
+
+class Shell:
+    """Runs commands, and keeps an eye on those that take long."""
+
+    spec = _SPEC
+    only_reads = False
+
+    def __init__(
+        self, shells: Shells, approvals: Approvals, *, quiet_longest: float = QUIET_LONGEST
+    ) -> None:
+        """After `quiet_longest` seconds without output, the person is told of it."""
+        self._shells, self._approvals = shells, approvals
+        self._quiet_longest = quiet_longest
+
+    def title(self, arguments: dict[str, object]) -> str:
+        """What a call does, in a line for the person."""
+        asked = given(arguments, _Given)
+        if asked.action != "run":
+            return f"{asked.action.capitalize()} {in_a_line(asked.id)}"
+        return in_a_line(asked.command)
+
+    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+        """Do it; cancelled, the process that it is about is killed with all that it started."""
+        asked = given(arguments, _Given)
+        if asked.action == "run":
+            running = await self._started(asked, desk)
+        else:
+            running = self._shells.find(asked.id)
+        match asked.action:
+            case "recall":
+                return Done(await running.recall(asked.offset))
+            case "kill":
+                await running.end("killed")
+            case "input":
+                await self._write(running, asked.input)
+                await self._attend(running, asked.seconds, desk)
+            case _:
+                await self._attend(running, asked.seconds, desk)
+        return _done(running)
+
+    async def _started(self, asked: _Given, desk: Desk) -> Running:
+        if not asked.command.strip():
+            raise ToolRefused(reason="say which command to run")
+        if "\0" in asked.command:
+            raise ToolRefused(reason="a command line cannot contain a NUL")
+        if asked.reach in _WISHES:
+            reach, does = _WISHES[asked.reach]
+            wish = Wish(reach, does, (("command", asked.command),), why=asked.why)
+            await self._approvals.require(wish, desk)
+        return await self._shells.start(asked.command, asked.reach, has_stdin=asked.keeps_input)
+
+    async def _write(self, running: Running, words: str) -> None:
+        if running.is_over:
+            raise ToolRefused(reason=f"{running.name} has ended, and takes no input")
+        await running.write(words.encode("utf-8", "replace"))
+
+    async def _attend(self, running: Running, seconds: float, desk: Desk) -> None:
+        """Show what comes until it is over or the time is."""
+        deadline = anyio.current_time() + seconds
+        told_at = running.heard
+        running.watcher = _Shown(desk).take
+        try:
+            while not running.is_over and (left := deadline - anyio.current_time()) > 0:
+                quiet = anyio.current_time() - max(running.heard, told_at)
+                if quiet >= self._quiet_longest:
+                    told_at = anyio.current_time()
+                    desk.show(f"(no output for {self._quiet_longest:g} seconds; it goes on)\n")
+                    quiet = 0.0
+                await running.wait(min(left, self._quiet_longest - quiet))
+        except anyio.get_cancelled_exc_class():
+            await running.end("cancelled")
+            raise
+        finally:
+            running.watcher = None
+
+
+class _Shown:
+    """What a person is shown of output as it comes: the beginning of it."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._left = _SHOWN_CHARS_MAX
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def take(self, data: bytes) -> None:
+        if self._left <= 0:
+            return
+        words = self._decode(data[: self._left])
+        self._left -= len(words)
+        self._desk.show(words if self._left > 0 else f"{words}\n… (more is not shown here)\n")
+
+
+def _done(running: Running) -> Done:
+    """What came of it; of the same command that ends in the same way, always the same words."""
+    is_cut = running.window.left_out > 0
+    said = running.window.take() or "(no output)"
+    if running.is_over:
+        head = running.note or f"exit status {running.status}"
+    else:
+        passed = anyio.current_time() - running.since
+        head = f"still running after {passed:.0f} s, id {running.name}: wait for it, or kill it"
+    if running.is_denied:
+        head += "; the sandbox may have kept it from something"
+    if is_cut:
+        head += f"; recall shows what is left out of {running.name}"
+    return Done(f"{head}\n{said}", shown=said, status=running.status)

@@ -1,0 +1,160 @@
+"""Let a model keep a plan that the person sees; it stands in the conversation alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.agent.arguments import fields, given, number, several, text
+from holdfast.agent.failures import ToolRefused
+from holdfast.agent.model import (
+    AnyMessage,
+    Done,
+    ModelMessage,
+    Progress,
+    Task,
+    ToolMessage,
+    ToolSpec,
+)
+from holdfast.agent.permission_rules import in_a_line
+from holdfast.agent.ports import Desk
+
+# What the model means to do: changed as a whole, read back from what was last told.
+
+TOOL: Final = "tasks"
+TASKS_MAX: Final = 100
+_TEXT_MAX: Final = 200
+_SIGNS: Final = {Progress.OPEN: " ", Progress.BEGUN: "~", Progress.DONE: "x"}
+_LINE: Final = re.compile(r"\[([ ~x])\] (\d{1,6})\. (.+)")
+
+Plan = tuple[Task, ...]
+
+
+class Deed(StrEnum):
+    """What is done with a task."""
+
+    ADD = "add"
+    UPDATE = "update"
+    REMOVE = "remove"
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One change of a plan."""
+
+    action: Deed
+    number: int = 0
+    text: str = ""
+    progress: Progress | None = None
+
+
+def changed(plan: Plan, steps: Sequence[Step]) -> Plan:
+    """The plan after all of the changes; ToolRefused, and nothing is changed, if one is wrong."""
+    for step in steps:
+        plan = _changed(plan, step)
+    return plan
+
+
+def told(plan: Plan) -> str:
+    """The plan as a model is told it."""
+    if not plan:
+        return "There are no tasks."
+    lines = [f"[{_SIGNS[task.progress]}] {task.number}. {task.text}" for task in plan]
+    done = sum(task.progress is Progress.DONE for task in plan)
+    return "\n".join([*lines, f"{done} of {len(plan)} are done."])
+
+
+def plan_in(newest_first: Iterable[AnyMessage]) -> Plan:
+    """The plan as it stands at the end of a conversation: as it was last told."""
+    results: dict[str, str] = {}
+    for message in newest_first:
+        if isinstance(message, ToolMessage) and not message.is_error:
+            results[message.call] = message.text
+        elif isinstance(message, ModelMessage):
+            for call in reversed(message.calls):
+                if call.tool == TOOL and call.id in results:
+                    return read(results[call.id])
+    return ()
+
+
+def read(text: str) -> Plan:
+    """The plan that was told so."""
+    progress = {sign: each for each, sign in _SIGNS.items()}
+    found = (_LINE.fullmatch(line) for line in text.split("\n"))
+    return tuple(Task(int(each[2]), each[3], progress[each[1]]) for each in found if each)
+
+
+def _changed(plan: Plan, step: Step) -> Plan:
+    text = in_a_line(step.text, chars_max=_TEXT_MAX)
+    if step.action is Deed.ADD:
+        if not text:
+            raise ToolRefused(reason="a task needs a text")
+        if len(plan) >= TASKS_MAX:
+            raise ToolRefused(reason=f"there are {TASKS_MAX} tasks already; remove some")
+        number = max((task.number for task in plan), default=0) + 1
+        return (*plan, Task(number, text, step.progress or Progress.OPEN))
+    if all(task.number != step.number for task in plan):
+        raise ToolRefused(reason=f"there is no task {step.number}")
+    if step.action is Deed.REMOVE:
+        return tuple(task for task in plan if task.number != step.number)
+    return tuple(
+        replace(task, text=text or task.text, progress=step.progress or task.progress)
+        if task.number == step.number
+        else task
+        for task in plan
+    )
+
+
+_SPEC: Final = ToolSpec(
+    name=TOOL,
+    description=(
+        "Keep a plan of what you mean to do, which the person sees. For work of several steps: add "
+        "them first, then update each as you begin it and when it is done. All changes of a call "
+        "are made, or none. Without changes it shows the plan."
+    ),
+    parameters=fields(
+        (),
+        changes=several(
+            "What to change, in order.",
+            fields(
+                ("action",),
+                action=text("What to do.", of=tuple(Deed)),
+                number=number("For update and remove: which task.", least=1),
+                text=text("What is to be done, in a line."),
+                progress=text("How far it is.", of=tuple(Progress)),
+            ),
+        ),
+    ),
+)
+
+Said = Callable[[], Iterable[AnyMessage]]
+"""Everything on the way to the head of the conversation, the newest first."""
+
+
+class _Given(msgspec.Struct, frozen=True):
+    changes: list[Step] = []
+
+
+class Tasks:
+    """Changes the plan that stands in the conversation."""
+
+    spec = _SPEC
+    only_reads = False
+
+    def __init__(self, said: Said) -> None:
+        self._said = said
+
+    def title(self, arguments: dict[str, object]) -> str:
+        """What a call does, in a line for the person."""
+        return "Plan" if given(arguments, _Given).changes else "Look at the plan"
+
+    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+        """Change the plan, and tell it whole."""
+        del desk  # it has nothing to ask
+        steps = given(arguments, _Given).changes
+        after = changed(plan_in(self._said()), steps)
+        return Done(told(after), plan=after if steps else None)

@@ -1,0 +1,94 @@
+"""Write a whole file, new or in place of one that is there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.agent.arguments import fields, given, text
+from holdfast.agent.failures import ToolRefused
+from holdfast.agent.model import Done, FileSort, Put, ToolSpec
+from holdfast.agent.permission_rules import in_a_line
+from holdfast.agent.permissions import Approvals, require_leave
+from holdfast.agent.ports import Desk, Tree, Workspace
+from holdfast.agent.tools.documents import Document, is_binary, parsed, require_lossless, restyled
+from holdfast.agent.tools.patch_format import bounded, diff
+from holdfast.agent.tools.paths import named
+from holdfast.agent.tools.read import DIFF_CHARS_MAX, FILE_BYTES_MAX
+from holdfast.nouns import RelativePath
+
+_SPEC: Final = ToolSpec(
+    name="write",
+    description=(
+        "Write a whole text file; directories on the way are made. For a file that is there, edit "
+        "is better: this replaces all of it."
+    ),
+    parameters=fields(
+        ("path", "content"),
+        path=text("The file, relative to the project."),
+        content=text("All that is to be in it."),
+    ),
+)
+
+
+class _Given(msgspec.Struct, frozen=True):
+    path: str
+    content: str
+
+
+class Write:
+    """Puts a whole file where it is wanted."""
+
+    spec = _SPEC
+    only_reads = False
+
+    def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
+        self._workspace, self._approvals = workspace, approvals
+
+    def title(self, arguments: dict[str, object]) -> str:
+        """What a call does, in a line for the person."""
+        return f"Write {in_a_line(given(arguments, _Given).path)}"
+
+    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+        """Write the file; how it was before is shown to the person."""
+        asked = given(arguments, _Given)
+        path = named(asked.path, self._workspace.root)
+
+        def made(tree: Tree) -> tuple[bytes | None, bytes, str]:
+            before = replaced_at(tree, path)
+            like = None if before is None else parsed(before)
+            if like is not None:
+                require_lossless(str(path), like.texts, (asked.content,))
+            data = restyled(asked.content, like)
+            return before, data, _shown(path, like, before, data)
+
+        before, data, shown = await self._workspace.within(made)
+        if before == data:
+            return Done(f"{path} is like that already.")
+        await require_leave([path], shown, self._approvals, desk)
+        await self._workspace.write([Put(path, data, before)], desk.call)
+        did = "Made" if before is None else "Replaced"
+        return Done(
+            f"{did} {path} ({len(data)} bytes).",
+            shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
+            paths=(str(path),),
+        )
+
+
+def replaced_at(tree: Tree, path: RelativePath) -> bytes | None:
+    """What a file has that is to be replaced as a whole; None if it is new."""
+    found = tree.look(path)
+    if found is None:
+        return None
+    if found.sort is not FileSort.FILE:
+        raise ToolRefused(reason=f"{path} is a {found.sort}, and no file")
+    if found.size > FILE_BYTES_MAX:
+        raise ToolRefused(reason=f"{path} has {found.size} bytes: too many to be replaced")
+    return tree.read(path, FILE_BYTES_MAX + 1)
+
+
+def _shown(path: RelativePath, like: Document | None, before: bytes | None, data: bytes) -> str:
+    if is_binary(before or b"") or is_binary(data):
+        return f"{path}: {len(before or b'')} bytes became {len(data)}"
+    return diff(str(path), None if like is None else like.texts, parsed(data).texts)

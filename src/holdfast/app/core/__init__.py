@@ -1,1 +1,0 @@
-"""Decide what facts about the machine mean for what Holdfast promises."""

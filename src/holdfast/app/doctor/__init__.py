@@ -1,0 +1,1 @@
+"""The checks of `holdfast doctor`: what this machine can do, found by trying it."""

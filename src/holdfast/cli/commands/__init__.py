@@ -1,0 +1,1 @@
+"""The handlers of commands: each parses nothing, calls, and renders."""

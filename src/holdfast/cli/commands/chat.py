@@ -1,0 +1,175 @@
+"""Talk with an agent in a terminal: begin a session, or be at one again.
+
+What is not needed to show where one types is loaded when it is: a person waits for that.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from holdfast.app.sessions import RUNNERS, KeptSession, Sessions, runnable, short
+from holdfast.app.settings import Settings, environment
+from holdfast.cli.appearance import look_for
+from holdfast.cli.declarations import ALONE, CHOOSE, Request
+from holdfast.cli.failures import AgentNotChosen, UsageWrong
+from holdfast.cli.model import Outcome
+from holdfast.cli.options import chosen_for, configured
+from holdfast.cli.output import DUMB, complain, is_terminal, write
+from holdfast.cli.render.errors import error_page
+from holdfast.cli.wiring.agent_choice import not_chosen, with_agent
+from holdfast.cli.wiring.local_server import Server, server_of
+from holdfast.failures import Failure, boundary
+from holdfast.host import Ended, seated
+from holdfast.nouns import printable
+from holdfast.terminal import Setting, Talk, guarded
+from holdfast.terminal.model import Block, Style
+
+_LIGHT: Final = ("7", "15")  # grounds that a terminal names by their numbers, where it names them
+
+
+def chat(request: Request, settings: Settings) -> Outcome:
+    """Let a person talk with an agent until they leave, and say how to come back."""
+    is_seen = is_terminal(sys.stdin) and is_terminal(sys.stdout)
+    request = configured(request, settings)
+    is_plain = request.has("--plain") or not is_seen or environment().get("TERM") in DUMB
+    try:
+        request = with_agent(request, settings, can_ask=not request.has(ALONE))
+    except AgentNotChosen as failure:
+        return not_chosen(failure, look_for(sys.stderr, request, settings))
+    if request.has(ALONE):
+        from holdfast.cli.parser import parse
+
+        help_page = parse([])
+        return Outcome(answer=help_page.page or "" if isinstance(help_page, Request) else "")
+    session = _session(request, settings, asks_later=not is_plain)
+    if is_plain:
+        from holdfast.cli.commands.attach import Stay
+
+        look = look_for(sys.stdout, request, settings)
+        if request.colour != "always":
+            look = replace(look, is_coloured=False)
+        stay = Stay(session, settings, look, prompt=request.argument)
+        anyio.run(stay.run)
+        return stay.outcome()
+    if not request.has("--continue") and not request.has("--resume"):
+        write(_hello(session))
+    status = guarded(partial(_talk, session, request, settings))
+    name = printable(short(session))
+    return Outcome(status=status, hint=f"Be there again: holdfast --resume {name}")
+
+
+def _hello(session: KeptSession) -> str:
+    """Who works where, once, for a session that begins."""
+    where = printable(Path(session.project).name)
+    said = f"holdfast in {where}, with {session.runner}: it stays as it is until you /publish."
+    return textwrap.fill(said, shutil.get_terminal_size().columns - 1) + "\n"
+
+
+def _session(request: Request, settings: Settings, *, asks_later: bool) -> KeptSession:
+    sessions = Sessions(settings)
+    if request.has("--continue") or request.has("--resume"):
+        kept = _meant(sessions, request, settings)
+        is_asked = not asks_later or request.has("--consent")
+        if kept.runner == RUNNERS[0] or not is_asked:  # the first sends nothing to anybody
+            return runnable(kept)
+        from holdfast.cli.wiring.session import taken_up
+
+        return taken_up(kept, request, settings)
+    from holdfast.cli.wiring.session import begin_session
+
+    return begin_session(request.argument or "", request, settings, asks_later=asks_later)
+
+
+def _meant(sessions: Sessions, request: Request, settings: Settings) -> KeptSession:
+    """The session that is named, or chosen, or the newest about where one is.
+
+    The newest is that about the innermost project, if one is in several.
+    """
+    named = request.value("--resume")
+    if named and named != CHOOSE:
+        return sessions.find(named)
+    here = Path(request.value("--project") or ".").resolve()
+    about = [each for each in sessions.all() if here.is_relative_to(each.project)]
+    if not about:
+        problem = "there is no session here to go on with"
+        raise UsageWrong(problem=problem, read_on="holdfast --help")
+    if named:
+        from holdfast.cli.commands.session_choice import chosen
+
+        return chosen(sessions, about, look_for(sys.stderr, request, settings))
+    return max(about, key=lambda each: len(each.project))  # the first, so the newest, of equals
+
+
+def _talk(session: KeptSession, request: Request, settings: Settings) -> int:
+    try:
+        with boundary("chat"):
+            anyio.run(_stay, session, request, settings)
+    except Failure as failure:
+        complain(error_page(failure, look_for(sys.stderr, request, settings), is_verbose=False))
+        return failure.kind.exit_status
+    return 0
+
+
+async def _stay(session: KeptSession, request: Request, settings: Settings) -> None:
+    sessions = Sessions(settings)
+    setting = Setting(
+        draft=session.draft,
+        runner=session.runner,
+        root=Path(session.project),
+        history=settings.state / "history",
+        draw=_draw,
+        options=lambda: _options(session, settings),
+        how=chosen_for(request) if session.runner == "native" else {},
+        is_coloured=look_for(sys.stdout, request, settings).is_coloured,
+        notify=tuple((request.value("notify") or "").split(",")),
+        notify_command=tuple(shlex.split(request.value("notify_command") or "")),
+        is_light=environment().get("COLORFGBG", "").rpartition(";")[2] in _LIGHT,
+    )
+    start = partial(_start, session, server_of(Request(), settings))
+    async with seated(sessions.socket(session), start) as seat:
+        talk = Talk(seat, setting, _Ours(session), sessions.last(session))
+        await talk.run(request.argument)
+
+
+async def _start(session: KeptSession, server: Server) -> Ended:
+    """Start the host of a session; of one that is there already, nobody needs to know how."""
+    from holdfast.cli.wiring.host import HostStarter
+
+    return await HostStarter(session, server)()
+
+
+def _draw(blocks: Sequence[Block], style: Style, *, after: Block | None, is_whole: bool) -> str:
+    """Draw what is over; what draws Markdown takes longer to load than all else."""
+    from holdfast.terminal import draw
+
+    return draw(blocks, style, after=after, is_whole=is_whole)
+
+
+def _options(session: KeptSession, settings: Settings) -> Sequence[str]:
+    """How the agent can be told to take a turn; that takes a moment to be found out."""
+    from holdfast.cli.commands.host import OnDemand
+
+    return OnDemand(session, settings).options
+
+
+class _Ours:
+    """Our own commands, about the project of a session."""
+
+    def __init__(self, session: KeptSession) -> None:
+        self._session = session
+
+    def run(self, argv: Sequence[str]) -> int:
+        """Run one in the terminal as it is, and return its exit status."""
+        words = (sys.executable, "-P", "-m", "holdfast.cli.main", *argv)
+        return subprocess.run(words, cwd=self._session.project, check=False).returncode

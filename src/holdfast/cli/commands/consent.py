@@ -1,0 +1,81 @@
+"""See, give and withdraw the consent that something of a project may go to a provider."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from holdfast.app.settings import Settings
+from holdfast.cli.appearance import look_for
+from holdfast.cli.declarations import Request
+from holdfast.cli.model import Outcome
+from holdfast.cli.output import json_line
+from holdfast.cli.project import at_work, refuse
+from holdfast.cli.render.drafts import SCHEMA, iso
+from holdfast.cli.render.style import Look, Tone
+from holdfast.cli.render.table import age
+from holdfast.cli.wiring.consent import agree, said, write_down
+from holdfast.nouns import printable
+from holdfast.workbench import Consent, Workbench, in_force
+
+_NOBODY = "Nothing of this project may go to a model: you are asked before anything does."
+_LESS = "From now on nothing of this project goes to {}. What was sent already was sent."
+
+
+def consent(request: Request, settings: Settings) -> Outcome:
+    """Do what is asked about the consent for a project, and show what holds then."""
+    hint = ""
+    with at_work(request, settings) as project:
+        match request.words:
+            case () | ("list",):
+                pass
+            case ("give", word) if provider := _provider(word):
+                flags = (("--consent", "True"),) if request.has("--yes") else ()
+                agree(project.workbench, provider, request._replace(given=flags))
+            case ("revoke", word) if provider := _provider(word):
+                hint = _revoked(project.workbench, provider)
+            case _:
+                refuse("say list, give PROVIDER or revoke PROVIDER", request)
+        holding = in_force(said(project.workbench))
+    if request.is_json:
+        return Outcome(answer="".join(json_line(_record(each)) for each in holding))
+    look = look_for(sys.stdout, request, settings)
+    return Outcome(answer=_page(holding, look), hint=hint or ("" if holding else _NOBODY))
+
+
+def _provider(word: str) -> str:
+    """Who is meant, also by who names a model of theirs; nobody if that is no name."""
+    name = word.partition("/")[0]
+    return name if name.isprintable() else ""
+
+
+def _revoked(workbench: Workbench, provider: str) -> str:
+    if all(each.provider != provider for each in in_force(said(workbench))):
+        return f"You have not agreed to {printable(provider)}."
+    write_down(workbench, provider, is_given=False)
+    return _LESS.format(printable(provider))
+
+
+def _page(consents: Sequence[Consent], look: Look) -> str:
+    """A line for each: who may see how much of the project, and since when."""
+    names = [printable(each.provider) for each in consents]
+    widest = max(map(len, names), default=0)
+    lines: list[str] = []
+    for name, each in zip(names, consents, strict=True):
+        when = look.paint(age(each.at_ms / 1000, now=time.time()), Tone.QUIET)
+        lines.append(f"{name:<{widest}}  {printable(str(each.scope))}  {when}\n")
+    return "".join(lines)
+
+
+def _record(consent: Consent) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "type": "consent",
+        "project": consent.project,
+        "provider": consent.provider,
+        "given": consent.is_given,
+        "at": iso(consent.at_ms),
+        "paths": [str(path) for path in consent.scope.paths],
+        "session": consent.session,
+    }

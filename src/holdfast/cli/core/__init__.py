@@ -1,1 +1,0 @@
-"""Decide what is shown, and how, before anything is written."""

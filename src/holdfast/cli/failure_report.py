@@ -1,0 +1,42 @@
+"""Failures as they leave us: without secrets, to the reader and into the state directory."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from holdfast.app import wiring
+from holdfast.app.failures import SettingInvalid
+from holdfast.app.settings import Settings, load
+from holdfast.failures import Failure, to_wire
+from holdfast.telemetry import Redactor, ValueRedactor
+
+
+def reported(failure: Failure) -> dict[str, object]:
+    """A failure as a program may read it."""
+    return ValueRedactor(_redactor().text).mapping(to_wire(failure))
+
+
+def readable(page: str) -> str:
+    """A page about a failure as a person may read it."""
+    return _redactor().text(page)
+
+
+def keep(failure: Failure, settings: Settings | None) -> None:
+    """Keep a failure where it can be read later, unless there is no such place."""
+    try:
+        telemetry = wiring.telemetry(settings or load(), _redactor())
+    except SettingInvalid:
+        return  # the settings themselves are what is wrong: they name no place
+    telemetry.record(failure)
+    telemetry.close()
+
+
+@cache
+def _redactor() -> Redactor:
+    """One that knows what may not be seen by its value; less, if our own files are in disorder."""
+    from holdfast.cli.wiring.keys import known_secrets
+
+    try:
+        return Redactor(known_secrets(load()))
+    except Failure:
+        return Redactor()

@@ -1,0 +1,1 @@
+"""Parts put together for commands: hosts, runners, consent, tokens, the local server."""

@@ -1,1 +1,0 @@
-"""Decisions about a Codex conversation, without I/O."""

@@ -1,1 +1,0 @@
-"""Decisions about confinement, without I/O."""

@@ -1,0 +1,1 @@
+"""Sandboxes: bubblewrap and seccomp, or Landlock."""

@@ -1,0 +1,362 @@
+"""Keep what stands in for protected names that do not exist, for as long as it is needed.
+
+A mount needs something to be mounted on, and that something is seen by everyone. So it is written
+down before it is made, it is shared by all sandboxes that need it, and it is removed after the
+last of them, unless somebody has put something into it. Each sandbox has a file of its own here,
+which is locked for as long as any of its processes lives: whoever was killed is found by that.
+
+Make and remove what stands in for a name: in a place, in its draft, or on the machine.
+
+A draft may be seen through several mounts: that of its place, and those of former places that
+somebody has not let go of yet. Each remembers what it has seen, and a root that outlives all of its
+place leads to the project itself. So the layer is asked what is there, and removing goes through
+the place that is held now, or to the layer if there is none.
+
+End what bubblewrap leaves behind if it is killed in the very moment of its start.
+
+The first process of a sandbox waits for the one that made it, and asks to die with that one only
+afterwards. If the maker is killed in between, the first one waits for ever, and with it lives the
+sign of life of a sandbox that has never begun.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import select
+import signal
+import stat
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from holdfast.confine.failures import PlaceLost, SandboxFailed
+from holdfast.confine.filesystem import beneath, look, read_back, spelled
+from holdfast.confine.place.locations import Whereabouts, remembered
+from holdfast.confine.place.place import find, locked
+from holdfast.confine.policy import Guard, Guarding, candidates, guards, is_within, stand_in
+from holdfast.confine.sandbox.leftovers import MARK
+from holdfast.world import SystemProcess, signal_exactly, system_processes
+
+UNKNOWN: Final = 0  # the number of what was written down, and perhaps made
+
+_REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
+_UNSEEN: Final = (errno.ENOENT, errno.ESTALE)
+_SETTLED: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST)
+_WHITEOUT: Final = stat.S_IFCHR  # a device of number 0: to an overlay, that something was removed
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A way to where things stand in: a root if the place is entered, else where it keeps them."""
+
+    where: Whereabouts
+    root: int | None
+
+    def make(self, path: str, *, is_file: bool = False) -> int | None:
+        """Put something where nothing is; None where that is refused, to the process too.
+
+        For a name of which nothing is known it is a directory, unless a file is wanted.
+
+        Return its number, which is that of the layer: each mount may give another.
+        """
+        name, content = beneath(path, self.root), stand_in(path)
+        if content is None and is_file:
+            content = b""
+        try:
+            if content is None:
+                os.mkdir(name, 0o755 | MARK, dir_fd=self.root)
+            else:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                opened = os.open(name, flags, 0o644 | MARK, dir_fd=self.root)
+                try:
+                    os.write(opened, content)
+                finally:
+                    os.close(opened)
+        except OSError as error:
+            if error.errno in _REFUSED:
+                return None
+            raise SandboxFailed(reason=f"{path} cannot be guarded ({error.strerror})") from error
+        with suppress(OSError):
+            name, root = self._kept(path)
+            return os.stat(name, dir_fd=root, follow_symlinks=False).st_ino
+        return UNKNOWN
+
+    def remove(self, path: str, number: int) -> bool:
+        """Remove what we made there; False if that has to be tried again.
+
+        What was changed since, or is someone else's, stays, and is not ours any more.
+        """
+        try:
+            name, root = self._kept(path)
+            content = stand_in(path)
+            if content is None and _is_file(name, root):
+                content = b""
+            if _is_ours(name, root, content, number):
+                self._take_away(path, content)
+        except OSError as error:
+            return error.errno in _SETTLED
+        return True
+
+    def _kept(self, path: str) -> tuple[str, int | None]:
+        layer = self.where.layer(path)
+        return (beneath(path, self.root), self.root) if layer is None else (layer, None)
+
+    def _take_away(self, path: str, content: bytes | None) -> None:
+        layer = self.where.layer(path)
+        if layer is None or self.root is not None:
+            try:
+                _take_away(beneath(path, self.root), content, self.root)
+                return
+            except OSError as error:
+                if layer is None or error.errno not in _UNSEEN:
+                    raise
+        _take_away(layer, content, None)
+        if os.path.lexists(path):  # as the overlay would: what it covers stays covered
+            os.mknod(layer, _WHITEOUT, os.makedev(0, 0))
+
+
+@contextmanager
+def reached(where: Whereabouts) -> Generator[Standing | None]:
+    """A way to what stands in, wherever that is seen now; None while there is none.
+
+    What nobody holds cannot be held by anyone until the block ends.
+    """
+    with ExitStack() as undo:
+        yield _reached(where, undo) if where.directory else Standing(where, None)
+
+
+def _reached(where: Whereabouts, undo: ExitStack) -> Standing | None:
+    directory = os.fsdecode(where.directory)
+    place = find(directory)
+    if place is not None:
+        undo.enter_context(place)
+        with suppress(PlaceLost):
+            if not place.is_covering:  # it leads to the project itself, and the layer is nobody's
+                return Standing(where, None)
+            root = place.files.open(b"/", os.O_PATH | os.O_DIRECTORY)
+            undo.callback(os.close, root)
+            return Standing(where, root)
+    lock = undo.enter_context(locked(directory))
+    is_somebodys = lock is None and os.path.exists(directory)
+    return None if is_somebodys else Standing(where, None)
+
+
+def _is_file(name: str, root: int | None) -> bool:
+    return stat.S_ISREG(os.stat(name, dir_fd=root, follow_symlinks=False).st_mode)
+
+
+def _is_ours(name: str, root: int | None, content: bytes | None, number: int) -> bool:
+    status = os.stat(name, dir_fd=root, follow_symlinks=False)
+    if not status.st_mode & MARK or number not in (UNKNOWN, status.st_ino):
+        return False
+    if content is None:
+        return stat.S_ISDIR(status.st_mode)
+    return stat.S_ISREG(status.st_mode) and content.startswith(_content(name, root))
+
+
+def _take_away(name: str, content: bytes | None, root: int | None) -> None:
+    if content is None:
+        os.rmdir(name, dir_fd=root)
+    else:
+        os.unlink(name, dir_fd=root)
+
+
+def _content(name: str, root: int | None) -> bytes:
+    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=root), "rb") as file:
+        return file.read(64)
+
+
+def end_stranded(sign: Path) -> int:
+    """Kill the first process of a sandbox whose maker is gone; say how many it were."""
+    return sum(
+        signal_exactly(process, signal.SIGKILL)
+        for process in system_processes()
+        if not process.is_dead and _is_stranded(process) and _has_open(process.pid, sign)
+    )
+
+
+def _is_stranded(process: SystemProcess) -> bool:
+    """Whether it is bubblewrap, the first of a namespace, and not the child of bubblewrap."""
+    program = _program(process.pid)
+    if os.path.basename(program) != "bwrap" or program == _program(process.parent):
+        return False
+    try:
+        lines = Path(f"/proc/{process.pid}/status").read_text("ascii").splitlines()
+    except OSError:
+        return False
+    numbers = next(line.split()[1:] for line in lines if line.startswith("NSpid:"))
+    return len(numbers) > 1 and numbers[-1] == "1"
+
+
+def _program(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    wanted = os.path.realpath(path)
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+        return any(os.readlink(f"/proc/{pid}/fd/{name}") == wanted for name in names)
+    except OSError:
+        return False
+
+
+_HOME, _LOCK, _NEEDED, _PATHS = "placeholders", "lock", ".needed", "paths"
+_MADE, _MADE_NEXT = "made.json", "made-next.json"
+_LEAVING_TRIES, _LEAVING_WAIT = 100, 0.002
+
+
+class Placeholders:
+    """What stands in for names that do not exist, on the machine or in one place.
+
+    `state` is a directory of ours, one for each place, which is remembered there.
+    """
+
+    def __init__(self, state: Path, *, watch: Callable[[Path, str], None] | None = None) -> None:
+        """`watch` is called with the sign of life before anything is made for it."""
+        self._state, self._home = state, state / _HOME
+        self._watch = watch
+
+    def hold(
+        self,
+        wanted: Mapping[str, Sequence[str]],
+        *,
+        root: int | None,
+        files: Collection[str] = (),
+    ) -> tuple[int, list[Guard]]:
+        """Guard names below directories, making what is missing; return the sign of life first.
+
+        It is a descriptor, locked until the last copy of it is closed; give one to the sandbox.
+        The names are seen from a root directory, whose place must be open meanwhile. An empty file
+        stands in for `files`.
+        """
+        with self._alone(), ExitStack() as undo:
+            self._remove_unneeded()
+            kept: list[Guard] = []
+            for directory, names in wanted.items():
+                found = {path: look(path, root=root) for path in candidates(directory, names)}
+                kept += guards(directory, names, found)
+            alive = self._need(kept)
+            undo.callback(os.close, alive)
+            made = self._made()
+            absent = [guard.path for guard in kept if guard.guarding is Guarding.ABSENT]
+            if self._watch is not None and (absent or made):
+                self._watch(self._state, os.readlink(f"/proc/self/fd/{alive}"))
+            self._write_down(made | dict.fromkeys(absent, UNKNOWN))
+            standing = Standing(remembered(self._state) or Whereabouts(), root)
+            numbers = {path: standing.make(path, is_file=path in files) for path in absent}
+            refused = {path for path, number in numbers.items() if number is None}
+            self._write_down(made | {path: n for path, n in numbers.items() if n is not None})
+            undo.pop_all()
+        return alive, [guard for guard in kept if guard.path not in refused]
+
+    def release(self, alive: int) -> None:
+        """Give the sign of life back, and remove what nobody who lives needs.
+
+        Whoever was just heard to have ended may be on its way out still, so it is waited for.
+        """
+        with open(f"/proc/self/fd/{alive}", "rb") as sign:
+            path = Path(os.readlink(f"/proc/self/fd/{alive}"))
+            os.close(alive)
+            if not _comes_free(sign) and end_stranded(path):
+                _comes_free(sign)
+        with self._alone():
+            self._remove_unneeded()
+
+    def clean(self) -> bool:
+        """Remove what the dead have left behind; False if that has to be tried again."""
+        if not self._home.exists():
+            return True
+        with self._alone():
+            for sign in self._home.glob(f"*{_NEEDED}"):
+                end_stranded(sign)
+            self._remove_unneeded()
+            return self._made().keys() <= self._needed()
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(self._home / _LOCK, "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _need(self, kept: Iterable[Guard]) -> int:
+        path = self._home / f"{secrets.token_hex(8)}{_NEEDED}"
+        with ExitStack() as undo:
+            alive = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            undo.callback(os.close, alive)
+            undo.callback(path.unlink)
+            fcntl.flock(alive, fcntl.LOCK_EX)
+            with open(alive, "wb", closefd=False) as sign:
+                sign.write(spelled({_PATHS: [guard.path for guard in kept]}))
+            undo.pop_all()
+        return alive
+
+    def _remove_unneeded(self) -> None:
+        made = self._made()
+        unneeded = sorted(made.keys() - self._needed(), reverse=True)  # what is inside comes first
+        where = remembered(self._state) if unneeded else None
+        if where is None:
+            return
+        with reached(where) as standing:
+            if standing is None:
+                return
+            left = [path for path in unneeded if not standing.remove(path, made[path])]
+        # What holds something that is left could not be removed either.
+        gone = {path for path in unneeded if not any(is_within(each, (path,)) for each in left)}
+        self._write_down({path: n for path, n in made.items() if path not in gone})
+
+    def _needed(self) -> set[str]:
+        """What the living need; of the dead, the signs are removed."""
+        needed: set[str] = set()
+        for file in self._home.glob(f"*{_NEEDED}"):
+            with open(file, "rb") as sign:
+                if _is_free(sign):
+                    file.unlink()
+                else:
+                    needed.update(read_back(sign.read(), dict[str, list[str]])[_PATHS])
+        return needed
+
+    def _made(self) -> dict[str, int]:
+        whole = self._home / _MADE
+        try:
+            if not whole.exists():
+                (self._home / _MADE_NEXT).rename(whole)
+            return read_back(whole.read_bytes(), dict[str, int])
+        except (FileNotFoundError, ValueError):
+            return {}  # the first was never written to its end, so nothing was made yet
+
+    def _write_down(self, made: dict[str, int]) -> None:
+        if made == self._made():
+            return
+        following = self._home / _MADE_NEXT
+        following.write_bytes(spelled(made))
+        # Not over the old one, for which some file systems would wait for the disk: this has to
+        # outlive processes, not the machine. In between, the next one is whole.
+        (self._home / _MADE).unlink(missing_ok=True)
+        following.rename(self._home / _MADE)
+
+
+def _comes_free(sign: BinaryIO) -> bool:
+    for _ in range(_LEAVING_TRIES):
+        if _is_free(sign):
+            return True
+        select.select([], [], [], _LEAVING_WAIT)
+    return False
+
+
+def _is_free(sign: BinaryIO) -> bool:
+    try:
+        # Shared: the watcher of the sandbox may have heard of its end first, and is not part of it.
+        fcntl.flock(sign, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

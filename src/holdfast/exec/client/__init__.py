@@ -1,0 +1,1 @@
+"""The client of an exec-server; runs in the process that uses it."""

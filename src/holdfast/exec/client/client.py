@@ -1,0 +1,381 @@
+"""A client whose processes survive the loss of its connection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from copy import copy
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast import __version__
+from holdfast.exec.client.connection import Dialer, Line, Session
+from holdfast.exec.client.events import EventSequence, read_event, refused
+from holdfast.exec.client.files import Files
+from holdfast.exec.client.http import Web
+from holdfast.exec.client.process import Feed, Process
+from holdfast.exec.client.recovery import Policy
+from holdfast.exec.failures import CapabilityMissing, OutcomeUnknown, ProcessExists, StartFailed
+from holdfast.exec.file_uri import uri_of
+from holdfast.exec.flow_control import EVENTS_MAX
+from holdfast.exec.model import Closed, Command, State
+from holdfast.exec.protocol import (
+    Capabilities,
+    EnvironmentInfo,
+    ListedProcess,
+    ListResult,
+    ReadParams,
+    ReadResult,
+    StartParams,
+    StartResult,
+    WriteParams,
+    WriteResult,
+)
+from holdfast.failures import Failure, ungrouped
+from holdfast.rpc import Connection, Limits, Rhythm, Terms
+from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
+from holdfast.rpc.model import Dialect, Notification
+from holdfast.world import IdMaker, SystemChance, SystemClock
+
+if TYPE_CHECKING:
+    from holdfast.telemetry import Telemetry
+
+
+# Start a process so that nobody has to guess, later, whether it runs.
+
+_LOOK_AGAIN = 0.05
+_PUT_DOWN_LONGEST = 1.0
+_STARTING_LONGEST = 10.0
+_COMMAND_CHARS_MAX = 200
+
+
+async def start(
+    feed: Feed, command: Command, line: Line, *, continue_if_started: bool
+) -> StartResult | None:
+    """Start a process; nothing is said of one that was found after its start had been cut off.
+
+    A start that nobody knows the outcome of is looked up if that was asked for; else, and if the
+    caller no longer waits, whatever came of it is ended. Until then nobody gets its id.
+    """
+    try:
+        try:
+            return await line.call("process/start", _params(feed.process, command), StartResult)
+        except (OutcomeUnknown, RequestTimedOut):
+            if not (continue_if_started and await _is_there(feed.process, line)):
+                await feed.put_down()
+                raise
+            await feed.catch_up(feed.ask)
+            return None
+        finally:
+            feed.is_started = True
+    except ErrorResponse as error:
+        raise _refused(error, feed.process, command) from error
+    except OutcomeUnknown as unknown:
+        if line.failure is not None:
+            raise copy(line.failure) from unknown
+        raise
+    except anyio.get_cancelled_exc_class():
+        # Before whoever gave up closes the client, if that takes no longer than a moment.
+        with anyio.move_on_after(_PUT_DOWN_LONGEST, shield=True) as patience:
+            await feed.put_down()
+        if patience.cancelled_caught:
+            line.start_soon(feed.put_down)
+        raise
+
+
+async def _is_there(process: str, line: Line) -> bool:
+    """Whether the server has a process; one that is being started is waited for, but not for ever.
+
+    Only the answer to a write tells the three apart by more than words; it writes nothing. There
+    are servers to which a start that was cut off is being made for good.
+    """
+    params = WriteParams(process, "", "look")
+    deadline = anyio.current_time() + _STARTING_LONGEST
+    while anyio.current_time() < deadline:
+        answer = await line.call("process/write", params, WriteResult, repeats=True)
+        if answer.status != "starting":
+            return answer.status != "unknownProcess"
+        await anyio.sleep(_LOOK_AGAIN)
+    return False
+
+
+def _params(process: str, command: Command) -> StartParams:
+    return StartParams(
+        process_id=process,
+        argv=command.argv,
+        cwd=uri_of(os.fsencode(command.cwd)),
+        env=dict(command.env),
+        tty=command.tty,
+        pipe_stdin=command.has_stdin,
+        rows=command.rows,
+        cols=command.cols,
+        sandbox=None if command.sandbox is None else dict(command.sandbox),
+        keep=command.keep,
+    )
+
+
+def _refused(error: ErrorResponse, process: str, command: Command) -> Exception:
+    failure = refused(error, subject=process)
+    if isinstance(failure, ProcessExists):
+        return failure
+    return StartFailed(
+        command=" ".join(command.argv)[:_COMMAND_CHARS_MAX], reason=error.error_message
+    )
+
+
+# All processes of a session by id, and who is told the news of which.
+
+_READS_MAX = 64
+_SPARE = 64
+
+
+class Table:
+    """The feeds of one session; an id belongs to one of them until that is over."""
+
+    def __init__(self) -> None:
+        self._feeds: dict[str, Feed] = {}
+        self._swept_at = 0
+
+    def add(self, feed: Feed) -> None:
+        """Follow one more process, under an id that no other has."""
+        before = self._feeds.get(feed.process)
+        if before is not None and not before.is_over:
+            raise ProcessExists(process=feed.process)
+        if len(self._feeds) >= self._swept_at:  # seldom: each time all of them are looked at
+            self._feeds = {id_: each for id_, each in self._feeds.items() if not each.is_over}
+            self._swept_at = 2 * len(self._feeds) + _SPARE
+        self._feeds[feed.process] = feed
+
+    def remove(self, feed: Feed) -> None:
+        """Follow a process no longer; whoever has its id since then is left alone."""
+        if self._feeds.get(feed.process) is feed:
+            del self._feeds[feed.process]
+
+    def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # as a Follower
+        """Take what one read of the connection yielded."""
+        for notification in batch:
+            told = read_event(notification.method, notification.params)
+            if told is not None and (feed := self._feeds.get(told[0])) is not None:
+                feed.live(told[1])
+                if isinstance(told[1], Closed) and feed.is_over:
+                    self.remove(feed)
+
+    def end(self, failure: Failure) -> None:
+        """Take no offence at the end of a connection: another one follows."""
+
+    def fail(self, failure: Failure) -> None:
+        """Tell all of them that nothing will follow."""
+        for feed in self._feeds.values():
+            feed.fail(failure)
+
+    async def catch_up(self, connection: Connection, *, timeout: float) -> None:
+        """Read all that was missed; what is wrong with one process fails only that one."""
+
+        async def ask(params: ReadParams) -> ReadResult:
+            async with places:
+                return await connection.request(
+                    "process/read", params, timeout=timeout, result=ReadResult
+                )
+
+        async def catch_up(feed: Feed) -> None:
+            try:
+                await feed.catch_up(ask)
+                await feed.tell_taken(connection)
+            except Failure as failure:
+                if connection.failure is not None or isinstance(failure, RequestTimedOut):
+                    raise
+                if feed.is_started:  # else whoever starts it finds out what became of it
+                    feed.fail(failure)
+
+        places = anyio.CapacityLimiter(_READS_MAX)
+        with ungrouped():
+            async with anyio.create_task_group() as tasks:
+                for feed in self._feeds.values():
+                    tasks.start_soon(catch_up, feed)
+
+
+CLIENT_NAME = f"holdfast/{__version__}"
+UNREAD_BYTES_MAX = 1024 * 1024
+_IN_FLIGHT_MAX = 10_000
+
+
+class Client:
+    """One session with one exec-server, from `async with` to its end.
+
+    Connections may come and go: calls wait, processes go on, and nobody above notices. Once it
+    has failed, everything that was asked and every process got that one failure, and it stays
+    failed; connect anew for a new session.
+    """
+
+    def __init__(  # noqa: PLR0913  # the public face: all by keyword, all with a default
+        self,
+        dial: Dialer,
+        *,
+        policy: Policy | None = None,
+        rhythm: Rhythm | None = None,
+        telemetry: Telemetry | None = None,
+        ids: IdMaker | None = None,
+        unread_bytes_max: int = UNREAD_BYTES_MAX,
+        label: str = "",
+    ) -> None:
+        """Connect through `dial`; `rhythm` is for transports that notice no silence themselves.
+
+        An operator can end the session by its `label`. Of each process about twice
+        `unread_bytes_max` and a page are held for a slow reader.
+        """
+        self._policy = policy or Policy()
+        self._unread_bytes_max = unread_bytes_max
+        self._ids = ids or IdMaker(SystemClock(), SystemChance())
+        terms = Terms(
+            limits=Limits(in_flight_max=_IN_FLIGHT_MAX),
+            dialect=Dialect(),
+            telemetry=telemetry,
+            peer="exec-server",
+        )
+        self._line = Line(dial, self._greet, policy=self._policy, terms=terms, rhythm=rhythm)
+        self._session = Session(CLIENT_NAME, unread_bytes_max=unread_bytes_max, label=label)
+        self._table = Table()
+        self._tasks: TaskGroup = anyio.create_task_group()
+        self._life = anyio.CancelScope(shield=True)
+        self.files = Files(self._line, self._ids)
+        self.http = Web(self._line, self._ids)
+
+    @property
+    def state(self) -> State:
+        """Connected, recovering or failed."""
+        return self._line.state
+
+    @property
+    def failure(self) -> Failure | None:
+        """What it failed with; None while it may go on."""
+        return self._line.failure
+
+    @property
+    def session_id(self) -> str | None:
+        """The session at the server; whoever knows it can take it over."""
+        return self._session.id
+
+    @property
+    def environment(self) -> EnvironmentInfo | None:
+        """What the server told about its machine, if it did."""
+        return self._session.environment
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the server can do beyond the common ground."""
+        return self._session.capabilities
+
+    async def start(
+        self, command: Command, *, process_id: str | None = None, continue_if_started: bool = False
+    ) -> Process:
+        """Start a process; return once it runs, or raise why it does not.
+
+        If the connection breaks meanwhile, whatever was started is ended and its outcome called
+        unknown; with `continue_if_started` it is looked up, and continued if it is there.
+        """
+        feed = self._feed(process_id or str(self._ids.make("process")))
+        process = Process(command, feed, self._line, self._session)
+        try:
+            begun = await start(feed, command, self._line, continue_if_started=continue_if_started)
+        except Failure:
+            self._table.remove(feed)
+            raise
+        process.was_continued = begun is None
+        if begun is not None:
+            process.sandbox_strength, process.sandbox_lacks = (
+                begun.sandbox_strength,
+                begun.sandbox_lacks,
+            )
+        return process
+
+    def resume(self, session_id: str) -> Self:
+        """Take up that session instead of beginning one; to be said before `async with`."""
+        self._session.id = session_id
+        return self
+
+    async def follow(self, listed: ListedProcess, *, after: int = 0) -> Process:
+        """Take up a process of the session that another client started, after an event of it."""
+        feed = self._feed(listed.process_id, after=after)
+        feed.is_started = True
+        command = Command(listed.argv, cwd="", env={}, tty=listed.tty, has_stdin=True)
+        writer = f"-{self._ids.make('writer')}"
+        process = Process(command, feed, self._line, self._session, writer=writer)
+        await feed.catch_up(feed.ask)
+        await feed.tell_taken(await self._line.wait_connected())
+        return process
+
+    async def processes(self) -> tuple[ListedProcess, ...]:
+        """All processes of the session, oldest first, where the server can list them."""
+        if not self.capabilities.list:
+            raise CapabilityMissing(capability="list")
+        return (await self._line.call("process/list", {}, ListResult)).processes
+
+    async def wait_state(self, state: State) -> None:
+        """Wait until it stands so; a state may pass unseen."""
+        await self._line.wait_state(state)
+
+    async def wait_failed(self) -> Failure:
+        """Wait until it has failed for good, and say why."""
+        return await self._line.wait_failed()
+
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._live)
+        is_connected = False
+        try:
+            await self._line.wait_connected()
+            is_connected = True
+        finally:
+            if not is_connected:
+                self._end()
+                with ungrouped():
+                    await self._tasks.__aexit__(None, None, None)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        self._end()
+        with ungrouped():
+            if kind is None or issubclass(kind, anyio.get_cancelled_exc_class()):
+                return await self._tasks.__aexit__(kind, error, trace)
+            # The body's own error goes on as it is, in no group.
+            await self._tasks.__aexit__(None, None, None)
+            return False
+
+    async def _greet(self, connection: Connection) -> None:
+        """Make a connection fit for use: it is heard before the session speaks again."""
+        connection.follow(self._table)
+        connection.follow(self.http)
+        await self._session.introduce(connection, timeout=self._policy.answer_longest)
+        await self._table.catch_up(connection, timeout=self._policy.answer_longest)
+
+    def _feed(self, process: str, *, after: int = 0) -> Feed:
+        held = self._unread_bytes_max
+        sequence = EventSequence(process, held_max=EVENTS_MAX, held_bytes_max=held, after=after)
+        feed = Feed(sequence, self._line, self._session)
+        self._table.add(feed)
+        return feed
+
+    async def _live(self) -> None:
+        """Keep the line up to the end: who is cancelled may still have processes to end."""
+        with self._life, ungrouped():
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._line.run, tasks)
+                tasks.start_soon(self._mourn)
+
+    async def _mourn(self) -> None:
+        self._table.fail(await self._line.wait_failed())
+
+    def _end(self) -> None:
+        self._line.close()
+        assert self._line.failure is not None
+        self._table.fail(self._line.failure)
+        self._life.cancel()
+        self._tasks.cancel_scope.cancel()

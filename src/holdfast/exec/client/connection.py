@@ -1,0 +1,265 @@
+"""One logical connection with a server, over physical ones that come and go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import aclosing
+from copy import copy
+from typing import TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectSendStream
+
+import holdfast.confine.failures  # pyright: ignore[reportUnusedImport]  # see above
+import holdfast.world.failures  # noqa: F401  # pyright: ignore[reportUnusedImport]  # see above
+from holdfast.exec.client import recovery
+from holdfast.exec.client.events import refused
+from holdfast.exec.client.recovery import Connected, Dial, Dropped, Failed, Recovering, Resumed
+from holdfast.exec.failures import OutcomeUnknown
+from holdfast.exec.model import State
+from holdfast.exec.protocol import (
+    OURS,
+    Capabilities,
+    EnvironmentInfo,
+    InitializeParams,
+    InitializeResult,
+    agree,
+    from_our_side,
+)
+from holdfast.failures import Failure, Kind
+from holdfast.rpc import Connection, Rhythm, Terms, Transport, heartbeat
+from holdfast.rpc.failures import (
+    AnswerInvalid,
+    ConnectionClosed,
+    ConnectionLost,
+    ErrorResponse,
+    RequestTimedOut,
+    VersionRefused,
+)
+
+# What a server may say of its disk, places and sandboxes is to be known here.
+
+Result = TypeVar("Result")
+Dialer = Callable[[], Awaitable[Transport]]
+Greet = Callable[[Connection], Awaitable[None]]
+
+CALL_LONGEST = 60.0
+_STATUS = "environment/status"
+
+
+class Line:
+    """Carries calls to one session, whichever connection it has at the moment.
+
+    One task attends each connection, and all news reaches `run` through one inbox: the state has
+    a single writer and needs no lock. A connection is used for calls only once `greet` is done
+    with it, and the next is dialled only when the last is closed.
+    """
+
+    def __init__(
+        self,
+        dial: Dialer,
+        greet: Greet,
+        *,
+        policy: recovery.Policy,
+        terms: Terms,
+        rhythm: Rhythm | None,
+    ) -> None:
+        self._dial, self._greet = dial, greet
+        self._policy, self._terms, self._rhythm = policy, terms, rhythm
+        self._state: recovery.State = Recovering(0, math.inf, 0)
+        self._connection: Connection | None = None
+        self._changed = anyio.Event()
+        self._tasks: TaskGroup = anyio.create_task_group()
+
+    @property
+    def state(self) -> State:
+        """Where the line stands."""
+        match self._state:
+            case Connected():
+                return State.CONNECTED
+            case Recovering():
+                return State.RECOVERING
+            case Failed():
+                return State.FAILED
+
+    @property
+    def failure(self) -> Failure | None:
+        """What ended it for good; None while it may go on."""
+        return self._state.failure if isinstance(self._state, Failed) else None
+
+    async def run(self, tasks: TaskGroup) -> None:
+        """Keep the line up until it fails for good, and let `tasks` do what is left to do."""
+        self._tasks = tasks
+        report, news = anyio.create_memory_object_stream[recovery.Event](1)
+        step = recovery.begin(anyio.current_time(), self._policy)
+        try:
+            async with report, news, anyio.create_task_group() as attendants:
+                while not isinstance(self._enter(step[0]), Failed):
+                    for dial in step[1]:
+                        attendants.start_soon(self._attend, dial, report)
+                    step = recovery.step(self._state, await news.receive(), self._policy)
+                attendants.cancel_scope.cancel()
+        finally:  # also when all of us are cancelled: who is shielded would wait for ever
+            self.close()
+
+    def close(self) -> None:
+        """Fail for good: nobody wants it any more; may be called again."""
+        if self.failure is None:
+            self._enter(Failed(ConnectionClosed(reason="closed by this side")))
+
+    def start_soon(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """Do something that nobody waits for, for as long as the line is held open."""
+        if self.failure is None:
+            self._tasks.start_soon(work)
+
+    async def wait_connected(self) -> Connection:
+        """Wait for a connection that is ready for calls; raise what ended the line."""
+        while True:
+            if self.failure is not None:
+                raise copy(self.failure)
+            connection = self._connection
+            if self.state is State.CONNECTED and connection and connection.failure is None:
+                return connection
+            await self._changed.wait()
+
+    async def wait_state(self, state: State) -> None:
+        """Wait until the line stands so; a state that passes at once may be missed."""
+        while self.state is not state:
+            await self._changed.wait()
+
+    async def wait_failed(self) -> Failure:
+        """Wait until the line has failed for good, and say why."""
+        while self.failure is None:
+            await self._changed.wait()
+        return self.failure
+
+    async def call(
+        self,
+        method: str,
+        params: object,
+        result: type[Result],
+        *,
+        repeats: bool = False,
+        timeout: float = CALL_LONGEST,
+    ) -> Result:
+        """Ask, waiting while the line recovers; what `repeats` is asked until it is answered.
+
+        Anything else that is under way at a cut may or may not be done, and that is raised.
+        """
+        while True:
+            connection = await self.wait_connected()
+            try:
+                return await self.ask(connection, method, params, result, timeout=timeout)
+            except (RequestTimedOut, OutcomeUnknown):
+                if not repeats:
+                    raise
+
+    async def ask(  # a request needs all of them
+        self,
+        connection: Connection,
+        method: str,
+        params: object,
+        result: type[Result],
+        *,
+        timeout: float,
+    ) -> Result:
+        """Ask on this connection alone; if that is lost meanwhile, the outcome is unknown."""
+        try:
+            return await connection.request(method, params, timeout=timeout, result=result)
+        except Failure as failure:
+            if connection.failure is None or failure != connection.failure:
+                raise
+            raise OutcomeUnknown(method=method) from failure
+
+    def _enter(self, state: recovery.State) -> recovery.State:
+        if self.failure is None:
+            self._state = state
+        self._changed.set()
+        self._changed = anyio.Event()
+        return self._state
+
+    async def _attend(self, dial: Dial, report: MemoryObjectSendStream[recovery.Event]) -> None:
+        """Live through one generation, from dialling to its end."""
+        await anyio.sleep(dial.wait)
+        failure: Failure = ConnectionLost(reason="no answer in time")
+        with anyio.CancelScope(deadline=dial.deadline) as patience:
+            try:
+                transport = await self._dialled()
+                async with Connection(transport, self._terms) as connection:
+                    await self._greet(connection)
+                    patience.deadline = math.inf
+                    self._connection = connection
+                    await report.send(Resumed(dial.generation, at=anyio.current_time()))
+                    failure = await self._watched(connection)
+            except RequestTimedOut:
+                pass  # a server that does not answer is as good as none
+            except Failure as end:
+                failure = end
+        await report.send(Dropped(dial.generation, failure, at=anyio.current_time()))
+
+    async def _dialled(self) -> Transport:
+        """Dial; an address that was right before is not wrong because something else answers."""
+        with anyio.move_on_after(self._policy.answer_longest):
+            try:
+                return await self._dial()
+            except Failure as failure:
+                if failure.kind is Kind.MISCONFIGURED and self._connection is not None:
+                    raise ConnectionLost(reason=failure.title) from failure
+                raise
+        raise ConnectionLost(reason="nobody answered in time")
+
+    async def _watched(self, connection: Connection) -> Failure:
+        """Wait for the end of a connection; where there is a rhythm, also for its silence."""
+        if self._rhythm is not None:
+            async with aclosing(heartbeat(connection, self._rhythm, method=_STATUS)) as beats:
+                async for beat in beats:
+                    if not beat.responsive:
+                        return ConnectionLost(reason="it does not answer any more")
+        return await connection.wait_ended()
+
+
+# The introduction to a server: which session we have there, and what the server can do.
+
+_INITIALIZE = "initialize"
+
+
+class Session:
+    """What we have at one server, learned at the first introduction and wanted back at all others.
+
+    A session is never exchanged for another one: what ran in it would be forgotten silently.
+    """
+
+    def __init__(self, client_name: str, *, unread_bytes_max: int, label: str = "") -> None:
+        self._client_name, self._unread_bytes_max = client_name, unread_bytes_max
+        self._label = label
+        self.id: str | None = None
+        self.version: int | None = None  # of the wire; None with a server of Codex
+        self.untaken_bytes_max: int | None = None  # what is told before we must say what we took
+        self.environment: EnvironmentInfo | None = None
+        self.capabilities = Capabilities()
+
+    async def introduce(self, connection: Connection, *, timeout: float) -> None:
+        """Begin the session on a new connection, or take it up again there."""
+        params = InitializeParams(
+            self._client_name, self.id, self._unread_bytes_max, OURS, self._label
+        )
+        try:
+            welcome = await connection.request(
+                _INITIALIZE, params, timeout=timeout, result=InitializeResult
+            )
+        except ErrorResponse as error:
+            raise refused(error, subject=self.id or "") from error
+        except VersionRefused as error:
+            raise from_our_side(error) from error
+        self.version = agree(welcome.versions)
+        if self.id not in {None, welcome.session_id}:
+            reason = f"asked for session {self.id}, it gave {welcome.session_id}"
+            raise AnswerInvalid(method=_INITIALIZE, reason=reason)
+        self.id = welcome.session_id
+        self.untaken_bytes_max = welcome.unread_bytes_max
+        self.environment = welcome.environment_info or self.environment
+        if self.environment is not None:
+            self.capabilities = self.environment.capabilities
+        await connection.notify("initialized", {})

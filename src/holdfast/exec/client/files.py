@@ -1,0 +1,209 @@
+"""The files of the machine behind an exec-server, by absolute path."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+import pybase64
+
+from holdfast.exec.client.connection import CALL_LONGEST, Line
+from holdfast.exec.client.events import refused
+from holdfast.exec.failures import FileFailed, OutcomeUnknown
+from holdfast.exec.file_uri import path_of, uri_of
+from holdfast.exec.protocol import Wire
+from holdfast.exec.server.model import (
+    Block,
+    CloseParams,
+    CopyParams,
+    CreateDirectoryParams,
+    DirectoryEntry,
+    DirectoryResult,
+    FileData,
+    HandleParams,
+    Metadata,
+    OpenParams,
+    PathParams,
+    PathResult,
+    ReadBlockParams,
+    ReadFileParams,
+    RemoveParams,
+    WalkOptions,
+    WalkParams,
+    WalkResult,
+    WriteBlockParams,
+    WriteFileParams,
+)
+from holdfast.failures import Failure
+from holdfast.rpc import Connection
+from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
+from holdfast.world import IdMaker
+
+Path = str | os.PathLike[str]
+Result = TypeVar("Result")
+Nothing = dict[str, object]
+
+FILE_BYTES_MAX = 512 * 2**20
+WHOLE_BYTES_MAX = 32 * 2**20
+"""What is larger travels in blocks: no side takes messages of any size."""
+_BLOCK_BYTES = 2**20
+
+
+class Files:
+    """Asks about files as often as needed, and changes them once.
+
+    A change under way at a cut is not repeated: its outcome is unknown. Only for a write that is
+    found out, by reading the file back.
+    """
+
+    def __init__(self, line: Line, ids: IdMaker) -> None:
+        self._line, self._ids = line, ids
+
+    async def read(self, path: Path, *, follow_symlinks: bool = True) -> bytes:
+        """The whole content of a file; a large one must not be changed meanwhile."""
+        size = (await self.metadata(path)).size
+        if size > FILE_BYTES_MAX:
+            reason = f"file exceeds the limit of {FILE_BYTES_MAX} bytes"
+            raise FileFailed(path=os.fspath(path), reason=reason)
+        if size > WHOLE_BYTES_MAX and follow_symlinks:
+            return await self._read_in_blocks(path)
+        params = ReadFileParams(_uri(path), follow_symlinks=follow_symlinks)
+        answer = await self._ask("fs/readFile", path, params, FileData)
+        return _decoded("fs/readFile", answer.data_base64)
+
+    async def write(self, path: Path, data: bytes) -> None:
+        """Make the whole content of a file this, or raise; after a cut, look whether it is."""
+        try:
+            if len(data) > WHOLE_BYTES_MAX:
+                await self._write_in_blocks(path, data)
+            else:
+                encoded = pybase64.b64encode_as_string(data)
+                params = WriteFileParams(_uri(path), data_base64=encoded)
+                await self._change("fs/writeFile", path, params)
+        except OutcomeUnknown as unknown:
+            if not await self._holds(path, data):
+                raise unknown from None
+
+    async def metadata(self, path: Path) -> Metadata:
+        """What is at a path; raises FileMissing if nothing is."""
+        return await self._ask("fs/getMetadata", path, PathParams(_uri(path)), Metadata)
+
+    async def canonical(self, path: Path) -> str:
+        """The path without links in it."""
+        answer = await self._ask("fs/canonicalize", path, PathParams(_uri(path)), PathResult)
+        return os.fsdecode(path_of(answer.path))
+
+    async def entries(self, path: Path) -> tuple[DirectoryEntry, ...]:
+        """The names in a directory."""
+        params = PathParams(_uri(path))
+        return (await self._ask("fs/readDirectory", path, params, DirectoryResult)).entries
+
+    async def walk(self, path: Path, options: WalkOptions) -> WalkResult:
+        """All that is below a directory, as far as the options allow."""
+        params = WalkParams(_uri(path), options=options)
+        return await self._ask("fs/walk", path, params, WalkResult)
+
+    async def create_directory(self, path: Path, *, recursive: bool = True) -> None:
+        """Make a directory, with those above it if `recursive`."""
+        params = CreateDirectoryParams(_uri(path), recursive=recursive)
+        await self._change("fs/createDirectory", path, params)
+
+    async def remove(self, path: Path, *, recursive: bool = False, force: bool = False) -> None:
+        """Remove a file or a directory; with `force` it need not be there."""
+        params = _Remove(_uri(path), recursive=recursive, force=force)
+        await self._change("fs/remove", path, params)
+
+    async def copy(self, source: Path, destination: Path, *, recursive: bool = False) -> None:
+        """Copy a file, or with `recursive` a directory."""
+        params = CopyParams(_uri(source), _uri(destination), recursive=recursive)
+        await self._change("fs/copy", source, params)
+
+    async def _holds(self, path: Path, data: bytes) -> bool:
+        try:
+            return await self.read(path) == data
+        except Failure:
+            if self._line.failure is not None:
+                raise
+            return False
+
+    async def _read_in_blocks(self, path: Path) -> bytes:
+        while True:
+            try:
+                async with self._opened(path, "read") as (connection, handle):
+                    blocks: list[bytes] = []
+                    is_whole = False
+                    while not is_whole:
+                        at = len(blocks) * _BLOCK_BYTES
+                        asked = ReadBlockParams(handle, at, _BLOCK_BYTES)
+                        block = await self._on(connection, "fs/readBlock", asked, Block)
+                        blocks.append(_decoded("fs/readBlock", block.chunk))
+                        is_whole = block.eof
+                    return b"".join(blocks)
+            except OutcomeUnknown:
+                continue  # what was open is closed with its connection; nothing was changed
+
+    async def _write_in_blocks(self, path: Path, data: bytes) -> None:
+        async with self._opened(path, "replace") as (connection, handle):
+            for at in range(0, len(data), _BLOCK_BYTES):
+                chunk = pybase64.b64encode_as_string(data[at : at + _BLOCK_BYTES])
+                asked = WriteBlockParams(handle, at, chunk)
+                await self._on(connection, "fs/writeBlock", asked, Nothing)
+
+    @asynccontextmanager
+    async def _opened(self, path: Path, mode: str) -> AsyncGenerator[tuple[Connection, str]]:
+        """A file that is open on one connection, and closed with it at the latest."""
+        connection = await self._line.wait_connected()
+        handle = str(self._ids.make("file"))
+
+        async def discard() -> None:
+            with suppress(Failure):
+                params = CloseParams(handle, discard=True)
+                await self._on(connection, "fs/close", params, Nothing)
+
+        is_written = False
+        try:
+            asked = OpenParams(_uri(path), handle_id=handle, mode=mode)
+            await self._on(connection, "fs/open", asked, HandleParams)
+            yield connection, handle
+            if mode == "replace":  # not before this is answered has the file its new content
+                await self._on(connection, "fs/close", CloseParams(handle), Nothing)
+                is_written = True
+        except ErrorResponse as error:
+            raise refused(error, subject=os.fspath(path)) from error
+        finally:
+            if not is_written:
+                self._line.start_soon(discard)
+
+    async def _on(
+        self, connection: Connection, method: str, params: Wire, result: type[Result]
+    ) -> Result:
+        return await self._line.ask(connection, method, params, result, timeout=CALL_LONGEST)
+
+    async def _ask(self, method: str, path: Path, params: Wire, result: type[Result]) -> Result:
+        try:
+            return await self._line.call(method, params, result, repeats=True)
+        except ErrorResponse as error:
+            raise refused(error, subject=os.fspath(path)) from error
+
+    async def _change(self, method: str, path: Path, params: Wire) -> None:
+        try:
+            await self._line.call(method, params, Nothing)
+        except ErrorResponse as error:
+            raise refused(error, subject=os.fspath(path)) from error
+
+
+class _Remove(RemoveParams, frozen=True, omit_defaults=False):
+    """Says both in so many words: what is absent would mean yes."""
+
+
+def _decoded(method: str, data: str) -> bytes:
+    try:
+        return pybase64.b64decode(data, validate=True)
+    except ValueError as error:
+        raise AnswerInvalid(method=method, reason=str(error)) from error
+
+
+def _uri(path: Path) -> str:
+    return uri_of(os.fsencode(path))

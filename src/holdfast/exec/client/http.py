@@ -1,0 +1,170 @@
+"""Web requests that the machine behind an exec-server makes for us."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from copy import copy
+
+import anyio
+import pybase64
+
+from holdfast.exec.client.connection import Line
+from holdfast.exec.client.events import Body, Piece, read_piece, refused
+from holdfast.exec.failures import HttpFailed, HttpOverrun
+from holdfast.exec.model import Fetch, Fetched
+from holdfast.exec.protocol import HttpTaken
+from holdfast.exec.server.model import HttpHeader, HttpParams, HttpResult
+from holdfast.failures import Failure
+from holdfast.rpc import Connection
+from holdfast.rpc.failures import AnswerInvalid, ErrorResponse
+from holdfast.rpc.model import Notification
+from holdfast.world import IdMaker
+
+UNREAD_BYTES_MAX = 8 * 2**20
+_PACED_BYTES = 2 * 2**20  # what a server that heeds it tells before we say what we took
+_PATIENCE = 300.0
+_MARGIN = 10.0  # seconds that the word of a server takes which has given up
+_GOODBYE = 1.0
+_METHOD = "http/request"
+
+
+class WebStream:
+    """An answer whose body is read as it comes: `async for` yields it, byte for byte.
+
+    It belongs to one connection: once that is lost, reading raises `HttpFailed`, at once.
+    """
+
+    def __init__(self, name: str, url: str, connection: Connection) -> None:
+        self.url = url
+        self.status = 0
+        self.headers: tuple[tuple[str, str], ...] = ()
+        self._name, self._connection = name, connection
+        self._body = Body(unread_bytes_max=UNREAD_BYTES_MAX)
+        self._stirred = anyio.Event()
+        self._failure: Failure | None = None
+        self._is_paced = False
+        self._told = 0
+
+    def begin(self, head: HttpResult) -> None:
+        """Learn how the answer begins, and whether the server wants to know what was read."""
+        self.status, self.headers = head.status, _headers(head)
+        self._is_paced = head.is_paced is True
+
+    def put(self, piece: Piece) -> None:
+        """Take one piece of the body."""
+        self._body.put(piece)
+        if self._body.is_overrun:
+            self.fail(HttpOverrun(url=self.url, unread_bytes_max=UNREAD_BYTES_MAX))
+        self._stir()
+
+    def fail(self, failure: Failure) -> None:
+        """Raise this for whoever reads; the first one stays."""
+        self._failure = self._failure or failure
+        self._stir()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        """Yield the body as it comes, to its end; raise if it breaks off."""
+        while not self._body.is_over:
+            if self._failure is not None:
+                raise copy(self._failure)
+            if data := self._body.take():
+                if self._body.total_bytes - self._told >= _PACED_BYTES // 2:
+                    await self._tell(is_over=False)
+                yield data
+            else:
+                await self._stirred.wait()
+        if self._body.error is not None:
+            raise HttpFailed(url=self.url, reason=self._body.error)
+
+    async def aclose(self) -> None:
+        """Want no more of it; a server that can is told so, and asks no further."""
+        if not self._body.is_over and self._failure is None:
+            with anyio.move_on_after(_GOODBYE, shield=True):
+                await self._tell(is_over=True)
+
+    async def _tell(self, *, is_over: bool) -> None:
+        self._told = self._body.total_bytes
+        if self._is_paced:
+            with suppress(Failure):  # whoever reads will be told
+                news = HttpTaken(self._name, self._told, is_over)
+                await self._connection.notify("http/request/taken", news)
+
+    def _stir(self) -> None:
+        self._stirred.set()
+        self._stirred = anyio.Event()
+
+
+class Web:
+    """Makes web requests there, each once: one under way at a cut may or may not have been made."""
+
+    def __init__(self, line: Line, ids: IdMaker) -> None:
+        self._line, self._ids = line, ids
+        self._streams: dict[str, WebStream] = {}
+
+    async def request(self, fetch: Fetch) -> Fetched:
+        """Ask, and return the whole answer, of whatever status; raise if there is none."""
+        params = self._params(fetch, streams=False)
+        try:
+            head = await self._line.call(_METHOD, params, HttpResult, timeout=_longest(fetch))
+            body = pybase64.b64decode(head.body_base64, validate=True)
+        except ErrorResponse as error:
+            raise refused(error, subject=fetch.url) from error
+        except ValueError as error:
+            raise AnswerInvalid(method=_METHOD, reason=str(error)) from error
+        return Fetched(head.status, _headers(head), body)
+
+    @asynccontextmanager
+    async def stream(self, fetch: Fetch) -> AsyncGenerator[WebStream]:
+        """Ask, and read the body in this block as it comes; what is left of it is not wanted."""
+        params = self._params(fetch, streams=True)
+        connection = await self._line.wait_connected()
+        answer = WebStream(params.request_id, fetch.url, connection)
+        self._streams[params.request_id] = answer  # pieces may come before the head
+        try:
+            try:
+                head = await self._line.ask(
+                    connection, _METHOD, params, HttpResult, timeout=_longest(fetch)
+                )
+            except ErrorResponse as error:
+                raise refused(error, subject=fetch.url) from error
+            answer.begin(head)
+            yield answer
+        finally:
+            del self._streams[params.request_id]
+            await answer.aclose()
+
+    def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
+        """Take what one read of the connection yielded."""
+        if self._streams:
+            for notification in batch:
+                told = read_piece(notification.method, notification.params)
+                if told is not None and (answer := self._streams.get(told[0])) is not None:
+                    answer.put(told[1])
+
+    def end(self, failure: Failure) -> None:
+        """Fail all bodies with the connection that they came by: nobody could go on with them."""
+        for answer in self._streams.values():
+            reason = f"the connection to the exec-server broke off ({failure.title})"
+            answer.fail(HttpFailed(url=answer.url, reason=reason))
+
+    def _params(self, fetch: Fetch, *, streams: bool) -> HttpParams:
+        return HttpParams(
+            method=fetch.method,
+            url=fetch.url,
+            request_id=str(self._ids.make("http")),
+            headers=tuple(HttpHeader(h.name, h.value, h.variable) for h in fetch.headers),
+            body_base64=pybase64.b64encode_as_string(fetch.body) if fetch.body else None,
+            timeout_ms=None if fetch.timeout is None else max(1, round(fetch.timeout * 1000)),
+            redirect_policy="follow" if fetch.follows_redirects else "stop",
+            stream_response=streams,
+            unread_bytes_max=_PACED_BYTES if streams else None,
+        )
+
+
+def _longest(fetch: Fetch) -> float:
+    return (_PATIENCE if fetch.timeout is None else fetch.timeout) + _MARGIN
+
+
+def _headers(head: HttpResult) -> tuple[tuple[str, str], ...]:
+    return tuple((header.name, header.value) for header in head.headers)

@@ -1,0 +1,101 @@
+"""Let the official MCP SDK speak with a server that runs as a process on the plane."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from holdfast.exec.client.process import Process
+from holdfast.exec.client.transport import GRACE, ProcessTransport
+from holdfast.exec.failures import ExtraMissing
+from holdfast.failures import Failure, ungrouped
+
+try:
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
+except ModuleNotFoundError as error:
+    raise ExtraMissing(service="the official MCP SDK", extra="mcp") from error
+
+_HANDED_OVER_LONGEST = 0.5
+_NOBODY_LISTENS = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+
+Streams = tuple[
+    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
+]
+
+
+@asynccontextmanager
+async def mcp_streams(process: Process, *, grace: float = GRACE) -> AsyncGenerator[Streams]:
+    """The two streams of `mcp.ClientSession` over a process, which ends with the block.
+
+    Lost connections are not seen there. What ends it for good is the last that is received, before
+    the stream ends: the session gives it to its `message_handler`. A slow session holds nothing but
+    what the client holds for any slow reader.
+    """
+    transport = ProcessTransport(process, grace=grace)
+    hears, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    said, says = anyio.create_memory_object_stream[SessionMessage](0)
+    has_said_all = anyio.Event()
+    try:
+        with ungrouped():
+            async with hears, heard, said, says, anyio.create_task_group() as tasks:
+                tasks.start_soon(_hear, transport, hears)
+                tasks.start_soon(_say, transport, says, has_said_all)
+                tasks.start_soon(_give_up, has_said_all, hears, grace)
+                try:
+                    yield heard, said
+                finally:
+                    said.close()
+                    with anyio.move_on_after(_HANDED_OVER_LONGEST, shield=True):
+                        await has_said_all.wait()
+                    tasks.cancel_scope.cancel()
+    finally:
+        await transport.aclose()
+
+
+async def _hear(
+    transport: ProcessTransport, hears: MemoryObjectSendStream[SessionMessage | Exception]
+) -> None:
+    async with hears:
+        with suppress(*_NOBODY_LISTENS):
+            try:
+                while True:
+                    for line in await transport.receive():
+                        await hears.send(_read(line))
+            except Failure as failure:
+                await hears.send(failure)
+
+
+async def _say(
+    transport: ProcessTransport,
+    says: MemoryObjectReceiveStream[SessionMessage],
+    has_said_all: anyio.Event,
+) -> None:
+    async with says:
+        with suppress(Failure):  # why it takes no more is told where it is heard
+            async for message in says:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await transport.send([text.encode()])
+        has_said_all.set()
+
+
+async def _give_up(
+    has_said_all: anyio.Event,
+    hears: MemoryObjectSendStream[SessionMessage | Exception],
+    grace: float,
+) -> None:
+    """End what is heard from a process that takes no more: nobody is to wait for its answers."""
+    await has_said_all.wait()
+    await anyio.sleep(grace)
+    hears.close()
+
+
+def _read(line: bytes) -> SessionMessage | Exception:
+    """A message, or why the line is none: a server that babbles is the session's business."""
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as error:
+        return error

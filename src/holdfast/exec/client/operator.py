@@ -1,0 +1,153 @@
+"""See to all processes of a server, whoever started them, without taking anybody's session."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+
+from holdfast.exec.client.connection import CALL_LONGEST, Dialer, Line
+from holdfast.exec.client.events import read_page
+from holdfast.exec.client.recovery import Policy
+from holdfast.exec.failures import CapabilityMissing
+from holdfast.exec.keeper.discovery import kill, orphans
+from holdfast.exec.model import Detached, Orphan, Page
+from holdfast.exec.protocol import (
+    BindResult,
+    EndResult,
+    LabelParams,
+    OperatorListResult,
+    OperatorParams,
+    OperatorProcess,
+    OperatorReadParams,
+    OperatorSignalParams,
+    PlaceParams,
+    ReadParams,
+    ReadResult,
+    TerminateResult,
+    Wire,
+)
+from holdfast.failures import ungrouped
+from holdfast.rpc import Connection, Terms
+from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
+from holdfast.rpc.model import Dialect
+
+Result = TypeVar("Result")
+
+_METHOD_UNKNOWN = -32601
+_PAGE_BYTES_MAX = 1024 * 1024
+
+
+class Operator:
+    """Lists, reads and ends processes; cuts are not noticed, and nobody attached notices it.
+
+    Nothing is asked for longer than `answer_longest` seconds, however often a cut repeats it.
+    """
+
+    def __init__(self, line: Line, *, answer_longest: float = CALL_LONGEST) -> None:
+        self._line, self._answer_longest = line, answer_longest
+
+    async def processes(self) -> tuple[OperatorProcess, ...]:
+        """All processes that the server knows."""
+        return (await self.listing())[0]
+
+    async def listing(self) -> tuple[tuple[OperatorProcess, ...], tuple[Detached, ...]]:
+        """The same, and what these processes have started and left running."""
+        listed = await self._call("operator/list", {}, OperatorListResult)
+        detached = (
+            Detached(each.pid, each.command, each.session_id, each.process_id)
+            for each in listed.detached
+        )
+        return listed.processes, tuple(detached)
+
+    async def read(self, of: OperatorProcess, *, after: int, wait: float) -> Page:
+        """What is kept of a process after an event, at most a page; wait so long for any."""
+        params = ReadParams(
+            of.process.process_id,
+            after_seq=after,
+            max_bytes=_PAGE_BYTES_MAX,
+            wait_ms=round(wait * 1000),
+        )
+        asked = OperatorReadParams(of.session_id, params)
+        return read_page(params, await self._call("operator/read", asked, ReadResult, wait=wait))
+
+    async def signal(self, of: OperatorProcess, name: str) -> None:
+        """Signal the group of a process; one that has ended gets none."""
+        params = OperatorSignalParams(of.session_id, of.process.process_id, name)
+        await self._call("operator/signal", params, dict[str, object])
+
+    async def terminate(self, of: OperatorProcess) -> None:
+        """Kill a process and all that it has started."""
+        params = OperatorParams(of.session_id, of.process.process_id)
+        await self._call("operator/terminate", params, TerminateResult)
+
+    async def end(self, label: str) -> int:
+        """End all sessions of a label with everything that they have started; say how many."""
+        return (await self._call("operator/end", LabelParams(label), EndResult)).sessions
+
+    async def bind_place(self, directory: str) -> str:
+        """A new token; whoever connects with it works in this place, and nowhere else."""
+        params = PlaceParams(directory)
+        limit = self._answer_longest
+        return (await self._line.call("place/bind", params, BindResult, timeout=limit)).token
+
+    async def unbind_place(self, directory: str) -> None:
+        """Make all tokens of a place worthless, and hang up on those who came by them."""
+        await self._call("place/unbind", PlaceParams(directory), dict[str, object])
+
+    async def _call(
+        self,
+        method: str,
+        params: Wire | dict[str, object],
+        result: type[Result],
+        *,
+        wait: float = 0.0,
+    ) -> Result:
+        """Ask until it is answered or late: whatever an operator does may be done twice."""
+        limit = self._answer_longest + wait
+        with anyio.move_on_after(limit):
+            try:
+                return await self._line.call(method, params, result, repeats=True, timeout=limit)
+            except ErrorResponse as error:
+                if error.error_code == _METHOD_UNKNOWN:
+                    raise CapabilityMissing(capability="operator") from error
+                raise
+        raise RequestTimedOut(method=method, limit=limit)
+
+
+def find_orphans() -> tuple[Orphan, ...]:
+    """All processes of this machine whose keeper is gone, as far as we may look at them."""
+    return tuple(Orphan(each.process.pid, each.command) for each in orphans())
+
+
+def end_orphans(which: Collection[Orphan]) -> int:
+    """Kill those of them that are still orphans, and nobody else; say how many it were."""
+    return kill([each for each in orphans() if Orphan(each.process.pid, each.command) in which])
+
+
+@asynccontextmanager
+async def operating(
+    dial: Dialer, *, policy: Policy | None = None, answer_longest: float = CALL_LONGEST
+) -> AsyncGenerator[Operator]:
+    """Be an operator of the server behind `dial`; it is given no session for that."""
+    line = Line(
+        dial,
+        _greet_nobody,
+        policy=policy or Policy(),
+        terms=Terms(dialect=Dialect(), peer="exec-server"),
+        rhythm=None,
+    )
+    with ungrouped():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(line.run, tasks)
+            try:
+                yield Operator(line, answer_longest=answer_longest)
+            finally:
+                line.close()
+                tasks.cancel_scope.cancel()
+
+
+async def _greet_nobody(_: Connection) -> None:
+    """Have no session, and need no introduction."""

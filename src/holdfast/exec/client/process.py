@@ -1,0 +1,491 @@
+"""A process on a server, held in a way that a lost connection does not take away."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import anyio
+import pybase64
+
+from holdfast.exec.client.connection import Line, Session
+from holdfast.exec.client.events import EventSequence, read_page, refused
+from holdfast.exec.failures import (
+    CapabilityMissing,
+    ProcessLost,
+    ProcessUnknown,
+    ReplayGap,
+    StdinClosed,
+)
+from holdfast.exec.flow_control import Receipts
+from holdfast.exec.model import Command, Event, Exited, Page
+from holdfast.exec.protocol import (
+    ProcessParams,
+    ReadParams,
+    ReadResult,
+    ResizeParams,
+    SignalParams,
+    TakenParams,
+    TerminateResult,
+    Wire,
+    WriteParams,
+    WriteResult,
+)
+from holdfast.failures import Failure
+from holdfast.rpc import Connection
+from holdfast.rpc.failures import ConnectionClosed, ErrorResponse
+
+# What one process says, in order and exactly once, however often the connection breaks.
+
+Ask = Callable[[ReadParams], Awaitable[ReadResult]]
+
+PAGE_BYTES_MAX = 1024 * 1024
+_REORDERED_LONGEST = 0.05  # what is merely out of order is there by then
+
+
+class Feed:
+    """The events of one process, from news and, for whoever is behind, from what is kept.
+
+    A reader that is slow holds no more than the sequence holds; the rest stays with the server
+    and is read when there is room again. A server that can is told what was taken, and keeps the
+    rest; what another one no longer keeps is a gap, and ends this process alone.
+    """
+
+    def __init__(self, sequence: EventSequence, line: Line, session: Session) -> None:
+        self.process = sequence.process
+        self.is_started = False
+        self._line, self._session = line, session
+        self._sequence, self._receipts = sequence, Receipts()
+        self._stirred = anyio.Event()
+        self._is_reading_on = self._is_telling = False
+        self._is_put_down = False
+        self._is_unread = True  # nobody has asked for what it says
+        self._is_awaited = False  # and somebody has seen its end
+        self._failure: Failure | None = None
+
+    @property
+    def status(self) -> int | None:
+        """The exit status, once anything told it."""
+        return self._sequence.status
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server is not needed any more for this process."""
+        return self._sequence.is_complete or self._is_put_down
+
+    def live(self, event: Event) -> None:
+        """Take one notification."""
+        if self._failure is None:
+            self._sequence.live(event)
+            self._stir()
+            if self._is_awaited:
+                self._tell_soon()
+
+    def fail(self, failure: Failure) -> None:
+        """Hand on what is in order, then this failure; the first one stays."""
+        if self._failure is None and not self._sequence.is_complete:
+            self._failure = failure
+            self._stir()
+
+    async def receive(self) -> list[Event]:
+        """Wait for what happened since the last call; nothing after the close.
+
+        A process that was lost has no exit: `ProcessLost` is raised after its last output.
+        """
+        self._is_unread = self._is_awaited = False
+        while not (ready := self._taken()) and not (
+            self._sequence.is_finished and self._failure is None
+        ):
+            if self._failure is not None:
+                raise copy(self._failure)
+            await self._stirred.wait()
+        if self._receipts.take(ready, self._session.untaken_bytes_max) or (
+            ready and self._sequence.is_finished
+        ):
+            self._tell_soon()
+        self._read_on_if_behind()
+        return ready
+
+    async def wait_status(self) -> int:
+        """Wait for the exit status, whether or not anyone receives."""
+        while self._sequence.status is None:
+            if self._failure is not None or self._sequence.is_lost:
+                raise copy(self._failure or ProcessLost(process=self.process))
+            await self._stirred.wait()
+        if self._is_unread and not self._is_awaited:
+            self._is_awaited = True
+            self._tell_soon()
+        return self._sequence.status
+
+    async def catch_up(self, ask: Ask) -> None:
+        """Read all that was missed, as far as there is room; a gap fails the process."""
+        is_first = True
+        while self._failure is None and not self.is_over:
+            if not is_first and not (self._sequence.is_behind and self._sequence.has_room):
+                return
+            is_first = False
+            await self._read_page(ask)
+
+    async def ask(self, params: ReadParams) -> ReadResult:
+        """Read on whichever connection the line has."""
+        return await self._line.call("process/read", params, ReadResult, repeats=True)
+
+    async def tell_taken(self, connection: Connection) -> None:
+        """Tell a server that can use it what is not needed of it any more."""
+        if self._session.untaken_bytes_max is not None and not self._is_put_down:
+            seq = self._sequence.told if self._is_awaited else self._sequence.taken
+            await connection.notify("process/taken", TakenParams(self.process, seq))
+
+    def forget(self) -> None:
+        """Take note that the server has forgotten the process, at our request."""
+        self._is_put_down = True
+        self.fail(ProcessUnknown(process=self.process))
+
+    async def put_down(self) -> None:
+        """End the process at the server, whatever became of it here."""
+        with suppress(Failure):
+            await self._line.call(
+                "process/terminate", ProcessParams(self.process), TerminateResult, repeats=True
+            )
+        self._is_put_down = True
+
+    def _taken(self) -> list[Event]:
+        ready = self._sequence.take()
+        for place, event in enumerate(ready):
+            if isinstance(event, Exited) and event.is_lost:
+                self._failure = ProcessLost(process=self.process)
+                return ready[:place]
+        return ready
+
+    async def _read_page(self, ask: Ask) -> None:
+        pages = self._session.capabilities.first_retained_seq
+        params = ReadParams(
+            self.process,
+            after_seq=self._sequence.known,
+            max_bytes=PAGE_BYTES_MAX if pages else None,
+            wait_ms=0,
+        )
+        try:
+            page = read_page(params, await ask(params))
+            self._sequence.replay(page)
+        except ErrorResponse as error:
+            raise refused(error, subject=self.process) from error
+        except ReplayGap as gap:
+            self.fail(gap)
+            self._line.start_soon(self.put_down)
+        self._stir()
+
+    def _tell_soon(self) -> None:
+        if not self._is_telling:
+            self._is_telling = True
+            self._line.start_soon(self._tell)
+
+    async def _tell(self) -> None:
+        """Tell what was taken; if a connection breaks at that, the next one is told anyway."""
+        with suppress(Failure):
+            connection = await self._line.wait_connected()
+            self._is_telling = False
+            await self.tell_taken(connection)
+
+    def _stir(self) -> None:
+        self._stirred.set()
+        self._stirred = anyio.Event()
+        self._read_on_if_behind()
+
+    def _read_on_if_behind(self) -> None:
+        wants_more = self._sequence.is_behind and self._sequence.has_room
+        if wants_more and not self._is_reading_on and self._failure is None:
+            self._is_reading_on = True
+            self._line.start_soon(self._read_on)
+
+    async def _read_on(self) -> None:
+        """Read what news did not bring, until it does again."""
+        try:
+            if not self._sequence.must_read:
+                await anyio.sleep(_REORDERED_LONGEST)
+            if self._sequence.is_behind:
+                await self.catch_up(self.ask)
+        except Failure as failure:
+            self.fail(failure)
+        finally:
+            self._is_reading_on = False
+        self._read_on_if_behind()
+
+
+# The input of one process: every piece exactly once, in order, one at a time.
+
+WAITING_BYTES_MAX = 1024 * 1024
+_CHUNK_BYTES = 256 * 1024
+_STARTING_PAUSE = 0.02
+
+
+@dataclass(eq=False, slots=True)
+class _Piece:
+    """One write, or the close, on its way."""
+
+    data: bytes | None
+    is_begun: bool = False
+    settled: anyio.Event = field(default_factory=anyio.Event)
+    failure: Failure | None = None
+
+
+class Stdin:
+    """Writes pieces in the order of their arrival; once one fails, so do all after it.
+
+    A piece under way at a cut is sent again under its id, which the server writes only once. Who
+    stops waiting for a piece takes it back whole, or not at all once it is begun.
+    """
+
+    def __init__(self, process: str, line: Line, *, mark: str) -> None:
+        self._process, self._line, self._mark = process, line, mark
+        self._waiting: deque[_Piece] = deque()
+        self._waiting_bytes = 0
+        self._room = anyio.Event()
+        self._written = 0
+        self._failure: Failure | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be put without growing for ever."""
+        return self._waiting_bytes < WAITING_BYTES_MAX
+
+    def put(self, data: bytes) -> None:
+        """Write as soon as it can be; raise if nothing can be written any more."""
+        self._add(_Piece(data))
+
+    async def wait_room(self) -> None:
+        """Wait until more may be put; raise if nothing can be written any more."""
+        while not self.has_room and self._failure is None:
+            await self._room.wait()
+        if self._failure is not None:
+            raise copy(self._failure)
+
+    async def write(self, data: bytes) -> None:
+        """Return once the server has taken all of it."""
+        await self.wait_room()
+        await self._settled(_Piece(data))
+
+    async def close(self) -> None:
+        """Let the process see the end of its input, after all that was put."""
+        await self._settled(_Piece(None))
+
+    async def flushed(self) -> None:
+        """Wait until nothing is waiting to be written; raise what kept it from that."""
+        while self._waiting:
+            await self._waiting[-1].settled.wait()
+        if self._failure is not None:
+            raise copy(self._failure)
+
+    async def _settled(self, piece: _Piece) -> None:
+        self._add(piece)
+        try:
+            await piece.settled.wait()
+        finally:
+            if not piece.is_begun and not piece.settled.is_set():
+                self._waiting.remove(piece)
+                self._forget(piece)
+        if piece.failure is not None:
+            raise copy(piece.failure)
+
+    def _add(self, piece: _Piece) -> None:
+        failure = self._failure or self._line.failure
+        if failure is not None:
+            raise copy(failure)
+        self._waiting.append(piece)
+        self._waiting_bytes += len(piece.data or b"")
+        if len(self._waiting) == 1:
+            self._line.start_soon(self._write_all)
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                pieces = self._next_pieces()
+                failure = self._failure or await self._outcome(pieces)
+                if failure is None and pieces[0].data is None:
+                    self._failure = StdinClosed(process=self._process)
+                self._failure = self._failure or failure
+                for _ in pieces:
+                    self._settle(self._waiting.popleft(), failure)
+        finally:
+            while self._waiting:  # the client was closed
+                closed = self._line.failure or ConnectionClosed(reason="closed by us")
+                self._settle(self._waiting.popleft(), closed)
+
+    def _next_pieces(self) -> list[_Piece]:
+        """As many pieces as one request carries, but at least one; a close stands alone."""
+        pieces: list[_Piece] = []
+        size = 0
+        for piece in self._waiting:
+            size += len(piece.data or b"")
+            if pieces and (piece.data is None or size > _CHUNK_BYTES):
+                break
+            piece.is_begun = True
+            pieces.append(piece)
+            if piece.data is None:
+                break
+        return pieces
+
+    async def _outcome(self, pieces: list[_Piece]) -> Failure | None:
+        try:
+            if pieces[0].data is None:
+                params = ProcessParams(self._process)
+                await self._line.call("process/closeStdin", params, dict[str, object])
+            else:
+                data = b"".join(piece.data or b"" for piece in pieces)
+                for first in range(0, len(data), _CHUNK_BYTES):
+                    await self._write_chunk(data[first : first + _CHUNK_BYTES])
+        except ErrorResponse as error:
+            return refused(error, subject=self._process)
+        except Failure as failure:
+            return failure
+        return None
+
+    async def _write_chunk(self, data: bytes) -> None:
+        self._written += 1
+        chunk = pybase64.b64encode_as_string(data)
+        params = WriteParams(self._process, chunk, f"{self._mark}-{self._written}")
+        status = "starting"
+        while status == "starting":
+            answer = await self._line.call("process/write", params, WriteResult, repeats=True)
+            status = answer.status
+            if status == "starting":
+                await anyio.sleep(_STARTING_PAUSE)
+        match status:
+            case "accepted":
+                return
+            case "unknownProcess":
+                raise ProcessUnknown(process=self._process)
+            case _:
+                raise StdinClosed(process=self._process)
+
+    def _settle(self, piece: _Piece, failure: Failure | None) -> None:
+        self._forget(piece)
+        piece.failure = failure
+        piece.settled.set()
+
+    def _forget(self, piece: _Piece) -> None:
+        self._waiting_bytes -= len(piece.data or b"")
+        self._room.set()
+        self._room = anyio.Event()
+
+
+Result = TypeVar("Result")
+
+
+class Process:
+    """One process, from its start to its close, whichever connection carries it.
+
+    What it says has one reader. What changes it is asked once: after a cut in the middle of that,
+    its outcome is unknown, and said to be.
+    """
+
+    def __init__(
+        self, command: Command, feed: Feed, line: Line, session: Session, *, writer: str = ""
+    ) -> None:
+        """`writer` tells us apart from all others who write to the same process."""
+        self.command = command
+        self.was_continued = False  # its start was found to have happened after a cut
+        self.sandbox_strength = ""  # `full` or `reduced` of one that is shut in, where that is said
+        self.sandbox_lacks: tuple[str, ...] = ()  # what that does not do that it should
+        self.stdin = Stdin(feed.process, line, mark=f"{session.id}-{feed.process}{writer}")
+        self._feed, self._line, self._session = feed, line, session
+
+    @property
+    def id(self) -> str:
+        """Its id in the session."""
+        return self._feed.process
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status; None while none is known."""
+        return self._feed.status
+
+    @property
+    def can_close_stdin(self) -> bool:
+        """Whether the server can show it the end of its input."""
+        return self._session.capabilities.close_stdin
+
+    @property
+    def can_be_killed(self) -> bool:
+        """Whether the server can send it other signals than an interrupt."""
+        return self._session.capabilities.kill
+
+    async def receive(self) -> list[Event]:
+        """Wait for what happened since the last call, in order; nothing after the close."""
+        return await self._feed.receive()
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Yield all that happens, in order and each exactly once, to the close."""
+        while batch := await self._feed.receive():
+            for event in batch:
+                yield event
+
+    async def recall(self, *, after: int, bytes_max: int) -> Page:
+        """Read again what it wrote after an event, as far as the server still keeps that."""
+        params = ReadParams(self.id, after_seq=after, max_bytes=bytes_max, wait_ms=0)
+        try:
+            return read_page(params, await self._feed.ask(params))
+        except ErrorResponse as error:
+            raise refused(error, subject=self.id) from error
+
+    async def wait(self) -> int:
+        """Wait until it has ended; return its status.
+
+        Raises `ProcessLost` where that is not known, because its keeper was killed. Its output need
+        not be read meanwhile, as long as the server has room for that (64 MiB); then the process
+        waits for its reader. Output that no reader has begun to read by the end counts as taken: it
+        can be read for as long as the server keeps closed processes (30 s by default).
+        """
+        return await self._feed.wait_status()
+
+    async def write(self, data: bytes) -> None:
+        """Write to its input: once, whole and after all that was written before."""
+        await self.stdin.write(data)
+
+    async def close_stdin(self) -> None:
+        """Let it see the end of its input, where the server can do that."""
+        self._demand("closeStdin", self.can_close_stdin)
+        await self.stdin.close()
+
+    async def resize(self, *, rows: int, cols: int) -> None:
+        """Give its terminal another size, where the server can do that."""
+        self._demand("resize", self._session.capabilities.resize)
+        await self._call("process/resize", ResizeParams(self.id, rows, cols), dict[str, object])
+
+    async def signal(self, name: str = "interrupt") -> None:
+        """Signal its group; any other than an interrupt only where the server can do that."""
+        if name != "interrupt":
+            self._demand("kill", self.can_be_killed)
+        await self._call("process/signal", SignalParams(self.id, name), dict[str, object])
+
+    async def terminate(self) -> bool:
+        """Kill it and all that it has started; say whether it was still running itself."""
+        params = ProcessParams(self.id)
+        return (await self._call("process/terminate", params, TerminateResult)).running
+
+    async def forget(self) -> None:
+        """Have the server remove its record and its output, and free its id.
+
+        Raises `RequestUnfit` while it runs. A server that cannot forget on request does so by
+        itself, when it no longer keeps closed processes.
+        """
+        if self._session.capabilities.forget:
+            params = ProcessParams(self.id)
+            await self._call("process/forget", params, dict[str, object], repeats=True)
+            self._feed.forget()
+
+    def _demand(self, capability: str, is_there: bool) -> None:
+        if not is_there:
+            raise CapabilityMissing(capability=capability)
+
+    async def _call(
+        self, method: str, params: Wire, result: type[Result], *, repeats: bool = False
+    ) -> Result:
+        try:
+            return await self._line.call(method, params, result, repeats=repeats)
+        except ErrorResponse as error:
+            raise refused(error, subject=self.id) from error

@@ -1,1 +1,0 @@
-"""Decisions about processes and their output, without I/O."""

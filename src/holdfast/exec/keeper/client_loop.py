@@ -1,0 +1,497 @@
+"""Speak with the keeper: start processes, signal them, adopt what a former server left."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import errno
+import fcntl
+import os
+import socket
+import struct
+import termios
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol, Self
+
+import anyio.lowlevel
+
+from holdfast.confine import Entry
+from holdfast.exec.failures import KeeperLost, KeeperOutdated, KeeperUnavailable, StartFailed
+from holdfast.exec.keeper.discovery import Summoned, kill_held, lock_state, summon
+from holdfast.exec.keeper.protocol import (
+    ENTERS_SINCE,
+    HOLDS_SINCE,
+    Malformed,
+    Message,
+    Packet,
+    close_all,
+    mapping,
+    number,
+    packet,
+    receive,
+    text,
+    texts,
+)
+from holdfast.exec.output_index import LOST_STATUS
+from holdfast.exec.protocol import Stream
+from holdfast.world import disk_failure, in_thread
+
+# Say which process to start, and how.
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The size of a process's terminal when it starts."""
+
+    rows: int = 24
+    cols: int = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Which process to start, and how; but for a mark in `env`, nothing is added or inherited.
+
+    `key` names it on the whole machine and for ever; `arg0` is what it is told as its own name.
+    `way` leads it into a place or a sandbox; if `is_led`, the terminal is for one that it starts.
+    """
+
+    key: str
+    argv: tuple[str, ...]
+    cwd: str
+    env: Mapping[str, str]
+    arg0: str | None = None
+    terminal: Terminal | None = None
+    pipe_stdin: bool = False
+    way: Entry | None = None
+    is_led: bool = False
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What goes to the keeper beside the order."""
+        way = self.way
+        return () if way is None else (*way.namespaces, *way.groups, *way.files)
+
+    def message(self) -> Message:
+        """The order as the keeper reads it."""
+        terminal = self.terminal and {"rows": self.terminal.rows, "cols": self.terminal.cols}
+        plain: Message = {
+            "key": self.key,
+            "argv": list(self.argv),
+            "cwd": self.cwd,
+            "env": dict(self.env),
+            "arg0": self.arg0,
+            "terminal": terminal,
+            "pipe_stdin": self.pipe_stdin,
+        }
+        return plain if self.way is None else plain | {"entry": _entry(self.way, self.is_led)}
+
+
+def _entry(way: Entry, is_led: bool) -> Message:
+    fence = way.fence and {
+        "files": way.fence.files,
+        "network": way.fence.network,
+        "scopes": way.fence.scopes,
+        "paths": [path for path, _ in way.fence.grants],
+        "rights": [rights for _, rights in way.fence.grants],
+    }
+    return {
+        "program": way.program,
+        "namespaces": len(way.namespaces),
+        "groups": len(way.groups),
+        "carried": list(way.files.values()),
+        "limits": [each for limit in way.limits for each in limit],
+        "fence": fence,
+        "filter": base64.b64encode(way.filter).decode("ascii"),
+        "shields": list(way.shields),
+        "is_unprivileged": way.is_unprivileged,
+        "is_led": is_led,
+    }
+
+
+# Have one process that the keeper holds: its descriptors, its end, and a way to signal it.
+
+_RING = "ring "  # and the name of a stream: the descriptor whose position is that of its ring
+
+
+class Ask(Protocol):
+    """A way to ask the keeper something, with descriptors beside it."""
+
+    def __call__(self, message: Message, beside: Sequence[int] = (), /) -> Awaitable[Message]:
+        """The keeper's answer."""
+        ...
+
+
+class Kept:
+    """One process that the keeper holds, with our copies of its descriptors.
+
+    The descriptors belong to whoever takes them (`take`); the rest is closed with `release`.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        held: Message,
+        descriptors: list[int],
+        *,
+        can_hold: bool = False,
+        reap: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._ask, self._reap = ask, reap
+        self.can_hold = can_hold  # descriptors of ours, which not every keeper can
+        self.key, self.pid = text(held, "key"), number(held, "pid")
+        self._holds = dict(zip(texts(held, "holds"), descriptors, strict=True))
+        self.exit_status = None if held.get("status") is None else number(held, "status")
+        self.number = None if held.get("number") is None else number(held, "number")
+        self.is_terminal = "pty" in self._holds
+        self._listeners: list[Callable[[int], None]] = []
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Where its output comes from."""
+        return (Stream.PTY,) if self.is_terminal else (Stream.STDOUT, Stream.STDERR)
+
+    @property
+    def takes_input(self) -> bool:
+        """Whether anything can be written to it, as far as its keeper knew when it was asked."""
+        return self.is_terminal or "stdin" in self._holds
+
+    def take(self, name: str) -> int | None:
+        """One descriptor by its name in the protocol (`stdin`, …), for the caller to close."""
+        return self._holds.pop(name, None)
+
+    def take_positions(self) -> dict[Stream, int]:
+        """The descriptors that tell how far the rings of its streams have come."""
+        taken = {stream: self.take(f"{_RING}{stream}") for stream in self.streams}
+        return {stream: fd for stream, fd in taken.items() if fd is not None}
+
+    async def hold_position(self, stream: Stream, descriptor: int) -> bool:
+        """Have the keeper hold the position of a stream's ring; say whether it does."""
+        about: Message = {"ask": "hold", "key": self.key, "name": f"{_RING}{stream}"}
+        return (await self._ask(about, (descriptor,))).get("is_held") is True
+
+    def copy(self, name: str) -> int | None:
+        """Another descriptor for the same, which the caller must close."""
+        held = self._holds.get(name)
+        return None if held is None else os.dup(held)
+
+    def on_exit(self, told: Callable[[int], None]) -> None:
+        """Tell of its end: at once if that is known, else when it comes."""
+        if self.exit_status is None:
+            self._listeners.append(told)
+        else:
+            told(self.exit_status)
+
+    def exited(self, status: int) -> None:
+        """Learn how it ended; only the first time counts."""
+        if self.exit_status is None:
+            self.exit_status = status
+            listeners, self._listeners = self._listeners, []
+            for told in listeners:
+                told(status)
+
+    async def signal(self, number: int, *, group: bool = True) -> bool:
+        """Signal it, or its whole group; say whether anybody was there, and hit no stranger."""
+        answer = await self._ask(
+            {"ask": "signal", "key": self.key, "signal": number, "group": group}
+        )
+        return answer.get("is_sent") is True
+
+    async def close_stdin(self) -> None:
+        """Make the keeper let go of its standard input; it ends once our copy is closed too."""
+        await self._ask({"ask": "close_stdin", "key": self.key})
+
+    async def forget(self) -> None:
+        """Have the keeper let go of everything; a process that still runs is killed."""
+        self.release()
+        await self._ask({"ask": "forget", "key": self.key})
+
+    def reap(self) -> None:
+        """Have the keeper reap it and close its descriptors, without waiting for that.
+
+        Only for a process whose end is recorded on disk: the keeper keeps no trace of it.
+        """
+        self.release()
+        self._reap(self.key)
+
+    def resize(self, rows: int, cols: int) -> None:
+        """Change the size of its terminal, of which the kernel tells it."""
+        if (master := self._holds.get("pty")) is not None:
+            fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def release(self) -> None:
+        """Close what nobody has taken; the keeper still holds it."""
+        close_all(self._holds.values())
+        self._holds.clear()
+
+
+_ASKS_MAX = 256
+_ANSWER_LONGEST = 30.0  # seconds; a keeper may be held up by the disk that a program is on
+
+
+class NotAsked(Exception):
+    """The keeper was gone before it could be asked: nothing was started."""
+
+
+class Keeping:
+    """The server's side of one keeper: every process of one state directory."""
+
+    def __init__(self, lock: int, summoned: Summoned, state: Path) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._state = state
+        self._lock, self._connection = lock, summoned.connection
+        self.pid, self.version = summoned.name.pid, summoned.version
+        self.was_there = summoned.was_there
+        self.orphans = summoned.orphans
+        self._name = summoned.name
+        self._kept: dict[str, Kept] = {}
+        self._asked: deque[_Question] = deque()
+        self._outgoing: deque[tuple[_Question, Packet]] = deque()
+        self._is_blocked = False
+        self._room = asyncio.Semaphore(_ASKS_MAX)
+        self._number = 0
+        self._lost: asyncio.Future[KeeperLost] = self._loop.create_future()
+        self._is_open = True
+        self._loop.add_reader(self._connection.fileno(), self._hear)
+
+    @classmethod
+    async def open(
+        cls, state: Path, *, lock: int | None = None, open_files: int | None = None
+    ) -> Self:
+        """Become the one server of a directory, with its living keeper or a new one.
+
+        Processes of a new one may have so many `open_files`, or as many as we. Whoever has been its
+        server all the time still has the lock. Raises `StateTaken`, `KeeperMismatched`,
+        `KeeperUnavailable` or a disk failure, the third within seconds if a keeper hangs or dies
+        while it is asked; all others go on meanwhile.
+        """
+        with ExitStack() as undone:
+            lock = lock_state(state) if lock is None else lock
+            undone.callback(os.close, lock)
+            found = await in_thread(partial(summon, state, open_files=open_files))
+            undone.enter_context(found.connection)
+            await anyio.lowlevel.checkpoint()
+            keeping = cls(lock, found, state)
+            undone.pop_all()
+        return keeping
+
+    @property
+    def lost(self) -> KeeperLost | None:
+        """Why the keeper is gone, if it is."""
+        return self._lost.result() if self._lost.done() else None
+
+    async def wait_lost(self) -> KeeperLost:
+        """Wait until the keeper is gone, with all that it held."""
+        return await asyncio.shield(self._lost)
+
+    async def start(self, order: Order) -> Kept:
+        """A new process; raises `StartFailed` with the reason if there is none.
+
+        Raises `NotAsked` if the keeper was gone before, and `KeeperLost` if it is lost meanwhile:
+        then the process may have run, and does not any more. If the caller is cancelled, or the
+        keeper is late (`KeeperUnavailable`), what is started all the same is killed and forgotten.
+        """
+        if order.way is not None and self.version < ENTERS_SINCE:
+            raise KeeperOutdated(command=order.argv[0])
+        message: Message = {"ask": "start", **order.message()}
+        try:
+            question = await self._put(message, order.descriptors)
+        except OSError as error:
+            reason = str(error.strerror).lower()
+            raise StartFailed(command=order.argv[0], reason=reason) from error
+        except KeeperLost as lost:
+            raise NotAsked from lost
+        try:
+            async with asyncio.timeout(_ANSWER_LONGEST):
+                await asyncio.shield(question.answered)
+        except asyncio.CancelledError:
+            question.answered.add_done_callback(lambda _: self._disown(question))
+            raise
+        except TimeoutError as error:
+            question.answered.add_done_callback(lambda _: self._disown(question))
+            reason = "it does not answer"
+            raise KeeperUnavailable(state=str(self._state), reason=reason) from error
+        except KeeperLost as lost:
+            if not question.is_sent:
+                raise NotAsked from lost
+            raise
+        answer, kept = question.answers[0]
+        if kept is None:
+            reason = os.strerror(number(answer, "errno")).lower()
+            if answer.get("is_about_cwd") is True:
+                reason = f"{order.cwd}: {reason}"
+            raise StartFailed(command=order.argv[0], reason=reason)
+        return kept
+
+    async def adopt(self) -> list[Kept]:
+        """Every process that the keeper holds, oldest first, ended ones included.
+
+        Raises a disk failure if we may not have so many open files as that takes.
+        """
+        question = await self._put({"ask": "list"})
+        await asyncio.shield(question.answered)
+        if any("errno" in answer for answer, _ in question.answers):
+            error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            raise disk_failure(error, path=str(self._state))
+        return [kept for _, kept in question.answers if kept is not None]
+
+    async def ask(self, message: Message, beside: Sequence[int] = (), /) -> Message:
+        """The keeper's answer; raises `KeeperLost` once it is gone.
+
+        Raises `OSError`, and has asked nothing, if there is no room for copies of what is beside.
+        """
+        question = await self._put(message, beside)
+        await asyncio.shield(question.answered)
+        return question.answers[0][0]
+
+    def copy_lock(self) -> int:
+        """Another descriptor that makes whoever has it the one server, also after we close."""
+        return os.dup(self._lock)
+
+    async def close(self, *, end_keeper: bool = False) -> None:
+        """Let go of the keeper, which lives on; or end it too, if it holds nothing."""
+        if end_keeper and self._is_open and not self._lost.done():
+            await self.ask({"ask": "end"})
+        if self._is_open:
+            self._is_open = False  # what happens to the keeper from now on is not our loss
+            self._hang_up(KeeperLost(reason="we let go of it"))
+            for kept in self._kept.values():
+                kept.release()
+            os.close(self._lock)
+
+    async def _put(self, message: Message, beside: Sequence[int] = ()) -> _Question:
+        """Ask as soon as there is room among the questions that have no answer yet."""
+        await self._room.acquire()
+        if self._lost.done():
+            self._room.release()
+            raise self._lost.result()
+        try:
+            question = self._post(message, beside)
+        except OSError:
+            self._room.release()
+            raise
+        question.answered.add_done_callback(lambda _: self._room.release())
+        return question
+
+    def _post(self, message: Message, beside: Sequence[int] = ()) -> _Question:
+        # Copies: the keeper may be slow to take them, and whose they are may not wait for that.
+        posted = packet(message | {"id": self._number + 1}, beside)
+        if message["ask"] == "forget":  # there will be no more news of it
+            self._kept.pop(text(message, "key"), None)
+        self._number += 1
+        question = _Question(self._number, self._loop.create_future(), [])
+        self._asked.append(question)
+        self._outgoing.append((question, posted))
+        self._flush()
+        return question
+
+    def _flush(self) -> None:
+        try:
+            while self._outgoing:
+                question, (body, beside) = self._outgoing[0]
+                socket.send_fds(self._connection, [body], beside)
+                question.is_sent = True
+                self._outgoing.popleft()
+                close_all(beside)
+        except BlockingIOError:
+            self._is_blocked = True
+            self._loop.add_writer(self._connection.fileno(), self._flush)
+            return
+        except OSError as error:
+            self._die(str(error.strerror).lower())
+            return
+        if self._is_blocked:
+            self._is_blocked = False
+            self._loop.remove_writer(self._connection.fileno())
+
+    def _hear(self) -> None:
+        try:
+            while self._is_open and not self._lost.done():
+                received = receive(self._connection)
+                if received is None:
+                    self._die("it ended or was killed")
+                    return
+                self._take_in(*received)
+        except BlockingIOError:
+            return
+        except Malformed as error:
+            self._die(f"it spoke nonsense: {error}")
+
+    def _take_in(self, message: Message, descriptors: list[int]) -> None:
+        if "id" not in message:
+            if message.get("news") == "exited" and (kept := self._kept.get(text(message, "key"))):
+                kept.exited(number(message, "status"))
+            return
+        if not self._asked or self._asked[0].number != number(message, "id"):
+            close_all(descriptors)
+            raise Malformed("an answer to nothing")
+        question = self._asked[0]
+        kept = None
+        if "held" in message:  # made here and now: the news of its end may be the next message
+            kept = self._received(mapping(message, "held"), descriptors)
+            if kept is None:
+                message |= {"errno": errno.EMFILE}
+        question.answers.append((message, kept))
+        if message.get("more") is not True:
+            self._asked.popleft()
+            question.answered.set_result(None)
+            if "held" in message and kept is None:  # what we cannot hold must not run
+                self._post({"ask": "forget", "key": text(mapping(message, "held"), "key")})
+
+    def _received(self, held: Message, descriptors: list[int]) -> Kept | None:
+        """A process that the keeper holds; None if we had no room for all of its descriptors."""
+        if len(descriptors) < len(texts(held, "holds")):
+            close_all(descriptors)
+            return None
+        can_hold = self.version >= HOLDS_SINCE
+        kept = Kept(self.ask, held, descriptors, can_hold=can_hold, reap=self._reap)
+        self._kept[kept.key] = kept
+        return kept
+
+    def _reap(self, key: str) -> None:
+        # Not counted among the questions: there is one for each process, and nobody waits for it.
+        if not self._lost.done():
+            self._post({"ask": "forget", "key": key})
+
+    def _disown(self, question: _Question) -> None:
+        """Forget a process that nobody waits for any more."""
+        if question.answered.exception() is None and not self._lost.done():
+            kept = question.answers[0][1]
+            if kept is not None:
+                kept.release()
+                self._post({"ask": "forget", "key": kept.key})
+
+    def _die(self, reason: str) -> None:
+        """The keeper is gone: end what it held, and say so to everyone who waits."""
+        if not self._lost.done():
+            self._hang_up(KeeperLost(reason=reason))
+            with suppress(OSError):  # whoever summons the next keeper will end what is left
+                self.orphans = kill_held(self._name)
+            for kept in list(self._kept.values()):
+                kept.exited(LOST_STATUS)
+
+    def _hang_up(self, lost: KeeperLost) -> None:
+        if self._lost.done():
+            return
+        self._lost.set_result(lost)
+        self._loop.remove_reader(self._connection.fileno())
+        self._loop.remove_writer(self._connection.fileno())
+        self._connection.close()
+        while self._outgoing:
+            close_all(self._outgoing.popleft()[1][1])
+        while self._asked:
+            question = self._asked.popleft()
+            question.answered.set_exception(lost)
+            question.answered.exception()  # whoever waited for it may be gone
+
+
+@dataclass(slots=True)
+class _Question:
+    number: int
+    answered: asyncio.Future[None]
+    answers: list[tuple[Message, Kept | None]]
+    is_sent: bool = False

@@ -1,0 +1,214 @@
+"""Attend to one connection from its first word to its last."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import anyio
+import msgspec
+
+from holdfast import __version__
+from holdfast.exec.file_uri import uri_of
+from holdfast.exec.protocol import (
+    Capabilities,
+    EnvironmentInfo,
+    HttpTaken,
+    InitializeParams,
+    ShellInfo,
+    TakenParams,
+)
+from holdfast.exec.server.context import Desk, Handlers, plain
+from holdfast.exec.server.error_replies import ComplainingTransport, exec_error
+from holdfast.exec.server.http_loop import WebClient
+from holdfast.exec.server.launcher import Server
+from holdfast.exec.server.methods.files import FileMethods
+from holdfast.exec.server.methods.http import WebMethods
+from holdfast.exec.server.methods.operator import OperatorMethods
+from holdfast.exec.server.methods.process import ProcessMethods
+from holdfast.exec.server.model import ConfigParams, ConfigResult
+from holdfast.exec.server.output_sender import Pump
+from holdfast.exec.server.places import PLAIN, Bindings
+from holdfast.exec.server.sessions import Plane
+from holdfast.exec.server.worker_threads import Hands
+from holdfast.failures import Failure
+from holdfast.rpc import Connection, Handler, Service, Terms, Transport
+from holdfast.rpc.model import Dialect, Notification
+from holdfast.telemetry import Redactor, Telemetry, ValueRedactor
+
+# What a client may know about the machine that the server runs on.
+
+_SYSTEMS = {"darwin": "macos", "linux": "linux"}
+
+
+def environment_info(environment: Mapping[str, str]) -> EnvironmentInfo:
+    """Describe the machine as clients of this wire expect it."""
+    try:
+        cwd = uri_of(os.getcwdb())
+    except FileNotFoundError:  # it was removed since we started, which is nobody's business
+        cwd = None
+    temporary = environment.get("TMPDIR") or "/tmp"
+    return _described(environment.get("SHELL"), environment.get("HOME"), cwd, temporary)
+
+
+@cache
+def _described(
+    shell: str | None, home: str | None, cwd: str | None, temporary: str
+) -> EnvironmentInfo:
+    """The same for all who come: each of them waits for it."""
+    shell = shell or next(
+        (each for each in ("/bin/bash", "/bin/sh") if os.access(each, os.X_OK)), "/bin/sh"
+    )
+    return EnvironmentInfo(
+        shell=ShellInfo(name=Path(shell).name, path=shell),
+        cwd=cwd,
+        user_home_dir=None if home is None else uri_of(os.fsencode(home)),
+        platform_os=_SYSTEMS.get(sys.platform, platform.system().lower()),
+        temp_dir=uri_of(os.fsencode(temporary)),
+        executor_version=__version__,
+        capabilities=Capabilities(
+            close_stdin=True,
+            resize=True,
+            list=True,
+            kill=True,
+            first_retained_seq=True,
+            operator=True,
+            places=True,
+            keep=True,
+            end=True,
+            forget=True,
+        ),
+    )
+
+
+def configuration(environment: Mapping[str, str]) -> ConfigResult:
+    """Say that this machine has no configuration of its own for a client."""
+    home = environment.get("HOME")
+    where = None if home is None else uri_of(os.fsencode(home))
+    return ConfigResult(where, where, socket.gethostname())
+
+
+_RUNNING_MAX = 2048  # long polls take a place each, and clients keep a thousand calls in flight
+_WAITING_MAX = 4096
+_read_taken = msgspec.json.Decoder(TakenParams).decode
+_read_http_taken = msgspec.json.Decoder(HttpTaken).decode
+_clean = ValueRedactor(Redactor().text)  # a failure may quote what it was given
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all connections of a server share; without bindings no token can be bound."""
+
+    plane: Plane
+    hands: Hands
+    own: Server
+    telemetry: Telemetry | None = None
+    bindings: Bindings | None = None
+    web: WebClient = field(default_factory=WebClient)
+
+
+class Attendant:
+    """One connection: its handshake, its methods and its news.
+
+    Requests run side by side; only what must keep an order, such as the writes to one process,
+    keeps it. Whoever is bound to a place is no operator.
+    """
+
+    def __init__(self, number: int, transport: Transport, house: House, place: str = PLAIN) -> None:
+        self._house = house
+        self._transport = ComplainingTransport(transport)
+        self._info = environment_info(house.own.environment)
+        pump = Pump(self._transport)
+        self._desk = Desk(number, house.plane, pump, self._info, place)
+        self._files = FileMethods(self._desk, house.hands, house.own)
+        self._web: WebMethods
+
+    async def run(self) -> None:
+        """Attend until the connection ends or loses its session; the session lives on."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                environment = self._house.own.environment
+                client = self._house.web
+                self._web = WebMethods(self._desk, self._transport, tasks, environment, client)
+                async with Connection(self._transport, self._terms()) as connection:
+                    connection.follow(self)
+                    tasks.start_soon(self._desk.pump.run)
+                    tasks.start_soon(self._hang_up, connection)
+                    await connection.wait_ended()
+                tasks.cancel_scope.cancel()
+        finally:
+            self._desk.leave()
+            with anyio.CancelScope(shield=True):
+                await self._files.close()
+
+    def put(self, batch: Sequence[Notification], size: int) -> None:  # noqa: ARG002  # a follower's
+        """Hear what the client tells: that it is introduced, and what it has taken."""
+        for notification in batch:
+            # Who cannot say it is not helped by a word.
+            with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                match notification.method:
+                    case "initialized":
+                        self._desk.is_introduced = True
+                    case "process/taken":
+                        taken = _read_taken(notification.params)
+                        self._desk.pump.taken(taken.process_id, taken.seq)
+                    case "http/request/taken":
+                        self._web.taken(_read_http_taken(notification.params))
+                    case _:
+                        pass
+
+    def end(self, failure: Failure) -> None:
+        """Hear that nothing will follow."""
+
+    async def _hang_up(self, connection: Connection) -> None:
+        await self._desk.was_put_out.wait()
+        await connection.aclose()
+
+    def _terms(self) -> Terms:
+        handlers: Handlers = {
+            "initialize": Handler(InitializeParams, self._desk.initialize),
+            "environment/status": plain(self._status),
+            "environment/info": plain(self._environment_info),
+            "environmentConfig/read": Handler(ConfigParams, self._configuration),
+            **ProcessMethods(self._desk).handlers(),
+            **self._files.handlers(),
+            **self._web.handlers(),
+        }
+        if self._desk.place == PLAIN:
+            operator = OperatorMethods(self._house.plane, self._house.hands, self._house.bindings)
+            handlers |= operator.handlers()
+        service = Service(
+            handlers=handlers,
+            running_max=_RUNNING_MAX,
+            waiting_max=_WAITING_MAX,
+            error_form=_error_form,
+        )
+        return Terms(
+            dialect=Dialect(), service=service, telemetry=self._house.telemetry, peer="exec-client"
+        )
+
+    async def _status(self) -> dict[str, str]:
+        """Say that there is a session."""
+        await self._desk.session("environment status")
+        return {"status": "ready"}
+
+    async def _environment_info(self) -> object:
+        """What the answer to `initialize` says of the machine."""
+        await self._desk.session("environment info")
+        return self._info
+
+    async def _configuration(self, _asked: ConfigParams) -> object:
+        """How Codex is set up on this machine, as far as it asks."""
+        await self._desk.session("environment config")
+        return configuration(self._house.own.environment)
+
+
+def _error_form(failure: Failure) -> Mapping[str, object]:
+    return _clean.mapping(exec_error(failure))

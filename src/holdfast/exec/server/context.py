@@ -1,0 +1,115 @@
+"""What the methods of one connection share: who is asking, and for which session."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import anyio
+
+from holdfast.exec.failures import NotIntroduced, RequestInvalid
+from holdfast.exec.protocol import OURS, EnvironmentInfo, InitializeParams, InitializeResult, agree
+from holdfast.exec.server.output_sender import Pump
+from holdfast.exec.server.places import PLAIN
+from holdfast.exec.server.process import Process
+from holdfast.exec.server.sessions import Plane, Session
+from holdfast.rpc import Handler
+from holdfast.rpc.failures import HandshakeRepeated
+
+Params = TypeVar("Params")
+Handlers = dict[str, Handler[Any]]  # Any: each method has params of its own
+
+
+class Desk:
+    """One connection's place at the server: introduced or not, with a session or put out of it."""
+
+    def __init__(
+        self, number: int, plane: Plane, pump: Pump, info: EnvironmentInfo, place: str = PLAIN
+    ) -> None:
+        self.number = number
+        self.place = place
+        self.pump = pump
+        self.is_introduced = False
+        self.was_put_out = anyio.Event()
+        self._plane, self._info = plane, info
+        self._session: Session | None = None
+        self._asking = 0
+        self._asked = anyio.Event()
+        plane.meet(self)
+
+    async def initialize(self, asked: InitializeParams) -> InitializeResult:
+        """Give the connection a session: a new one, or the one it wants back.
+
+        Only one may succeed; one that failed may be tried again.
+        """
+        if self._session is not None or self._asking:
+            raise HandshakeRepeated
+        versions = None if agree(asked.versions) is None else OURS
+        self.pump.unread_bytes_max = self._unread_bytes_max(asked)
+        self._asking, self._asked = 1, anyio.Event()
+        try:
+            if asked.resume_session_id is None:
+                self._session = await self._plane.begin(self, self.place, label=asked.label)
+            else:
+                name = asked.resume_session_id
+                self._session = self._plane.resume(name, self, self.place)
+                for process in self._session.processes:
+                    self.pump.resume(process)
+        finally:
+            self._asking = 0
+            self._asked.set()
+        unread = self.pump.unread_bytes_max
+        return InitializeResult(self._session.id, self._info, unread, versions)
+
+    async def session(self, family: str) -> Session:
+        """The session of this connection; whoever was put out of it is refused."""
+        if self._asking:
+            await self._asked.wait()
+        if self._session is None:
+            raise NotIntroduced(method=family, step="call initialize")
+        if not self.is_introduced:
+            raise NotIntroduced(method=family, step="send initialized")
+        self._session.check(self)
+        return self._session
+
+    def _unread_bytes_max(self, asked: InitializeParams) -> int | None:
+        """What the client holds, but only as much as is kept for sure until it says so."""
+        if asked.unread_bytes_max is None:
+            return None
+        if asked.unread_bytes_max < 1:
+            raise RequestInvalid(reason="unreadBytesMax must be positive")
+        return min(asked.unread_bytes_max, self._plane.untaken_bytes_max)
+
+    def put_out(self) -> None:
+        """Lose the session to another connection, at once."""
+        self.pump.stop()
+        self.was_put_out.set()
+
+    def welcome(self, process: Process) -> None:
+        """Tell all about a new process, from its first event on."""
+        self.pump.begin(process)
+
+    def tend(self, now: float) -> None:
+        """Do what is due."""
+        self.pump.catch_up_late(now)
+
+    def leave(self) -> None:
+        """Give the session back: the connection is gone."""
+        self.pump.stop()
+        self._plane.leave(self._session, self)
+
+
+def nothing(params: dict[str, object] | None) -> None:
+    """Refuse parameters where there are none."""
+    if params:
+        raise RequestInvalid(reason="invalid type: map, expected unit")
+
+
+def plain(call: Callable[[], Awaitable[object]]) -> Handler[dict[str, object] | None]:
+    """Serve a method that has no parameters."""
+
+    async def answer(params: dict[str, object] | None) -> object:
+        nothing(params)
+        return await call()
+
+    return Handler(dict[str, object] | None, answer)  # type: ignore[arg-type]  # a union is a type to msgspec

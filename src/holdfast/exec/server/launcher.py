@@ -1,0 +1,251 @@
+"""From what a client asks for to what the keeper is told: plainly, in a place, in a sandbox."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from holdfast.confine import (
+    PROTECTED,
+    SYSTEM,
+    Entry,
+    Gated,
+    Network,
+    Place,
+    Policy,
+    Rooted,
+    Strength,
+    shut_in,
+    strength_within,
+)
+from holdfast.exec.failures import StartFailed
+from holdfast.exec.keeper.client_loop import Order, Terminal
+from holdfast.exec.ports import PlaceFiles
+from holdfast.exec.server.model import StartAsked
+from holdfast.exec.server.places import root_of
+from holdfast.exec.server.sandbox_request import (
+    Confinement,
+    Surroundings,
+    confinement,
+    may_read,
+    may_write,
+)
+
+# What a sandbox has of its own, what would let root out of it, and what nobody reads.
+_NOT_SHOWN = frozenset(
+    {b"bin", b"boot", b"dev", b"etc", b"lib", b"lib32", b"lib64", b"libx32", b"lost+found", b"proc"}
+    | {b"run", b"sbin", b"sys", b"tmp", b"usr"}
+)
+# Of these a sandbox has some entries of its own, so the others are shown one by one.
+_SHOWN_BY_ENTRY = (b"home", b"var")
+_OF_ITS_OWN = {b"home": frozenset[bytes](), b"var": frozenset({b"lock", b"run", b"tmp"})}
+_LEADER = "/usr/bin/setsid"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a server is to those that it shuts in: its variables, and what it keeps."""
+
+    environment: Mapping[str, str]
+    state: Path
+
+
+@dataclass(slots=True)
+class Launch:
+    """An order that is ready to be given; `close` it when its process has ended, or is none."""
+
+    order: Order
+    strength: Strength | None = None
+    lacks: tuple[str, ...] = ()  # what the sandbox does not do that it should
+    undo: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def close(self) -> None:
+        """Give back what the sandbox needed; blocks until that has let go of it."""
+        self.undo.close()
+
+
+def plain_order(key: str, asked: StartAsked, cwd: bytes, variables: Mapping[str, str]) -> Order:
+    """The order for a process on this machine itself."""
+    return Order(
+        key=key,
+        argv=asked.argv,
+        cwd=cwd.decode("utf-8", "surrogateescape"),
+        env=variables,
+        arg0=asked.arg0,
+        terminal=Terminal(asked.rows, asked.cols) if asked.tty else None,
+        pipe_stdin=asked.pipe_stdin,
+    )
+
+
+def prepared(order: Order, asked: StartAsked, place: Place, own: Server, state: Path) -> Launch:
+    """The same order for a place, with what shuts it in if that was asked for; this blocks.
+
+    Raises StartFailed for a program or a directory that is not there, and what `shut_in` does.
+    """
+    confined = _confinement(asked.sandbox, place, own)
+    if confined is None and place.holder is None:
+        return Launch(order)
+    _refuse_missing(place.files, order)
+    argv = (order.argv[0] if order.arg0 is None else order.arg0, *order.argv[1:])
+    if confined is None:
+        program = _located(place.files, order)
+        way = Entry(argv, order.env, order.cwd, program, namespaces=place.namespaces)
+        return Launch(replace(order, argv=argv, arg0=None, way=way))
+    _located(place.files, order)
+    return _shut_in(order, confined, place, state)
+
+
+def gated(place: Place, sandbox: Mapping[str, object] | None, own: Server) -> PlaceFiles:
+    """The files of a place as far as a request for a sandbox lets anyone reach them."""
+    files, confined = place.files, _confinement(sandbox, place, own)
+    if confined is None:
+        return files
+    here = surroundings(place, own)
+    settled = replace(
+        confined,
+        readable=_settled(files, confined.readable),
+        writable=_settled(files, confined.writable),
+        unguarded=_settled(files, confined.unguarded),
+        hidden=_settled(files, confined.hidden),
+    )
+
+    def gate(path: bytes, writes: bool) -> None:
+        name = os.fsdecode(path)
+        if not (may_write(settled, name) if writes else may_read(settled, name, here)):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    return Gated(files, gate)
+
+
+def _confinement(
+    sandbox: Mapping[str, object] | None, place: Place, own: Server
+) -> Confinement | None:
+    return None if sandbox is None else confinement(sandbox, surroundings(place, own))
+
+
+def surroundings(place: Place, own: Server) -> Surroundings:
+    """What the words of a request mean in a place, of which nobody sees what the server keeps."""
+    files = place.files
+
+    def exists(path: str) -> bool:
+        try:
+            files.look(os.fsencode(path), follow=False)
+        except OSError:
+            return False
+        return True
+
+    return Surroundings(
+        system=SYSTEM,
+        protected=PROTECTED,
+        shown=tuple(os.fsdecode(path) for path in _shown(files)),
+        temporary=own.environment.get("TMPDIR") or "/tmp",
+        hidden=() if place.holder else (str(own.state.resolve()),),
+        exists=exists,
+    )
+
+
+def _shown(files: Rooted) -> list[bytes]:
+    """What is to be seen where everything is; each costs a mount, and nobody misses empty ones."""
+    found: list[bytes] = []
+    for name in files.directories(b"/", but=_NOT_SHOWN):
+        path = b"/" + name
+        if name in _SHOWN_BY_ENTRY:
+            found += [path + b"/" + each for each in files.directories(path, but=_OF_ITS_OWN[name])]
+        else:
+            found.append(path)
+    return found
+
+
+def _shut_in(order: Order, confined: Confinement, place: Place, state: Path) -> Launch:
+    """Through a program that makes a command the first of its session, and so deaf to nothing.
+
+    Otherwise what interrupts the command would end the sandbox around it.
+    """
+    is_led = strength_within(place.namespaces) is Strength.FULL and os.path.exists(_LEADER)
+    leading = (_LEADER, *(("--ctty",) if order.terminal else ()))
+    argv = (*leading, *order.argv) if is_led else order.argv
+    plain = Entry(
+        argv,
+        order.env,
+        order.cwd,
+        argv[0],
+        # The numbers that the keeper gives it, so that nothing else gets them.
+        files={-1: 0, -2: 1, -3: 2},
+        namespaces=place.namespaces,
+    )
+    with ExitStack() as undo:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with root_of(place) as root:
+            shut = shut_in(plain, _policy(confined), state=state, root=root)
+        undo.callback(shut.close)
+        carried = {source: target for source, target in shut.entry.files.items() if source >= 0}
+        way = replace(shut.entry, files=carried)
+        told = replace(
+            order,
+            argv=tuple(way.argv),
+            env=way.env,
+            cwd=way.cwd,
+            arg0=None,
+            way=way,
+            is_led=is_led,
+        )
+        return Launch(told, shut.strength, shut.lacks, undo.pop_all())
+
+
+def _policy(confined: Confinement) -> Policy:
+    """What it was started with was chosen by its client; only what looks secret is kept back."""
+    return Policy(
+        readable=confined.readable,
+        writable=confined.writable,
+        unguarded=confined.unguarded,
+        hidden=confined.hidden,
+        protected=confined.protected,
+        network=Network.HOST if confined.has_network else Network.NONE,
+        environment=("*",),
+    )
+
+
+def _settled(files: Rooted, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Paths without links; what is not there stays as it is."""
+    found: dict[str, None] = {}
+    for path in paths:
+        try:
+            found[os.fsdecode(files.resolve(os.fsencode(path)))] = None
+        except OSError:
+            found[path] = None
+    return tuple(found)
+
+
+def _refuse_missing(files: Rooted, order: Order) -> None:
+    try:
+        is_directory = stat.S_ISDIR(files.look(os.fsencode(order.cwd)).st_mode)
+        number = errno.ENOTDIR
+    except OSError as error:
+        is_directory, number = False, error.errno or errno.EIO
+    if not is_directory:
+        reason = f"{order.cwd}: {os.strerror(number).lower()}"
+        raise StartFailed(command=order.argv[0], reason=reason)
+
+
+def _located(files: Rooted, order: Order) -> str:
+    """The file that a command names, by its own PATH and seen from its directory in its place."""
+    name = order.argv[0]
+    if "/" in name:
+        return name
+    number = errno.ENOENT
+    for place in order.env.get("PATH", os.defpath).split(":"):
+        file = os.path.join(order.cwd, place, name)
+        try:
+            mode = files.look(os.fsencode(file)).st_mode
+        except OSError:
+            continue
+        if stat.S_ISREG(mode) and mode & 0o111:
+            return file
+        if stat.S_ISREG(mode):
+            number = errno.EACCES
+    raise StartFailed(command=name, reason=os.strerror(number).lower())

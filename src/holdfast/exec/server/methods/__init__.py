@@ -1,0 +1,1 @@
+"""The JSON-RPC methods of the exec-server, by subject."""

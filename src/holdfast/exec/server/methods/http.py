@@ -1,0 +1,235 @@
+"""The web method: requests made for a client, answered whole or as the answer comes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import dataclass
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup, TaskStatus
+from msgspec import UNSET, UnsetType
+
+from holdfast.exec.failures import HttpFailed, RequestInvalid
+from holdfast.exec.protocol import HttpDelta, HttpTaken
+from holdfast.exec.server.context import Desk, Handlers
+from holdfast.exec.server.files import FILE_BYTES_MAX, encoded
+from holdfast.exec.server.http_loop import WebAnswer, WebClient
+from holdfast.exec.server.http_rules import (
+    SECRET_HEADERS,
+    WebRequest,
+    checked_headers,
+    checked_method,
+    checked_url,
+    redirected,
+)
+from holdfast.exec.server.model import HttpAnswerHeader, HttpParams, HttpResult
+from holdfast.exec.server.process import decoded
+from holdfast.failures import Failure
+from holdfast.rpc import Handler, Transport
+
+# A body that is told to a client as it comes, and no faster than the client takes it.
+
+Ask = Callable[[AsyncExitStack], Awaitable[WebAnswer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an answer may take: all of it, or each piece where `is_for_each`."""
+
+    longest: float
+    is_for_each: bool
+
+
+class WebBody:
+    """One streamed answer, from its request to its end.
+
+    A client that has said how much it holds unread is told no more until it has taken of it.
+    """
+
+    def __init__(
+        self, name: str, transport: Transport, *, unread_bytes_max: int | None, patience: Patience
+    ) -> None:
+        self._name, self._transport = name, transport
+        self._unread_bytes_max, self._patience = unread_bytes_max, patience
+        self._told = self._taken = self._seq = 0
+        self._stirred = anyio.Event()
+        self._wanted = anyio.CancelScope()
+
+    def take(self, news: HttpTaken) -> None:
+        """Take note of what the client has read, or that it wants no more."""
+        self._taken = max(self._taken, news.total_bytes)
+        self._stirred.set()
+        if news.is_over:
+            self._wanted.cancel()
+
+    async def tell(
+        self, ask: Ask, url: str, *, task_status: TaskStatus[WebAnswer | HttpFailed]
+    ) -> None:
+        """Tell the head to whoever started this, then the body, piece by piece, to the client."""
+        error, is_answered = None, False
+        with self._wanted:
+            try:
+                with in_time(url, self._patience.longest) as clock:
+                    async with AsyncExitStack() as stack:
+                        answer = await ask(stack)
+                        task_status.started(answer)
+                        is_answered = True
+                        async for piece in answer.body():
+                            await self._tell_piece(piece, clock)
+            except HttpFailed as failure:
+                error = failure.reason
+                if not is_answered:
+                    task_status.started(failure)
+        if is_answered:
+            await self._say("", done=True, error=error)
+
+    async def _tell_piece(self, piece: bytes, clock: anyio.CancelScope) -> None:
+        before, clock.deadline = clock.deadline, math.inf  # a slow client is not the web's fault
+        while self._unread_bytes_max is not None and (
+            self._told - self._taken >= self._unread_bytes_max
+        ):
+            self._stirred = anyio.Event()
+            await self._stirred.wait()
+        self._told += len(piece)
+        await self._say(encoded(piece), done=False)
+        each = anyio.current_time() + self._patience.longest
+        clock.deadline = each if self._patience.is_for_each else before
+
+    async def _say(self, data: str, *, done: bool, error: str | None = None) -> None:
+        self._seq += 1
+        delta = HttpDelta(self._name, self._seq, data, done=done, error=error)
+        message = {"method": "http/request/bodyDelta", "params": delta}
+        with suppress(Failure):  # an ended transport tells its reader, which ends us too
+            await self._transport.send([msgspec.json.encode(message)])
+
+
+@contextmanager
+def in_time(url: str, limit: float) -> Generator[anyio.CancelScope]:
+    """Do this in time, or raise that it was not done; the deadline may be moved."""
+    try:
+        with anyio.fail_after(limit) as clock:
+            yield clock
+    except TimeoutError as error:
+        reason = f"no whole answer within {limit:g} seconds"
+        raise HttpFailed(url=url, reason=reason) from error
+
+
+_REDIRECTS_MAX = 10
+_ANSWER_BYTES_MAX = FILE_BYTES_MAX // 16
+_PATIENCE = 300.0
+
+
+class WebMethods:
+    """Serves one connection; whatever it has under way ends with it."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        transport: Transport,
+        tasks: TaskGroup,
+        own: Mapping[str, str],
+        client: WebClient,
+    ) -> None:
+        self._desk, self._transport, self._tasks, self._own = desk, transport, tasks, own
+        self._client = client
+        self._live: dict[str, WebBody] = {}
+
+    def handlers(self) -> Handlers:
+        """Who serves which method."""
+        return {"http/request": Handler(HttpParams, self._request)}
+
+    def taken(self, news: HttpTaken) -> None:
+        """Hear what the client has read of a body."""
+        if (body := self._live.get(news.request_id)) is not None:
+            body.take(news)
+
+    async def _request(self, params: HttpParams) -> HttpResult:
+        """Make a web request from here; its body comes whole, or in pieces as it comes."""
+        await self._desk.session("http")
+        request = self._checked(params)
+        limit = _PATIENCE if params.timeout_ms is None else params.timeout_ms / 1000
+        follow = params.redirect_policy != "stop"
+        if params.stream_response:
+            return await self._streamed(params, request, limit=limit, follow=follow)
+        with in_time(params.url, limit):
+            async with AsyncExitStack() as stack:
+                answer = await _followed(self._client, stack, request, follow=follow)
+                return _result(answer, await _whole(answer, params.url))
+
+    def _checked(self, params: HttpParams) -> WebRequest:
+        if params.redirect_policy not in {"follow", "stop"}:
+            reason = f"unknown variant `{params.redirect_policy}`, expected `follow` or `stop`"
+            raise RequestInvalid(reason=reason)
+        if params.stream_response and params.request_id in self._live:
+            reason = f"http/request streamResponse request id `{params.request_id}` is in use"
+            raise RequestInvalid(reason=reason)
+        if params.unread_bytes_max is not None and params.unread_bytes_max < 1:
+            raise RequestInvalid(reason="unreadBytesMax must be positive")
+        headers = [(each.name, each.value, each.value_env_var) for each in params.headers]
+        ours = {name.lower() for name, _, variable in headers if variable is not None}
+        return WebRequest(
+            checked_method(params.method),
+            checked_url(params.url),
+            checked_headers(headers, self._own),
+            decoded(params.body_base64 or ""),
+            SECRET_HEADERS | ours,
+        )
+
+    async def _streamed(
+        self, params: HttpParams, request: WebRequest, *, limit: float, follow: bool
+    ) -> HttpResult:
+        """Answer with the head; the body follows from a task of its own."""
+        patience = Patience(limit, is_for_each=params.timeout_ms is None)
+        held = params.unread_bytes_max
+        body = WebBody(params.request_id, self._transport, unread_bytes_max=held, patience=patience)
+
+        async def tell(*, task_status: TaskStatus[WebAnswer | HttpFailed]) -> None:
+            try:
+                await body.tell(
+                    lambda stack: _followed(self._client, stack, request, follow=follow),
+                    params.url,
+                    task_status=task_status,
+                )
+            finally:
+                del self._live[params.request_id]
+
+        self._live[params.request_id] = body
+        head: WebAnswer | HttpFailed = await self._tasks.start(tell)
+        if isinstance(head, HttpFailed):
+            raise head
+        return _result(head, b"", is_paced=True if held is not None else UNSET)
+
+
+async def _followed(
+    client: WebClient, stack: AsyncExitStack, request: WebRequest, *, follow: bool
+) -> WebAnswer:
+    """The answer to a request, or to the one that it is sent on to."""
+    for _ in range(_REDIRECTS_MAX + 1):
+        async with AsyncExitStack() as step:
+            answer = await step.enter_async_context(client.asked(request))
+            location = answer.header("location") if follow else None
+            onward = redirected(request, answer.status, location)
+            if onward is None:
+                stack.push_async_exit(step.pop_all())
+                return answer
+            request = onward
+    raise HttpFailed(url=request.url.geturl(), reason="too many redirects")
+
+
+async def _whole(answer: WebAnswer, url: str) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in answer.body():
+        pieces.append(piece)
+        size += len(piece)
+        if size > _ANSWER_BYTES_MAX:
+            raise HttpFailed(url=url, reason=f"the answer exceeds {_ANSWER_BYTES_MAX} bytes")
+    return b"".join(pieces)
+
+
+def _result(answer: WebAnswer, body: bytes, *, is_paced: bool | UnsetType = UNSET) -> HttpResult:
+    headers = tuple(HttpAnswerHeader(name, value) for name, value in answer.headers)
+    return HttpResult(answer.status, headers, encoded(body), is_paced)

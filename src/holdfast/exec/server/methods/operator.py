@@ -1,0 +1,133 @@
+"""The methods of an operator: all processes of the server, and who may work in which place.
+
+Ours alone. They need no session and take none from anybody. Whoever got as far as this
+connection may run any command as our user, and so could read all of it in the state directory.
+Whoever is bound to a place does not get as far as this.
+"""
+
+from __future__ import annotations
+
+import os
+
+from holdfast.exec.failures import RequestUnfit
+from holdfast.exec.keeper.discovery import detached
+from holdfast.exec.protocol import (
+    BindResult,
+    DetachedProcess,
+    EndResult,
+    LabelParams,
+    OperatorListResult,
+    OperatorParams,
+    OperatorProcess,
+    OperatorReadParams,
+    OperatorSignalParams,
+    PlaceParams,
+    TerminateResult,
+)
+from holdfast.exec.server.context import Handlers, nothing
+from holdfast.exec.server.model import ReadAnswer
+from holdfast.exec.server.ownership import Attached
+from holdfast.exec.server.places import Bindings
+from holdfast.exec.server.processes import signal_number
+from holdfast.exec.server.sessions import Plane
+from holdfast.exec.server.worker_threads import Hands
+from holdfast.rpc import Handler
+
+_BINDINGS_LANE = 0  # each change goes on from the one before
+
+
+class OperatorMethods:
+    """Serves one connection; each call names the session that it is about."""
+
+    def __init__(self, plane: Plane, hands: Hands, bindings: Bindings | None) -> None:
+        self._plane, self._hands, self._bindings = plane, hands, bindings
+
+    def handlers(self) -> Handlers:
+        """Who serves which method."""
+        return {
+            "operator/list": Handler(dict[str, object], self._list),
+            "operator/read": Handler(OperatorReadParams, self._read),
+            "operator/signal": Handler(OperatorSignalParams, self._signal),
+            "operator/terminate": Handler(OperatorParams, self._terminate),
+            "operator/end": Handler(LabelParams, self._end),
+            "place/bind": Handler(PlaceParams, self._bind),
+            "place/unbind": Handler(PlaceParams, self._unbind),
+        }
+
+    async def _list(self, params: dict[str, object]) -> OperatorListResult:
+        """All processes of the server, and what they have started and left running."""
+        nothing(params)
+        listed = tuple(
+            OperatorProcess(session.id, isinstance(session.holding, Attached), process.listed())
+            for session in self._plane
+            for process in session.processes
+        )
+        return OperatorListResult(listed, await self._detached())
+
+    async def _detached(self) -> tuple[DetachedProcess, ...]:
+        known = {
+            process.record.key: (session.id, process)
+            for session in self._plane
+            for process in session.processes
+        }
+        roots = {process.listed().pid for _, process in known.values()}
+        sessions = {session.id for session in self._plane}
+        numbers = {
+            number: (key, session.id)
+            for session in self._plane
+            for number, key in session.processes.numbers.items()
+        }
+        found = await self._hands.do(lambda: detached(sessions, roots, numbers))
+        return tuple(
+            DetachedProcess(
+                each.process.pid,
+                each.command,
+                each.session,
+                known[each.key][1].record.process if each.key in known else "",
+            )
+            for each in found
+        )
+
+    async def _read(self, asked: OperatorReadParams) -> ReadAnswer:
+        """The output of a process of any session."""
+        processes = self._plane.find(asked.session_id).processes
+        result, _ = await processes.get(asked.read.process_id).read(asked.read)
+        return result
+
+    async def _signal(self, asked: OperatorSignalParams) -> dict[str, object]:
+        """Signal a process of any session."""
+        number = signal_number(asked.signal)
+        await self._plane.find(asked.session_id).processes.signal(asked.process_id, number)
+        return {}
+
+    async def _terminate(self, asked: OperatorParams) -> TerminateResult:
+        """End a process of any session, and all that it has started."""
+        processes = self._plane.find(asked.session_id).processes
+        return TerminateResult(await processes.terminate(asked.process_id))
+
+    async def _end(self, asked: LabelParams) -> EndResult:
+        """End all sessions of a label, with everything that they have started."""
+        return EndResult(await self._plane.end_labelled(asked.label))
+
+    async def _bind(self, asked: PlaceParams) -> BindResult:
+        """Make a token that leads into one place and nowhere else."""
+        # Only a place that somebody holds: else nobody could know what is seen in there.
+        bindings = self._needed_bindings()
+        directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
+        async with self._plane.site(directory).reached():
+            token = await self._hands.do(lambda: bindings.bind(directory), lane=_BINDINGS_LANE)
+        return BindResult(token)
+
+    async def _unbind(self, asked: PlaceParams) -> dict[str, object]:
+        """Let the tokens of a place count no more, and put out whoever came with one."""
+        bindings = self._needed_bindings()
+        directory = await self._hands.do(lambda: os.path.realpath(asked.directory))
+        await self._hands.do(lambda: bindings.unbind(directory), lane=_BINDINGS_LANE)
+        self._plane.put_out(directory)
+        return {}
+
+    def _needed_bindings(self) -> Bindings:
+        if self._bindings is None:
+            reason = "this server asks for no token, so nobody could be bound by one"
+            raise RequestUnfit(reason=reason)
+        return self._bindings

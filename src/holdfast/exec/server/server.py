@@ -1,0 +1,324 @@
+"""Run an exec-server: adopt what the last one left, listen, and end in good order."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import gc
+import itertools
+import os
+import resource
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+from anyio.abc import TaskGroup
+
+from holdfast.exec.failures import OrphansEnded
+from holdfast.exec.keeper.client_loop import Keeping
+from holdfast.exec.server.connection import Attendant, House
+from holdfast.exec.server.launcher import Server
+from holdfast.exec.server.ownership import Policy
+from holdfast.exec.server.places import PLAIN, Bindings
+from holdfast.exec.server.processes import Workshop
+from holdfast.exec.server.sessions import Plane
+from holdfast.exec.server.socket_activation import Rest, without_rest
+from holdfast.exec.server.state_records import Records
+from holdfast.exec.server.worker_threads import Hands
+from holdfast.exec.storage.retention_loop import BYTES_MAX
+from holdfast.failures import Failure, boundary, ungrouped
+from holdfast.rpc import (
+    ServerLimits,
+    StdioTransport,
+    Transport,
+    WebSocketServer,
+    listen_websocket,
+    resume_websocket,
+)
+from holdfast.rpc.failures import ConnectionClosed
+from holdfast.telemetry import Telemetry
+from holdfast.world import Clock, SystemClock, SystemDisk
+
+# Keep memory that is needed again, and do in advance what nobody should wait for later.
+
+# Pieces of output are larger than what the C library keeps by itself: it would return their memory
+# to the kernel and ask for it again, a page fault for every 4 KiB of output.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as <malloc.h> numbers them
+_KEPT_BYTES, _PIECE_BYTES_MAX = 16 * 2**20, 4 * 2**20
+# Nearly all garbage goes by itself. To look through all that thousands of processes keep alive
+# takes milliseconds, in which nobody is told anything.
+_NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS = 2000, 10, 1000
+# When the table of descriptors of several threads grows, the kernel waits for all processors: ten
+# milliseconds in the middle of opening a file.
+_DESCRIPTORS = 16 * 2**10
+
+
+def keep_freed_memory() -> None:
+    """Let the allocator of this process keep up to 16 MiB for the next piece, where it can."""
+    with suppress(AttributeError):  # this C library has no such choice
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+        mallopt(_MMAP_THRESHOLD, _PIECE_BYTES_MAX)
+
+
+def look_seldom() -> None:
+    """Let the collector of garbage leave alone what is there now, and nearly all that is old."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS_MAX, _YOUNG_LOOKS, _OLD_LOOKS)
+
+
+def widen_descriptors() -> int:
+    """Make room for the descriptors of thousands of processes, as far as so many are allowed.
+
+    Returns the limit that we had, which is meant for those that we start.
+    """
+    given, allowed = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+    most = min(allowed, _DESCRIPTORS)
+    lowest = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    with suppress(OSError):  # then the table grows when it must
+        os.close(fcntl.fcntl(lowest, fcntl.F_DUPFD_CLOEXEC, most - 1))
+    os.close(lowest)
+    return given
+
+
+STDIO = "stdio"
+_CONNECTIONS_MAX = 1024
+_REAPED_LONGEST, _LOOK_AGAIN = 2.0, 0.01
+_ANSWER_LONGEST = 5.0  # seconds that a keeper has for a word at the end
+_QUIET_LOOK = 0.1
+# Before anybody has come (who starts a server mostly connects at once, and should not find it
+# resting), and after the last one is gone: who came once is likely to come again.
+_QUIET_FIRST, _QUIET = 2.0, 60.0
+_STDIO_BYTES_MAX = 64 * 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a server is to run.
+
+    Without a `state` of its own it leaves nothing behind: its processes end with it. With one they
+    stay with their keeper for the next server, unless `end_processes` says otherwise. After
+    `idle_exit` seconds without connections, sessions and processes it ends.
+    """
+
+    listen: str = "ws://127.0.0.1:0"
+    token: str | None = None
+    names: tuple[str, ...] = ()  # by which clients may call us, besides our address
+    state: Path | None = None
+    policy: Policy = field(default_factory=Policy)
+    retention_bytes_max: int = BYTES_MAX
+    end_processes: bool = False
+    idle_exit: float | None = None
+    may_rest: bool = False  # the process is ours alone, and may be left to a porter
+    open_files: int | None = None  # that each process may have, if not as many as we
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    telemetry: Telemetry | None = None
+    clock: Clock = field(default_factory=SystemClock)
+
+
+async def serve(settings: Settings, announce: Callable[[str], None]) -> Rest | None:
+    """Serve until SIGTERM or SIGINT, for `stdio` until the input ends, or until nobody needs us.
+
+    `announce` is told the address once connections are accepted. Returns what is to be left to a
+    porter, if the server may rest.
+    """
+    keep_freed_memory()
+    if settings.may_rest:
+        look_seldom()
+        settings = replace(settings, open_files=widen_descriptors())
+    over = Rest.over(settings.environment)
+    private = None if settings.state else Path(over.state if over else _temporary())
+    rest = None
+    try:
+        rest = await _serve_in(settings.state or private or Path(), settings, over, announce)
+    finally:
+        if private is not None and rest is None:
+            shutil.rmtree(private, ignore_errors=True)
+    return rest
+
+
+def _temporary() -> str:
+    return tempfile.mkdtemp(prefix="holdfast-exec-")
+
+
+async def _serve_in(
+    state: Path, settings: Settings, over: Rest | None, announce: Callable[[str], None]
+) -> Rest | None:
+    records = Records(state, SystemDisk())
+    records.prepare()
+    lock, open_files = None if over is None else over.lock, settings.open_files
+    keeping = await Keeping.open(state, lock=lock, open_files=open_files)
+    environment = without_rest(settings.environment)
+    rest = None
+    with Hands() as hands:
+        workshop = Workshop(
+            keeping=keeping,
+            records=records,
+            hands=hands,
+            clock=settings.clock,
+            fresh_key=lambda: uuid4().hex,
+            own_environment=environment,
+            retention_bytes_max=settings.retention_bytes_max,
+            telemetry=settings.telemetry,
+        )
+        plane = Plane(workshop, settings.policy)
+        house = _house(settings, plane, hands, Server(environment, state))
+        try:
+            _report_orphans(house, keeping)
+            await plane.adopt()
+            with ungrouped():
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(plane.run)
+                    tasks.start_soon(_replace_lost, workshop, house, state, open_files)
+                    listener = await _attend(settings, house, over, announce)
+                    if listener is not None:
+                        lock, is_private = workshop.keeping.copy_lock(), settings.state is None
+                        idle_exit = settings.idle_exit
+                        rest = Rest(listener, lock, state, is_private, idle_exit, open_files)
+                    tasks.cancel_scope.cancel()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _leave(settings, plane, workshop.keeping, is_resting=rest is not None)
+    return rest
+
+
+async def _leave(settings: Settings, plane: Plane, keeping: Keeping, *, is_resting: bool) -> None:
+    """Let go of all, ending what is not to outlive us; what a stuck keeper holds is left to it."""
+    hears = await _hears(keeping)
+    if hears and not is_resting and _is_whole_end(settings):
+        await plane.end()
+        await _wait_reaped(keeping)
+    plane.release()
+    with suppress(Failure):
+        # Who rests leaves the keeper alone: it ends by itself unless somebody knocks.
+        await keeping.close(end_keeper=hears and not is_resting)
+
+
+def _house(settings: Settings, plane: Plane, hands: Hands, own: Server) -> House:
+    """Who needs no token to come in cannot be bound by one."""
+    bindings = Bindings(own.state, SystemDisk()) if settings.token else None
+    return House(plane, hands, own, settings.telemetry, bindings)
+
+
+def _is_whole_end(settings: Settings) -> bool:
+    """Whether nothing is to outlive the server."""
+    return settings.end_processes or settings.state is None or settings.listen == STDIO
+
+
+async def _hears(keeping: Keeping) -> bool:
+    """Whether the keeper can be told anything."""
+    with anyio.move_on_after(_ANSWER_LONGEST) as patience, suppress(Failure):
+        await keeping.ask({"ask": "hello"})
+    return not patience.cancelled_caught
+
+
+async def _wait_reaped(keeping: Keeping) -> None:
+    """Let those that were killed go: a keeper that still holds one would not end."""
+    with suppress(Failure), anyio.move_on_after(_REAPED_LONGEST):
+        while not (await keeping.ask({"ask": "end"})).get("is_ending"):  # noqa: ASYNC110  # it must be asked
+            await anyio.sleep(_LOOK_AGAIN)
+
+
+async def _attend(
+    settings: Settings, house: House, over: Rest | None, announce: Callable[[str], None]
+) -> socket.socket | None:
+    """Attend to all who come, until we are told to end or may leave the door to a porter."""
+    left = None
+    async with anyio.create_task_group() as guests:
+        guests.start_soon(_until_told, guests)
+        if settings.listen == STDIO:
+            transport = StdioTransport(message_bytes_max=_STDIO_BYTES_MAX)
+            await _guest(1, transport, house, PLAIN)
+        else:
+            guests_known = None if house.bindings is None else house.bindings.guests
+            server = await _listening(settings, over, guests_known)
+            try:
+                guests.start_soon(_accept, server, house, guests)
+                if over is None:
+                    announce(server.url)
+                left = await _until_idle(settings, server, house.plane, is_called=over is not None)
+            finally:
+                await server.aclose()
+        guests.cancel_scope.cancel()
+    return left
+
+
+async def _listening(
+    settings: Settings, over: Rest | None, bound: Mapping[bytes, str] | None
+) -> WebSocketServer:
+    limits = ServerLimits(connections_max=_CONNECTIONS_MAX)
+    token, names = settings.token, settings.names
+    if over is not None:
+        listener = over.listener
+        return resume_websocket(listener, token=token, names=names, guests=bound, limits=limits)
+    where = settings.listen
+    return await listen_websocket(where, token=token, names=names, guests=bound, limits=limits)
+
+
+async def _until_idle(
+    settings: Settings, server: WebSocketServer, plane: Plane, *, is_called: bool
+) -> socket.socket | None:
+    """Wait until nobody has needed us for long; the socket, if we may rest and not just end."""
+    since, quiet = anyio.current_time(), _QUIET if is_called else _QUIET_FIRST
+    while True:
+        await anyio.sleep(_QUIET_LOOK)
+        now = anyio.current_time()
+        if plane.has_sessions or not server.is_quiet:
+            since, quiet = now, _QUIET
+        elif settings.idle_exit is not None and now - since >= settings.idle_exit:
+            return None
+        elif settings.may_rest and now - since >= quiet:
+            return server.leave()
+
+
+async def _until_told(guests: TaskGroup) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async for _ in signals:
+            guests.cancel_scope.cancel()
+            return
+
+
+async def _accept(server: WebSocketServer, house: House, guests: TaskGroup) -> None:
+    with suppress(ConnectionClosed):
+        for number in itertools.count(1):
+            transport = await server.accept()
+            guests.start_soon(_guest, number, transport, house, transport.guest or PLAIN)
+
+
+async def _guest(number: int, transport: Transport, house: House, place: str) -> None:
+    """Attend to one; whatever goes wrong with it is no business of the others."""
+    try:
+        with boundary("exec.attend"):
+            await Attendant(number, transport, house, place).run()
+    except Failure as failure:
+        if house.telemetry is not None:
+            house.telemetry.record(failure)
+
+
+async def _replace_lost(
+    workshop: Workshop, house: House, state: Path, open_files: int | None
+) -> None:
+    """Report what ended with a keeper that is gone, and go on with a new one."""
+    while True:
+        lost = await workshop.keeping.wait_lost()
+        if house.telemetry is not None:
+            house.telemetry.record(lost)
+        house.plane.lose()
+        await workshop.keeping.close()
+        workshop.replace_keeper(await Keeping.open(state, open_files=open_files))
+        _report_orphans(house, workshop.keeping)
+
+
+def _report_orphans(house: House, keeping: Keeping) -> None:
+    if keeping.orphans and house.telemetry is not None:
+        commands = tuple(each.command for each in keeping.orphans)
+        house.telemetry.record(OrphansEnded(commands=commands))

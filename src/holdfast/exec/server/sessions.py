@@ -1,0 +1,240 @@
+"""All sessions of a server: begun, resumed, taken over, adopted and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import uuid4
+
+import anyio
+
+from holdfast.exec.failures import SessionAttached, SessionExpired
+from holdfast.exec.keeper.client_loop import Kept
+from holdfast.exec.keeper.stdin_loop import Input
+from holdfast.exec.server import ownership as decide
+from holdfast.exec.server.ownership import Attached, Detached, Holding, Policy
+from holdfast.exec.server.places import PLAIN, Site, Sites
+from holdfast.exec.server.process import COME_BACK_LONGEST, Process
+from holdfast.exec.server.processes import Processes, Workshop
+from holdfast.exec.server.state_records import ProcessRecord, SessionRecord
+from holdfast.exec.storage.retention_loop import Retention
+
+_SWEEP_EVERY = 0.2
+
+
+class Owner(Protocol):
+    """A connection that has, had, or may come to have a session in one place."""
+
+    number: int
+    place: str
+
+    def put_out(self) -> None:
+        """Lose the session to another connection."""
+        ...
+
+    def welcome(self, process: Process) -> None:
+        """Learn of a new process in the session."""
+        ...
+
+    def tend(self, now: float) -> None:
+        """Do what is due."""
+        ...
+
+
+@dataclass(eq=False)
+class Session:
+    """One client's processes, in one place for ever."""
+
+    id: str
+    site: Site
+    processes: Processes
+    holding: Holding
+    label: str = ""
+    owner: Owner | None = field(default=None, repr=False)
+
+    def check(self, owner: Owner) -> None:
+        """Refuse a connection that no longer has the session."""
+        if self.holding != Attached(owner.number):
+            raise SessionAttached(session=self.id)
+
+
+class Plane:
+    """Every session that this server knows, under one owner: the loop that calls these methods.
+
+    None of those that attach or detach waits for anything, so no two of them mix.
+    """
+
+    def __init__(self, workshop: Workshop, policy: Policy) -> None:
+        self._workshop, self._policy = workshop, policy
+        self._sites = Sites(workshop.records.state, workshop.hands)
+        self._sessions: dict[str, Session] = {}
+        self._connected: set[Owner] = set()
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
+    @property
+    def untaken_bytes_max(self) -> int:
+        """How much of a process may be told to a client before that says what it has taken.
+
+        Less than is kept: else a process could wait for a word that its client owes nobody yet.
+        """
+        return max(1, self._workshop.retention_bytes_max // 4)
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether anybody may come back for anything."""
+        return bool(self._sessions)
+
+    def find(self, name: str) -> Session:
+        """The session of this name."""
+        session = self._sessions.get(name)
+        if session is None:
+            raise SessionExpired(session=name)
+        return session
+
+    def site(self, place: str) -> Site:
+        """A place of this name, whether sessions are bound to it or not."""
+        return self._sites.of(place)
+
+    async def begin(self, owner: Owner, place: str = PLAIN, *, label: str = "") -> Session:
+        """A new session in a place for ever, written down before anybody hears of it.
+
+        What is written down is known, even if nobody is there any more to hear of it.
+        """
+        record = SessionRecord(str(uuid4()), place, label=label)
+        with anyio.CancelScope(shield=True):
+            await self._workshop.hands.do(lambda: self._workshop.records.keep_session(record))
+        session = self._session(record, Attached(owner.number))
+        session.owner = owner
+        return session
+
+    def resume(self, name: str, owner: Owner, place: str = PLAIN) -> Session:
+        """An old session; whoever still has it is put out, or the resume is refused.
+
+        Of those in other places nobody hears anything.
+        """
+        session = self.find(name)
+        if session.site.name != place:
+            raise SessionExpired(session=name)
+        before = session.owner
+        session.holding, evicted = decide.attach(name, session.holding, owner.number, self._policy)
+        session.owner = owner
+        if evicted is not None and before is not None:
+            before.put_out()
+        return session
+
+    def meet(self, owner: Owner) -> None:
+        """Take note of a connection, which may begin or resume a session."""
+        self._connected.add(owner)
+
+    def leave(self, session: Session | None, owner: Owner) -> None:
+        """Take note that a connection is gone; only its owner's going detaches a session."""
+        self._connected.discard(owner)
+        if session is None:
+            return
+        now = anyio.current_time()
+        session.holding = decide.detach(session.holding, owner.number, now, self._policy)
+        if session.owner is owner:
+            session.owner = None
+
+    async def adopt(self) -> None:
+        """Take over what a former server left: its sessions, all detached, and their processes."""
+        records = self._workshop.records
+        until = anyio.current_time() + self._policy.detached_ttl
+        for session in records.sessions():
+            self._session(session, Detached(until))
+        await self._workshop.hands.do(self._sites.clean_up)
+        kept = {each.key: each for each in await self._workshop.keeping.adopt()}
+        for record in records.processes():
+            if (found := self._sessions.get(record.session)) is not None:
+                process = self._adopted(record, kept.pop(record.key, None))
+                process.undo = found.site.clean_up if record.sandbox else None
+                found.processes.adopt(process)
+        for stranger in kept.values():  # started, but nobody was told: its client starts anew
+            await stranger.forget()
+        every = self._sessions.values()
+        records.sweep([process.record for each in every for process in each.processes])
+
+    async def run(self) -> None:
+        """Forget what nobody came back for, for ever."""
+        while True:
+            await anyio.sleep(_SWEEP_EVERY)
+            now = anyio.current_time()
+            for site in self._sites:
+                if site.tend():
+                    self.put_out(site.name)
+            for session in list(self._sessions.values()):
+                if session.processes.keeps_session:
+                    session.holding = decide.prolong(session.holding, now, self._policy)
+                if decide.has_expired(session.holding, now):
+                    await self._forget(session)
+                    continue
+                if session.owner is not None:
+                    session.owner.tend(now)
+                await session.processes.sweep(now, closed_ttl=self._policy.detached_ttl)
+
+    async def end_labelled(self, label: str) -> int:
+        """End all sessions of a label with their processes; say how many.
+
+        Connections that have one are put out first: what they have asked and was not begun is not.
+        """
+        found = [each for each in self._sessions.values() if each.label == label != ""]
+        for session in found:
+            owner, session.owner = session.owner, None
+            session.holding = Detached(anyio.current_time())
+            if owner is not None:
+                owner.put_out()
+            await self._forget(session)
+        return len(found)
+
+    def put_out(self, place: str) -> None:
+        """Hang up on all who came to work in a place; their sessions wait for them as for all."""
+        for owner in self._connected:
+            if owner.place == place:
+                owner.put_out()
+
+    def lose(self) -> None:
+        """Tell every session that its processes have ended with their keeper."""
+        for session in self._sessions.values():
+            for process in session.processes:
+                process.lose()
+
+    async def end(self) -> None:
+        """Kill all processes and forget all sessions."""
+        for session in list(self._sessions.values()):
+            await self._forget(session)
+
+    def release(self) -> None:
+        """Let go of everything; the next server goes on with it."""
+        for session in self._sessions.values():
+            session.processes.release()
+        self._sites.close()
+
+    def _session(self, record: SessionRecord, holding: Holding) -> Session:
+        site = self._sites.of(record.place)
+        processes = Processes(record.id, self._workshop, site)
+        session = self._sessions[record.id] = Session(
+            record.id, site, processes, holding, record.label
+        )
+        return session
+
+    def _adopted(self, record: ProcessRecord, kept: Kept | None) -> Process:
+        directory = self._workshop.records.directory(record.key)
+        limit = self._workshop.retention_bytes_max
+        end = self._workshop.records.end_of(record)
+        with self._workshop.records.naming(record.key):
+            retention = Retention.open(directory, kept, bytes_max=limit, is_needed=True, end=end)
+            stdin = Input.open(directory, kept)
+        process = Process(record, kept=kept, retention=retention, stdin=stdin)
+        process.hold.keep_from(retention.first_retained)  # its client may be on its way back
+        process.hold.let_go(after=COME_BACK_LONGEST)
+        if kept is None:
+            process.lose()
+        return process
+
+    async def _forget(self, session: Session) -> None:
+        self._sessions.pop(session.id, None)
+        self._workshop.records.forget_session(session.id)
+        await session.processes.end()

@@ -1,0 +1,1 @@
+"""Retention of process output: splice, stream files, index."""

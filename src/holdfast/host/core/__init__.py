@@ -1,1 +1,0 @@
-"""Decisions about a conversation, without I/O."""

@@ -1,0 +1,380 @@
+"""One side of a JSON-RPC conversation, without any I/O.
+
+The peer numbers our requests, matches answers in whatever order they come, and sorts what
+arrives into what its owner must do. It never raises on input: what is no message, or answers
+nothing, is counted and handed back as an oddity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeGuard
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from holdfast.rpc.failures import (
+    HandshakeMissing,
+    HandshakeRepeated,
+    TooManyRequests,
+    Unencodable,
+    VersionRefused,
+)
+from holdfast.rpc.model import (
+    ABSENT,
+    Answer,
+    Dialect,
+    Malformed,
+    Notification,
+    Refusal,
+    Request,
+    RequestId,
+    Unmatched,
+)
+
+# Read and write single messages, trusting nothing that arrives.
+
+Message = Notification | Request | Answer | Refusal | Malformed
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+_TEXT_MAX = 2000
+_ID_BITS_MAX = 64  # an id is echoed in answers: bound what a stranger makes us repeat
+_HAS_ID = b'{"id"'  # what most answers begin with, and no notification does
+_JSONRPC = b'{"jsonrpc":"2.0",'
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """Any message, sorted out by which members it has."""
+
+    id: int | str | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw = ABSENT
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class _Error(msgspec.Struct, gc=False):
+    code: int = 0
+    message: str = ""
+    data: object = None
+
+
+_read_notification = msgspec.json.Decoder(Notification).decode
+_read_envelope = msgspec.json.Decoder(_Envelope).decode
+_read_error = msgspec.json.Decoder(_Error).decode
+_write = msgspec.json.Encoder().encode
+
+
+def parse_message(message: bytes) -> Message:
+    """Sort out one message; never raises, whatever the bytes are."""
+    if not message.startswith(_HAS_ID):
+        try:
+            return _read_notification(message)  # by far the most frequent: worth a path of its own
+        except UNREADABLE:
+            pass
+    try:
+        envelope = _read_envelope(message)
+    except UNREADABLE as error:
+        return Malformed(str(error)[:_TEXT_MAX], len(message))
+    return _sorted(envelope, len(message))
+
+
+def _sorted(envelope: _Envelope, size: int) -> Message:
+    id_ = envelope.id
+    if id_ is UNSET or id_ is None:
+        return Malformed("an answer, or a request, without an id", size)
+    if _id_size(id_) > _ID_BITS_MAX * 4:
+        return Malformed("an id that is too long", size)
+    if envelope.method is not UNSET:
+        return Request(id_, envelope.method, envelope.params)
+    if envelope.result is not UNSET:
+        return Answer(id_, envelope.result)
+    if envelope.error is not UNSET:
+        return _refusal(id_, envelope.error)
+    return Malformed("neither a request nor an answer", size)
+
+
+def _id_size(id_: RequestId) -> int:
+    return id_.bit_length() if isinstance(id_, int) else len(id_)
+
+
+def _refusal(id_: RequestId, raw: Raw) -> Refusal:
+    """Read an error however odd it is: its request must end, one way or another."""
+    try:
+        error = _read_error(raw)
+    except UNREADABLE:
+        return Refusal(id_, 0, bytes(raw)[:_TEXT_MAX].decode("utf-8", "replace"))
+    return Refusal(id_, error.code, error.message, error.data)
+
+
+def write_request(id_: RequestId, method: str, params: object, dialect: Dialect) -> bytes:
+    """Write a request; params of None are left out."""
+    return _written({"id": id_, "method": method}, method, params, dialect)
+
+
+def write_notification(method: str, params: object, dialect: Dialect) -> bytes:
+    """Write a notification; params of None are left out."""
+    return _written({"method": method}, method, params, dialect)
+
+
+def write_answer(id_: RequestId, result: object, dialect: Dialect) -> bytes:
+    """Write the answer to a request."""
+    body = _encoded({"id": id_, "result": result}, "result")
+    return _JSONRPC + body[1:] if dialect.jsonrpc else body
+
+
+def write_refusal(id_: RequestId, error: Mapping[str, object], dialect: Dialect) -> bytes:
+    """Write the error that answers a request."""
+    body = _encoded({"error": error, "id": id_}, "error")
+    return _JSONRPC + body[1:] if dialect.jsonrpc else body
+
+
+def _written(head: dict[str, object], method: str, params: object, dialect: Dialect) -> bytes:
+    if params is not None:
+        head["params"] = params
+    body = _encoded(head, method)
+    return _JSONRPC + body[1:] if dialect.jsonrpc else body
+
+
+def _encoded(value: dict[str, object], method: str) -> bytes:
+    """Encode, refusing what a strict reader would silently drop: a request without an answer."""
+    try:
+        body = _write(value)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise Unencodable(method=method, reason=str(error)[:_TEXT_MAX]) from error
+    if b"null" in body and _has_no_number(msgspec.to_builtins(value, enc_hook=_passed_over)):
+        raise Unencodable(method=method, reason="NaN and infinity are not JSON numbers")
+    return body
+
+
+def _passed_over(_: object) -> None:
+    """What is JSON already has been looked at by whoever wrote it."""
+
+
+def _has_no_number(value: object) -> bool:
+    """Whether a float in it is none; the encoder would write null in its place."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float) and not math.isfinite(item):
+            return True
+        if _is_mapping(item):
+            stack.extend(item.values())
+        elif _is_list(item):
+            stack.extend(item)
+    return False
+
+
+def _is_mapping(value: object) -> TypeGuard[dict[str, object]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, (list, tuple, set, frozenset))
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one conversation may hold at a time."""
+
+    in_flight_max: int = 100
+    malformed_max: int = 10  # so many in a row make the connection unhealthy
+    given_up_max: int = 1024  # how many requests given up are remembered, to know late answers
+    message_bytes_max: int = 100 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A request of ours that has no answer yet, and when we stop waiting for one."""
+
+    method: str
+    deadline: float
+
+
+@dataclass(slots=True)
+class Received:
+    """What a batch of messages asks of the peer's owner, in the order of arrival of each sort."""
+
+    notifications: list[Notification] = field(default_factory=list[Notification])
+    requests: list[Request] = field(default_factory=list[Request])
+    answers: list[Answer | Refusal] = field(default_factory=list[Answer | Refusal])
+    oddities: list[Malformed | Unmatched] = field(default_factory=list[Malformed | Unmatched])
+
+
+class Peer:
+    """Numbers requests, matches answers and sorts what arrives."""
+
+    def __init__(self, *, limits: Limits | None = None, dialect: Dialect | None = None) -> None:
+        self._limits = limits or Limits()
+        self._dialect = dialect or Dialect()
+        self._last_id = 0
+        self._in_flight: dict[RequestId, Pending] = {}
+        self._given_up: OrderedDict[RequestId, None] = OrderedDict()
+        self._asked: set[RequestId] = set()
+        self.malformed_in_a_row = 0
+        self.malformed_total = 0
+
+    @property
+    def healthy(self) -> bool:
+        """Whether what arrives still makes sense."""
+        return self.malformed_in_a_row < self._limits.malformed_max
+
+    @property
+    def in_flight(self) -> Mapping[RequestId, Pending]:
+        """Our requests that have no answer yet, by id."""
+        return self._in_flight
+
+    @property
+    def next_deadline(self) -> float:
+        """When the first of our requests will be overdue."""
+        return min((pending.deadline for pending in self._in_flight.values()), default=math.inf)
+
+    def overdue(self, now: float) -> dict[RequestId, Pending]:
+        """Our requests whose deadline has come; they stay in flight until given up."""
+        return {id_: it for id_, it in self._in_flight.items() if it.deadline <= now}
+
+    def request(
+        self, method: str, params: object, *, deadline: float = math.inf
+    ) -> tuple[RequestId, bytes]:
+        """Number a request and write it; nothing is in flight if this raises."""
+        if len(self._in_flight) >= self._limits.in_flight_max:
+            raise TooManyRequests(in_flight_max=self._limits.in_flight_max)
+        id_ = self._last_id + 1
+        message = write_request(id_, method, params, self._dialect)
+        self._fits(message, method)
+        self._last_id = id_
+        self._in_flight[id_] = Pending(method, deadline)
+        return id_, message
+
+    def notification(self, method: str, params: object) -> bytes:
+        """Write a notification."""
+        message = write_notification(method, params, self._dialect)
+        self._fits(message, method)
+        return message
+
+    def answer(self, id_: RequestId, result: object) -> bytes:
+        """Write the answer to a request of theirs; it is settled unless this raises."""
+        message = write_answer(id_, result, self._dialect)
+        self._fits(message, "result")
+        self._asked.discard(id_)
+        return message
+
+    def refuse(self, id_: RequestId, error: Mapping[str, object]) -> bytes:
+        """Write the error that settles a request of theirs."""
+        message = write_refusal(id_, error, self._dialect)
+        self._asked.discard(id_)
+        return message
+
+    def give_up(self, id_: RequestId) -> bytes | None:
+        """Stop waiting for an answer; return the message that says so, if the dialect has one."""
+        if self._in_flight.pop(id_, None) is None:
+            return None
+        self._given_up[id_] = None
+        if len(self._given_up) > self._limits.given_up_max:
+            self._given_up.popitem(last=False)
+        method = self._dialect.cancel_method
+        if method is None:
+            return None
+        return write_notification(method, {self._dialect.cancel_key: id_}, self._dialect)
+
+    def receive(self, batch: Sequence[bytes]) -> Received:
+        """Sort out what one read yielded; never raises."""
+        received = Received()
+        notifications = received.notifications
+        read = parse_message
+        for raw in batch:
+            message = read(raw)
+            if type(message) is Notification:
+                notifications.append(message)
+            elif type(message) is Answer and self._in_flight.pop(message.id, None) is not None:
+                received.answers.append(message)
+            else:
+                self._sort(message, received)
+                continue
+            self.malformed_in_a_row = 0
+        return received
+
+    def _sort(
+        self, message: Notification | Request | Answer | Refusal | Malformed, into: Received
+    ) -> None:
+        match message:
+            case Malformed():
+                self._count(message, into)
+                return
+            case Request(id=id_) if id_ in self._asked:
+                self._count(Malformed("an id that is already in use", 0), into)
+                return
+            case Request(id=id_):
+                self._asked.add(id_)
+                into.requests.append(message)
+            case Answer(id=id_) | Refusal(id=id_) if self._in_flight.pop(id_, None) is not None:
+                into.answers.append(message)
+            case Answer(id=id_) | Refusal(id=id_):
+                into.oddities.append(Unmatched(id_, late=id_ in self._given_up))
+                self._given_up.pop(id_, None)
+            case Notification():
+                into.notifications.append(message)
+        self.malformed_in_a_row = 0
+
+    def _count(self, odd: Malformed, into: Received) -> None:
+        self.malformed_in_a_row += 1
+        self.malformed_total += 1
+        into.oddities.append(odd)
+
+    def _fits(self, message: bytes, method: str) -> None:
+        if len(message) > self._limits.message_bytes_max:
+            reason = f"it would have more than {self._limits.message_bytes_max} bytes"
+            raise Unencodable(method=method, reason=reason)
+
+
+# Let two versions of the program find out whether, and how, they can talk.
+
+
+class Hello(msgspec.Struct, frozen=True, rename="camel"):
+    """How one side introduces itself: the versions of a protocol that it speaks, and its name."""
+
+    protocol: str
+    oldest: int
+    newest: int
+    name: str = ""
+    version: str = ""
+
+
+class Welcome(msgspec.Struct, frozen=True, rename="camel"):
+    """How the other side answers: the version that both will speak, and its own name."""
+
+    agreed: int
+    hello: Hello
+
+
+def agree(ours: Hello, theirs: Hello) -> int:
+    """Choose the newest version that both sides speak."""
+    newest = min(ours.newest, theirs.newest)
+    if ours.protocol != theirs.protocol or newest < max(ours.oldest, theirs.oldest):
+        raise VersionRefused(
+            protocol=ours.protocol,
+            ours_oldest=ours.oldest,
+            ours_newest=ours.newest,
+            theirs_protocol=theirs.protocol,
+            theirs_oldest=theirs.oldest,
+            theirs_newest=theirs.newest,
+        )
+    return newest
+
+
+class Gate:
+    """Lets nothing through before the introduction, and the introduction only once."""
+
+    def __init__(self, *, method: str) -> None:
+        self.method = method
+        self.open = False
+
+    def admit(self, method: str) -> None:
+        """Raise unless this method may be called now."""
+        if method == self.method and self.open:
+            raise HandshakeRepeated()
+        if method != self.method and not self.open:
+            raise HandshakeMissing(method=method)

@@ -1,0 +1,1 @@
+"""Transports of JSON-RPC messages: child processes, stdio, Unix sockets, WebSocket, memory."""

@@ -1,0 +1,188 @@
+"""Two transports joined in memory, whose links fail in the ways that they are told to."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from copy import copy
+from math import inf
+
+import anyio
+
+from holdfast.failures import Failure
+from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
+from holdfast.rpc.framing import MESSAGE_BYTES_MAX, Lines, excerpt, join
+
+BUFFER_BYTES_MAX = 64 * 2**10
+
+
+class Link:
+    """One direction of a connection; its public attributes are the faults one may ask for.
+
+    `delay`: how many seconds what is sent is under way. `tamper`: what arrives in place of a
+    message: nothing, several, or something else. `cut_after`: the connection is cut when so many
+    more bytes, line ends included, have been sent.
+    """
+
+    def __init__(self, *, buffer_bytes_max: int, message_bytes_max: int) -> None:
+        self.delay = 0.0
+        self.tamper: Callable[[bytes], Sequence[bytes]] = lambda message: (message,)
+        self.cut_after = inf
+        self._buffer_bytes_max = buffer_bytes_max
+        self._lines = Lines(message_bytes_max=message_bytes_max)
+        self._under_way: deque[tuple[float, list[bytes], int]] = deque()
+        self._bytes = 0
+        self._end: tuple[float, Failure] | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether whoever sends must wait."""
+        return self._bytes >= self._buffer_bytes_max
+
+    @property
+    def due(self) -> float:
+        """When the next thing arrives, be it the end."""
+        if self._under_way:
+            return self._under_way[0][0]
+        return self.end_due
+
+    @property
+    def end_due(self) -> float:
+        """When the end arrives."""
+        return inf if self._end is None else self._end[0]
+
+    def put(self, messages: Sequence[bytes], now: float) -> bool:
+        """Send messages on their way; say whether the connection survived that."""
+        data = join([piece for message in messages for piece in self.tamper(message)])
+        carried = data[: int(min(self.cut_after, len(data)))]
+        self.cut_after -= len(carried)
+        self._bytes += len(carried)
+        if self._end is None:
+            self._under_way.append((now + self.delay, self._lines.feed(carried), len(carried)))
+            if self._lines.failure is not None:
+                self.end(self._lines.failure, now)
+        return self.cut_after > 0
+
+    def take(self, now: float) -> list[bytes]:
+        """The messages that have arrived."""
+        arrived: list[bytes] = []
+        while self._under_way and self._under_way[0][0] <= now:
+            _, messages, size = self._under_way.popleft()
+            arrived += messages
+            self._bytes -= size
+        return arrived
+
+    def ended(self, now: float) -> Failure | None:
+        """How it ended, if the news of that has arrived."""
+        return self._end[1] if self._end is not None and self._end[0] <= now else None
+
+    def end(self, failure: Failure, now: float) -> None:
+        """Carry no more; what is under way still arrives."""
+        if self._end is None:
+            last_due = self._under_way[-1][0] if self._under_way else now
+            self._end = max(now + self.delay, last_due), failure
+
+    def cut(self, reason: str, now: float) -> None:
+        """End at once, and lose what is under way."""
+        is_whole = True
+        while self._under_way and self._under_way[-1][0] > now:
+            self._under_way.pop()
+            is_whole = False
+        messages, partial = self._lines.finish()
+        if is_whole:  # else what came of the last message stands behind what was lost
+            self._under_way.append((now, messages, 0))
+        if self.ended(now) is None:
+            self._end = now, ConnectionLost(reason=reason, partial=excerpt(partial))
+
+    def abandon(self) -> None:
+        """Forget what is under way: nobody will receive it."""
+        self._under_way.clear()
+
+
+class News:
+    """Wakes everyone who waits at either end of a connection."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+
+    def spread(self) -> None:
+        """Let everyone look again."""
+        self._event.set()
+        self._event = anyio.Event()
+
+    async def wait(self, *, until: float) -> None:
+        """Wait for news or for a point in time."""
+        with anyio.CancelScope(deadline=until):
+            await self._event.wait()
+
+
+class MemoryTransport:
+    """One end of a connection in memory; `outgoing` may be told to fail."""
+
+    def __init__(self, outgoing: Link, incoming: Link, news: News) -> None:
+        self.outgoing = outgoing
+        self._incoming = incoming
+        self._news = news
+        self._closed: Failure | None = None
+
+    async def receive(self) -> Sequence[bytes]:
+        """Wait for the messages that have arrived since the last call; raise what ended it."""
+        while True:
+            now = anyio.current_time()
+            if messages := self._incoming.take(now):
+                self._news.spread()
+                return messages
+            self._raise_ended(now)
+            await self._news.wait(until=self._incoming.due)
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Hand messages over, in order, waiting while as many are under way as the link holds."""
+        while not self.offer(messages):
+            await self._news.wait(until=self._incoming.end_due)
+
+    def offer(self, messages: Sequence[bytes]) -> bool:
+        """Hand messages over if the link has room, and say whether it had."""
+        now = anyio.current_time()
+        self._raise_ended(now)
+        if self.outgoing.is_full:
+            return False
+        if not self.outgoing.put(messages, now):
+            self.cut()
+        self._news.spread()
+        return True
+
+    async def aclose(self) -> None:
+        """End it in good order; what was sent still arrives."""
+        now = anyio.current_time()
+        self._closed = self._closed or self._incoming.ended(now) or _closed("closed by us")
+        self._incoming.abandon()
+        self.outgoing.end(_closed("the other side closed it"), now)
+        self._news.spread()
+
+    def cut(self, reason: str = "cut") -> None:
+        """Break the connection for both ends, losing what is under way."""
+        now = anyio.current_time()
+        self.outgoing.cut(reason, now)
+        self._incoming.cut(reason, now)
+        self._news.spread()
+
+    def _raise_ended(self, now: float) -> None:
+        failure = self._closed or self._incoming.ended(now)
+        if failure is not None:
+            raise copy(failure)
+
+
+def pair(
+    *, buffer_bytes_max: int = BUFFER_BYTES_MAX, message_bytes_max: int = MESSAGE_BYTES_MAX
+) -> tuple[MemoryTransport, MemoryTransport]:
+    """Two transports, each of which receives what the other sends."""
+    one, two = (
+        Link(buffer_bytes_max=buffer_bytes_max, message_bytes_max=message_bytes_max)
+        for _ in range(2)
+    )
+    news = News()
+    return MemoryTransport(one, two, news), MemoryTransport(two, one, news)
+
+
+def _closed(reason: str) -> ConnectionClosed:
+    return ConnectionClosed(reason=reason)

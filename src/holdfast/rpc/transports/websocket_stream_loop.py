@@ -1,0 +1,646 @@
+"""A stream of messages over a WebSocket, and the reason when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from picows import (
+    WSAutoPingStrategy,
+    WSCloseCode,
+    WSFrame,
+    WSListener,
+    WSMsgType,
+    WSTransport,
+    WSUpgradeRequest,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
+)
+from picows import picows as _picows
+
+from holdfast.failures import Failure
+from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
+from holdfast.rpc.transports.unix import is_trusted, peer_uid
+from holdfast.rpc.transports.websocket_protocol import (
+    ADMITTED,
+    BINARY,
+    CLOSE,
+    CONTINUATION,
+    NO_TOKEN,
+    NORMAL,
+    PING,
+    PONG,
+    PROTOCOL_BROKEN,
+    READY,
+    TEXT,
+    Assembly,
+    Policy,
+    Pulse,
+    Request,
+    Sign,
+    Text,
+    Verdict,
+    Violation,
+    Watch,
+    close_payload,
+    control_frame,
+    judge,
+    look,
+    of_close,
+    of_violation,
+    text_parts,
+    whole,
+)
+from holdfast.rpc.transports.websocket_wire_loop import (
+    READ_BYTES,
+    UNSENT_BYTES_MAX,
+    Mouth,
+    Reader,
+    Wire,
+)
+
+# Say messages over a WebSocket, and make senders wait while the other side is slow to read.
+
+FRAGMENT_BYTES = 8 * 2**20  # some clients hang up on a frame of more than 16 MiB
+
+_YIELD_BYTES = 2**20  # of those who send without end, each of which takes well under a millisecond
+_COPIED_BYTES_MAX = 8 * 2**10  # of a message: to copy so much costs less than to gather it
+_TEXT, _CONTINUATION = WSMsgType.TEXT, WSMsgType.CONTINUATION
+
+
+class Outbox:
+    """Hands messages straight to the kernel; what that does not take is bounded."""
+
+    def __init__(self, wire: Wire, mouth: Mouth, websocket: WSTransport) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._wire, self._mouth, self._websocket = wire, mouth, websocket
+        self._is_client = websocket.is_client_side
+        self._senders: list[asyncio.Future[None]] = []
+        self._unyielded_bytes = 0
+        self._owed_pong: bytes | None = None
+        self._failure: Failure | None = None
+
+    async def send(self, messages: Sequence[Text]) -> None:
+        """Hand messages over whole, or, when cancelled or ended while waiting, not at all."""
+        while not self.offer(messages):
+            turn = self._loop.create_future()
+            self._senders.append(turn)
+            await turn
+        # Whoever sends without end to one who reads as fast must not starve all others.
+        if self._unyielded_bytes > _YIELD_BYTES:
+            self._unyielded_bytes = 0
+            await asyncio.sleep(0)
+
+    def offer(self, messages: Sequence[Text]) -> bool:
+        """Hand messages over whole if there is room for them, and say whether there was."""
+        if self._failure is not None:
+            raise copy(self._failure)
+        if self._wire.is_broken or self._wire.unsent_bytes >= UNSENT_BYTES_MAX:
+            return False
+        self._say(messages)
+        return True
+
+    def ping(self) -> None:
+        """Ask for a sign of life, and give one."""
+        self._control(PING, b"")
+
+    def pong(self, payload: bytes) -> None:
+        """Answer a ping; of many that one who does not read sends, only the latest is answered."""
+        if self._wire.unsent_bytes < UNSENT_BYTES_MAX:
+            self._control(PONG, payload)
+        else:
+            self._owed_pong = payload
+
+    def close(self, code: int, reason: str = "") -> None:
+        """Say goodbye: nothing may be said after it."""
+        self._control(CLOSE, close_payload(code, reason))
+
+    def refuse(self, failure: Failure) -> None:
+        """Take no more messages; those already taken are still sent."""
+        self._failure = failure
+        self._wake()
+
+    def flowed(self) -> None:
+        """Let those who wait say what they have to say."""
+        if self._owed_pong is not None:
+            payload, self._owed_pong = self._owed_pong, None
+            self.pong(payload)
+        self._wake()
+
+    def _control(self, opcode: int, payload: bytes) -> None:
+        """Say it ourselves: picows says nothing more once it has found a rule broken."""
+        if self._failure is None:
+            mask = os.urandom(4) if self._is_client else b""
+            self._wire.push(control_frame(opcode, payload, mask=mask))
+
+    def _say(self, messages: Sequence[Text]) -> None:
+        """Write them in as few calls as there can be; what is large is not copied."""
+        if self._is_client:
+            self._say_masked([whole(message) for message in messages])
+            return
+        parts = text_parts(messages, frame_bytes_max=FRAGMENT_BYTES)
+        size = sum(map(len, parts))
+        self._unyielded_bytes += size
+        if size <= _COPIED_BYTES_MAX * len(messages):
+            self._wire.push(b"".join(parts))
+        else:
+            self._wire.push(*parts)
+
+    def _say_masked(self, messages: Sequence[bytes]) -> None:
+        """Have picows write them: only a client masks what it says, which needs a copy anyway."""
+        self._unyielded_bytes += sum(map(len, messages))
+        self._mouth.is_free = len(messages) == 1
+        for message in messages:
+            if len(message) <= FRAGMENT_BYTES:
+                self._websocket.send(_TEXT, message)
+                continue
+            view, kind = memoryview(message), _TEXT
+            for first in range(0, len(message), FRAGMENT_BYTES):
+                last = first + FRAGMENT_BYTES
+                self._websocket.send(kind, view[first:last], last >= len(message))
+                kind = _CONTINUATION
+        self._mouth.is_free = False
+        self._mouth.let_go()
+
+    def _wake(self) -> None:
+        for turn in self._senders:
+            if not turn.done():
+                turn.set_result(None)
+        self._senders.clear()
+
+
+# Keep what a WebSocket brought until the one task that receives asks for it.
+
+UNREAD_BYTES_MAX = 2**20
+
+_MESSAGE_BYTES = 32  # what keeping one costs besides its bytes: one that is empty is not free
+
+
+class Inbox:
+    """Hands on what was read, one batch per wake-up; says when no more should be read."""
+
+    def __init__(self, read_on: Callable[[], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._read_on = read_on
+        self._unread: list[bytes] = []
+        self._unread_bytes = 0
+        self._arrival: asyncio.Future[None] | None = None
+        self._failure: Failure | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so much is unread that the other side must wait."""
+        return self._unread_bytes > UNREAD_BYTES_MAX
+
+    async def receive(self) -> Sequence[bytes]:
+        """Wait for the messages that came since the last call; raise what ended the stream."""
+        assert self._arrival is None, "one task receives"
+        while not self._unread:
+            if self._failure is not None:
+                raise copy(self._failure)  # one exception in many hands collects their tracebacks
+            self._arrival = self._loop.create_future()
+            try:
+                await self._arrival
+            finally:
+                self._arrival = None
+        was_full = self.is_full
+        messages, self._unread, self._unread_bytes = self._unread, [], 0
+        if was_full:
+            self._read_on()
+        return messages
+
+    def put(self, message: bytes) -> None:
+        """Keep a message; whoever waits is woken by `wake`, once for all that one read brought."""
+        self._unread.append(message)
+        self._unread_bytes += len(message) + _MESSAGE_BYTES
+
+    def wake(self) -> None:
+        """Let the one who waits look again."""
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def end(self, failure: Failure) -> None:
+        """Raise this failure once all that was read has been received."""
+        self._failure = failure
+        self.wake()
+
+    def discard(self) -> None:
+        """Forget what was read: nobody will receive it."""
+        self._unread, self._unread_bytes = [], 0
+
+
+MESSAGE_BYTES_MAX = 64 * 2**20
+FRAME_BYTES_MAX = 16 * 2**20
+CLOSE_LONGEST = 1.0
+
+_VERDICT_WAIT = 0.5
+_PING, _CLOSE = WSMsgType.PING, WSMsgType.CLOSE
+_DATA = {
+    WSMsgType.CONTINUATION: CONTINUATION,
+    WSMsgType.TEXT: TEXT,
+    WSMsgType.BINARY: BINARY,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebSocketLimits:
+    """How much one message and one frame may hold, and how long the other side may be silent."""
+
+    message_bytes_max: int = MESSAGE_BYTES_MAX
+    frame_bytes_max: int = FRAME_BYTES_MAX
+    pulse: Pulse = field(default_factory=Pulse)
+
+
+class Codec(Reader, Protocol):
+    """What we ask of picows: to speak through our mouth, and to say how the handshake went."""
+
+    def connection_made(self, transport: Mouth, /) -> None:
+        """Begin; a client asks for a WebSocket."""
+        ...
+
+    async def wait_until_handshake_complete(self) -> None:
+        """Wait for its end; raise what went wrong with it."""
+        ...
+
+
+class WebSocketStream(WSListener):
+    """Carries messages both ways until it ends, in bounded memory, and says why it ended.
+
+    Owns the socket. All work is done by callbacks of the loop and by those who call: there is no
+    task that could leak. It is open once `outbox` is there; `settled` is called when it is, when
+    it never will be, and when the socket is let go of, which it does by itself soon after its end.
+    """
+
+    def __init__(
+        self, connection: socket.socket, limits: WebSocketLimits, settled: Callable[[], None]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._limits, self._settled = limits, settled
+        self._wire = Wire(connection, self)
+        self._mouth = Mouth(self._wire, self._given_up)
+        self._assembly = Assembly(message_bytes_max=limits.message_bytes_max)
+        self._websocket: WSTransport | None = None
+        self._is_client = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch, self._has_heard = Watch(), False
+        self._awaits_goodbye = False
+        self.inbox = Inbox(self._read_on)
+        self.outbox: Outbox | None = None
+        self.failure: Failure | None = None
+        self.guest = ""  # whose token was shown; nobody's, if it is our own
+        self.released = asyncio.Event()
+
+    def start(self, codec: Codec, *, handshake_longest: float) -> None:
+        """Read what comes; without a handshake in time it ends."""
+        self._arm(handshake_longest, self.release)
+        codec.connection_made(self._mouth)
+        self._mouth.let_go()
+        self._wire.read_on(codec)
+
+    def close(self) -> None:
+        """Say goodbye and wait no longer than a moment for theirs; what they say is forgotten."""
+        self.inbox.discard()
+        if self.outbox is None:
+            self.release()
+        elif self.failure is None:
+            self.outbox.close(NORMAL)
+            self._end(ConnectionClosed(reason="closed by us"))
+            self._awaits_goodbye = True
+            self._arm(CLOSE_LONGEST, self.release)
+            self._wire.read_on()  # for their goodbye
+
+    def release(self) -> None:
+        """Let go of the socket at once; may be called again."""
+        self._end(ConnectionLost(reason="no handshake in time"))
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wire.release()
+        self.released.set()
+        self._settled()
+
+    # What picows tells us.
+
+    def on_ws_connected(self, transport: WSTransport) -> None:
+        """Open: messages may be sent and received."""
+        self._mouth.let_go()  # the answer to the handshake
+        self._websocket = transport
+        self._is_client = transport.is_client_side
+        self.outbox = Outbox(self._wire, self._mouth, transport)
+        self._arm(self._limits.pulse.tick, self._tick)
+        self._settled()
+
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:  # noqa: ARG002  # picows says so
+        """Take one frame; after the end only a goodbye still counts."""
+        opcode = _DATA.get(frame.msg_type)
+        reserved = frame.rsv1 or frame.rsv2 or frame.rsv3
+        if opcode is None:
+            self._control(frame, reserved=reserved)
+        elif self.failure is None:
+            payload = frame.get_payload_as_bytes()
+            message = self._assembly.take(opcode, payload, is_last=frame.fin, reserved=reserved)
+            if message is not None:
+                self.inbox.put(message)
+            elif self._assembly.violation is not None:
+                self._refuse(self._assembly.violation)
+
+    # What the wire tells us.
+
+    def took(self) -> None:
+        """Hand on what one read brought, and read no more while too much is unread."""
+        self._has_heard = True
+        self._mouth.take_back()  # a goodbye that may be out of turn: we say our own
+        self.inbox.wake()
+        if self.failure is not None or self._websocket is None:
+            return
+        if self._websocket.is_close_frame_sent:  # picows found a rule broken
+            said = self._websocket.close_handshake.sent
+            assert said is not None and said.code is not WSCloseCode.INTERNAL_ERROR, "our own bug"
+            self._refuse(Violation(said.code.value, said.reason))
+        elif self.inbox.is_full and not self._wire.is_broken:
+            self._wire.pause()
+
+    def ended(self, error: str) -> None:
+        """End: nothing more will come."""
+        reason = error or "the other side hung up without a word"
+        self._end(ConnectionLost(reason=reason))
+        self.release()
+
+    def broke(self, error: str) -> None:
+        """Read all that was sent to us before it broke, which is little; then end."""
+        if self.failure is None:
+            self._wire.read_on()
+            self._arm(_VERDICT_WAIT, lambda: self.ended(error))
+
+    def flowed(self) -> None:
+        """Let those who wait for room say what they have to say."""
+        if self.outbox is not None:
+            self.outbox.flowed()
+
+    def _given_up(self) -> None:
+        """Wind down: picows has refused the handshake, or repeats that it wants no more."""
+        if self.outbox is None and not self.released.is_set():
+            self._mouth.let_go()  # the refusal
+            self._wind_down(ends_writing=True)
+            self._settled()
+
+    def _control(self, frame: WSFrame, *, reserved: bool) -> None:
+        assert self.outbox is not None
+        if self.failure is not None:
+            if frame.msg_type is _CLOSE and self._awaits_goodbye:
+                self._awaits_goodbye = False
+                self._wind_down(ends_writing=not self._is_client)
+        elif reserved:
+            self._refuse(Violation(PROTOCOL_BROKEN, "a reserved bit is set"))
+        elif frame.msg_type is _PING:
+            self.outbox.pong(frame.get_payload_as_bytes())
+        elif frame.msg_type is _CLOSE:
+            failure, code = of_close(frame.get_payload_as_bytes())
+            self.outbox.close(code)
+            self._end(failure)
+            self._wind_down(ends_writing=not self._is_client)
+
+    def _refuse(self, violation: Violation) -> None:
+        """End it because of what they did, and tell them."""
+        assert self.outbox is not None
+        self.outbox.close(violation.code, violation.reason)
+        self._end(of_violation(violation, bytes_max=self._limits.message_bytes_max))
+        self._wind_down(ends_writing=True)
+
+    def _end(self, failure: Failure) -> None:
+        if self.failure is None:
+            self.failure = failure
+            self.inbox.end(failure)
+            if self.outbox is not None:
+                self.outbox.refuse(failure)
+
+    def _wind_down(self, *, ends_writing: bool) -> None:
+        """Let our last words arrive: whoever closes a socket with unread data destroys them.
+
+        By the rules a server hangs up first; a client waits for that.
+        """
+        self._arm(CLOSE_LONGEST, self.release)
+        self._wire.discard()
+        if ends_writing:
+            self._wire.end_writing()
+
+    def _tick(self) -> None:
+        """Look for signs of life; what we did not read cannot be called silence."""
+        assert self.outbox is not None
+        heard = self._has_heard or not self._wire.is_reading
+        self._watch, sign = look(self._watch, self._limits.pulse, heard=heard)
+        self._has_heard = False
+        if sign is Sign.GIVE_UP:
+            self.ended("no sign of life")
+            return
+        if sign is Sign.PING:
+            self.outbox.ping()
+        self._arm(self._limits.pulse.tick, self._tick)
+
+    def _read_on(self) -> None:
+        if self.failure is None:
+            self._wire.read_on()
+
+    def _arm(self, wait: float, then: Callable[[], None]) -> None:
+        """Set the one timer: for the handshake, then the pulse, then the end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(wait, then)
+
+
+# Let picows speak for one side of a WebSocket, from the handshake on.
+
+# picows logs every handshake, with the token in it, and every connection.
+_mute = logging.Logger("picows", level=logging.CRITICAL + 1)
+
+
+def client_codec(
+    stream: WebSocketStream,
+    *,
+    host: str,
+    path: str,
+    headers: Mapping[str, str],
+    limits: WebSocketLimits,
+) -> Codec:
+    """A codec that asks a server of this name for a WebSocket."""
+    return _codec((host, path), lambda *_: stream, headers, limits)
+
+
+def server_codec(
+    stream: WebSocketStream, *, judge: Callable[[Request], Verdict], limits: WebSocketLimits
+) -> Codec:
+    """A codec that answers a request as judged, and opens the stream to whoever is admitted."""
+
+    def answer(request: WSUpgradeRequest) -> WebSocketStream | WSUpgradeResponseWithListener:
+        verdict = judge(_read(request))
+        if verdict.status == ADMITTED.status:
+            stream.guest = verdict.guest
+            return stream
+        body = f"{verdict.reason}\n".encode()
+        if verdict == READY:
+            response = WSUpgradeResponse.create_ok_response(body)
+        else:
+            response = WSUpgradeResponse.create_error_response(verdict.status, body)
+        if verdict == NO_TOKEN:
+            response.headers["WWW-Authenticate"] = "Bearer"
+        return WSUpgradeResponseWithListener(response, None)
+
+    return _codec((None, None), answer, {}, limits)
+
+
+def _read(request: WSUpgradeRequest) -> Request:
+    headers = request.headers
+    return Request(
+        path=request.path.decode("latin-1"),
+        hosts=tuple(headers.getall("Host", ())),
+        origins=tuple(headers.getall("Origin", ())),
+        authorizations=tuple(headers.getall("Authorization", ())),
+    )
+
+
+def _codec(
+    target: tuple[str, str] | tuple[None, None],
+    listener: Callable[..., object],
+    headers: Mapping[str, str],
+    limits: WebSocketLimits,
+) -> Codec:
+    """Deadlines, pings and pongs are ours; frames over the limit are refused by their header."""
+    made: Codec = vars(_picows)["WSProtocol"](  # which its stubs leave out
+        *target,
+        target != (None, None),
+        listener,
+        _mute,
+        True,
+        None,
+        False,
+        None,
+        None,
+        WSAutoPingStrategy.PING_WHEN_IDLE,
+        False,
+        min(limits.frame_bytes_max, limits.message_bytes_max),
+        headers,
+        2 * READ_BYTES,
+    )
+    return made
+
+
+# Accept WebSockets from whoever may come in, whatever all others do.
+
+_ACCEPTED_AT_ONCE = 64
+_NO_ROOM = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """How many may be connected, how many may be about to, for how long, and what each may do."""
+
+    connections_max: int = 64
+    handshakes_max: int = 256
+    handshake_longest: float = 5.0
+    connection: WebSocketLimits = field(default_factory=WebSocketLimits)
+
+
+class Door:
+    """Accepts sockets, answers their requests, and keeps those that were let in until fetched.
+
+    Whoever stands there without asking is put out by those who come later, so that no number of
+    sockets keeps anyone from entering.
+    """
+
+    def __init__(self, listener: socket.socket, *, policy: Policy, limits: ServerLimits) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        self._policy, self._limits = policy, limits
+        self._asking: dict[WebSocketStream, None] = {}  # in the order in which they came
+        self._inside: dict[WebSocketStream, None] = {}
+        self._unfetched: list[WebSocketStream] = []
+        self._arrival = asyncio.Event()
+        self._watch()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anyone can still come."""
+        return self._listener.fileno() >= 0
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nobody is inside or asks to come in."""
+        return not (self._asking or self._inside or self._unfetched)
+
+    async def fetch(self) -> WebSocketStream:
+        """Wait for the next who was let in; raises `ConnectionClosed` once the door is closed."""
+        while True:
+            while self._unfetched:
+                stream = self._unfetched.pop(0)
+                if stream.failure is None:
+                    return stream
+                stream.release()
+            if not self.is_open:
+                raise ConnectionClosed(reason="closed by us")
+            self._arrival.clear()
+            await self._arrival.wait()
+
+    def close(self) -> None:
+        """Listen no more, and put out whoever was not fetched; may be called again."""
+        if self.is_open:
+            self._loop.remove_reader(self._listener)
+            self._listener.close()
+            for stream in (*self._asking, *self._unfetched):
+                stream.release()
+            self._arrival.set()
+
+    def leave(self) -> socket.socket:
+        """The socket, at which whoever comes now waits for somebody else; the door is closed."""
+        self._loop.remove_reader(self._listener)
+        left = socket.socket(fileno=self._listener.detach())
+        self._arrival.set()
+        return left
+
+    def _watch(self) -> None:
+        if self.is_open:
+            self._loop.add_reader(self._listener, self._come)
+
+    def _come(self) -> None:
+        for _ in range(_ACCEPTED_AT_ONCE):
+            try:
+                connection = self._listener.accept()[0]
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:  # no descriptor is free: whoever waits is not lost, only late
+                self._loop.remove_reader(self._listener)
+                self._loop.call_later(_NO_ROOM, self._watch)
+                return
+            if connection.family == socket.AF_UNIX and not is_trusted(peer_uid(connection)):
+                connection.close()
+            else:
+                self._ask(connection)
+
+    def _ask(self, connection: socket.socket) -> None:
+        """Hear what a socket wants, for as long as not too many come after it."""
+        limits = self._limits.connection
+        stream = WebSocketStream(connection, limits, lambda: self._settled(stream))
+        self._asking[stream] = None
+        if len(self._asking) > self._limits.handshakes_max:
+            next(iter(self._asking)).release()
+        codec = server_codec(stream, judge=self._judge, limits=limits)
+        stream.start(codec, handshake_longest=self._limits.handshake_longest)
+
+    def _judge(self, request: Request) -> Verdict:
+        has_room = len(self._inside) < self._limits.connections_max
+        return judge(request, self._policy, has_room=has_room)
+
+    def _settled(self, stream: WebSocketStream) -> None:
+        """Take note that somebody is inside, or gone."""
+        if stream.released.is_set():
+            self._asking.pop(stream, None)
+            self._inside.pop(stream, None)
+        elif stream.outbox is not None:
+            self._asking.pop(stream, None)
+            self._inside[stream] = None
+            self._unfetched.append(stream)
+            self._arrival.set()

@@ -1,1 +1,0 @@
-"""Decisions about how turns are carried out, without I/O."""

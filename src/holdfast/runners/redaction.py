@@ -1,0 +1,88 @@
+"""Keep known keys out of what a foreign agent tells, before it is written down or shown.
+
+What it remembers by itself is its own, and may hold them; our journal, reports and screens do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+
+import msgspec
+
+from holdfast.runners.model import AnyEvent, Capabilities, Delta, Health
+from holdfast.runners.ports import AS_EVER, Conversation, Memory, Runner
+from holdfast.telemetry import KnownRedactor, StreamRedactor
+
+# A runner around another one, which it is in all that is not said otherwise.
+
+
+class Around:
+    """A runner that passes everything on; who builds on it changes one thing."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    @property
+    def name(self) -> str:
+        """The word that a person chooses it by."""
+        return self._runner.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What can be asked of it."""
+        return self._runner.capabilities
+
+    async def health(self) -> Health:
+        """Say whether it can be used here and now; never raises."""
+        return await self._runner.health()
+
+    @asynccontextmanager
+    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
+        """Begin a conversation, or continue one by the word of an earlier `SessionKnown`."""
+        async with self._runner.converse(session, memory) as conversation:
+            yield conversation
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Veiled(Around):
+    """A runner that tells everything but the values which are known to be secret."""
+
+    def __init__(self, runner: Runner, known: Iterable[str]) -> None:
+        super().__init__(runner)
+        self._redactor = KnownRedactor(known)
+
+    @asynccontextmanager
+    async def converse(self, session: str | None, memory: Memory) -> AsyncGenerator[Conversation]:
+        """Begin or continue a conversation in which no known key is told."""
+        async with super().converse(session, memory) as conversation:
+            yield _VeiledConversation(conversation, self._redactor)
+
+
+class _VeiledConversation:
+    def __init__(self, conversation: Conversation, redactor: KnownRedactor) -> None:
+        self._conversation, self._redactor = conversation, redactor
+        self.steer = conversation.steer
+        self.answer = conversation.answer
+        self.interrupt = conversation.interrupt
+
+    async def take_turn(
+        self, prompt: str, how: Mapping[str, str] = AS_EVER
+    ) -> AsyncGenerator[Sequence[AnyEvent]]:
+        growing: dict[str, StreamRedactor] = {}  # by the items of the turn
+        async with aclosing(self._conversation.take_turn(prompt, how)) as batches:
+            async for batch in batches:
+                clean = [self._clean(each, growing) for each in batch]
+                if told := [each for each in clean if not isinstance(each, Delta) or each.text]:
+                    yield told
+
+    def _clean(self, event: AnyEvent, growing: dict[str, StreamRedactor]) -> AnyEvent:
+        """The same without keys; of a piece, what may be the beginning of one waits."""
+        if isinstance(event, Delta):
+            stream = growing.setdefault(event.item, self._redactor.stream())
+            return Delta(event.item, event.sort, stream.feed(event.text))
+        data = _encode(event)
+        clean = self._redactor.data(data)
+        return event if clean is data else msgspec.json.decode(clean, type=type(event))

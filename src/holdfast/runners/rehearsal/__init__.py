@@ -1,0 +1,1 @@
+"""The rehearsal runner: a scripted agent in a process of its own."""

@@ -1,0 +1,255 @@
+"""A scripted agent, as a process of its own: it does what its script says, and nothing else.
+
+It works in the directory that it was started in. The host speaks with it by JSON-RPC over its
+input and output: it asks for turns, answers questions, and is told what happens.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+import anyio
+import msgspec
+from anyio.abc import ByteReceiveStream, Process, TaskGroup
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.rpc import Connection, Handler, Service, StdioTransport, Terms
+from holdfast.runners.bounded_text import Bounded
+from holdfast.runners.model import AnyEvent, Delta, Ending, SessionKnown, Sort, TurnEnded
+from holdfast.runners.rehearsal.player import (
+    Act,
+    Answer,
+    Came,
+    Change,
+    Die,
+    Execute,
+    Inquire,
+    Pause,
+    Play,
+    Pour,
+    Tell,
+    play,
+)
+from holdfast.runners.rehearsal.script import Delete, Edit, Run, Scenario, Write, read_scenario
+from holdfast.world import Opening, Questions, Root
+
+EVENTS = "events"  # to the host: a list of what happened
+TURN = "turn"
+ANSWER = "answer"
+INTERRUPT = "interrupt"
+
+
+class TurnParams(msgspec.Struct, frozen=True):
+    """Play the turn of this number; what happens is told, its end included."""
+
+    number: int
+
+
+class AnswerParams(msgspec.Struct, frozen=True):
+    """What a person answered to a question."""
+
+    question: str
+    answer: str
+
+
+class NoParams(msgspec.Struct, frozen=True):
+    """Nothing more need be said."""
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """Whether it was of any use."""
+
+    taken: bool
+
+
+_POUR_BYTES = 64 * 1024
+_LINE = "All work and no play makes Jack a dull boy.\n"
+
+
+class Agent:
+    """Plays turns of a scenario for whoever is at the other end of our input and output."""
+
+    def __init__(self, scenario: Scenario, root: Root, tasks: TaskGroup) -> None:
+        self._scenario = scenario
+        self._root = root
+        self._tasks = tasks
+        self._running: anyio.CancelScope | None = None
+        self._questions = Questions()
+        self._service = Service(
+            {
+                TURN: Handler(TurnParams, self._begin),
+                ANSWER: Handler(AnswerParams, self._take_answer),
+                INTERRUPT: Handler(NoParams, self._interrupt),
+            }
+        )
+        self._connection = Connection(StdioTransport(), Terms(service=self._service))
+
+    async def serve(self) -> None:
+        """Do what is asked until nobody is there to ask."""
+        async with self._connection as connection:
+            await connection.wait_ended()
+        self._tasks.cancel_scope.cancel()
+
+    async def _begin(self, params: TurnParams) -> Taken:
+        if self._running is not None:
+            return Taken(False)
+        self._running = anyio.CancelScope()
+        self._tasks.start_soon(self._play, params.number)
+        return Taken(True)
+
+    async def _take_answer(self, params: AnswerParams) -> Taken:
+        return Taken(self._questions.answer(params.question, params.answer))
+
+    async def _interrupt(self, _: NoParams) -> Taken:
+        if self._running is None:
+            return Taken(False)
+        self._running.cancel()
+        return Taken(True)
+
+    async def _play(self, number: int) -> None:
+        scope = self._running
+        assert scope is not None
+        with suppress(Failure):  # nobody hears us any more
+            await self._tell((SessionKnown(f"{self._scenario.name}#{number + 1}"),))
+            with scope:
+                await self._act(play(self._scenario.turn(number), number))
+            self._running = None
+            if scope.cancelled_caught:
+                await self._tell((TurnEnded(Ending.INTERRUPTED),))
+
+    async def _act(self, acts: Play) -> None:
+        answer: Answer = None
+        with suppress(StopIteration):
+            while True:
+                answer = await self._do(acts.send(answer))
+
+    async def _do(self, act: Act) -> Answer:
+        match act:
+            case Tell(events):
+                await self._tell(events)
+            case Change(step):
+                return _changed(self._root, step)
+            case Execute(item, step):
+                return await self._execute(item, step)
+            case Pour(item, size):
+                return await self._pour(item, size)
+            case Inquire(asked):
+                with self._questions.open(asked.question) as answer:
+                    await self._tell((asked,))
+                    return await answer.wait()
+            case Pause(seconds):
+                _freeze() if seconds is None else await anyio.sleep(seconds)
+            case Die(status):
+                _die(status)
+        return None
+
+    async def _tell(self, events: Sequence[AnyEvent]) -> None:
+        await self._connection.notify(EVENTS, events)
+
+    async def _execute(self, item: str, step: Run) -> Came:
+        """Run a command in a group of its own, which ends with the turn unless it is to stay."""
+        process = await anyio.open_process(
+            ["sh", "-c", step.run], stdin=None, stderr=-2, start_new_session=True
+        )
+        if step.stays:
+            return Came(0, f"It goes on as process {process.pid}.")
+        printed = Bounded()
+        try:
+            assert process.stdout is not None
+            await self._show(item, process.stdout, printed)
+            status = await process.wait()
+        finally:
+            _kill_group(process)
+        return Came(status, printed.text, printed.left_out)
+
+    async def _show(self, item: str, output: ByteReceiveStream, printed: Bounded) -> None:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        async for data in output:
+            if text := decoder.decode(data):
+                printed.feed(text)
+                await self._tell((Delta(item, Sort.OUTPUT, text),))
+
+    async def _pour(self, item: str, size: int) -> Came:
+        printed = Bounded()
+        lines = _LINE * (_POUR_BYTES // len(_LINE) + 1)
+        while size > 0:
+            text = lines[: min(size, _POUR_BYTES)]
+            size -= len(text)
+            printed.feed(text)
+            await self._tell((Delta(item, Sort.OUTPUT, text),))
+        return Came(0, printed.text, printed.left_out)
+
+
+def _changed(root: Root, step: Write | Edit | Delete) -> Came:
+    try:
+        match step:
+            case Write(write, content, mode):
+                path = RelativePath.from_text(write)
+                if path.parent is not None:
+                    root.make_directory(path.parent, parents=True)
+                _put(root, path, content, mode)
+            case Edit(edit, old, new):
+                path = RelativePath.from_text(edit)
+                with root.open(path, Opening.READ) as file:
+                    text = file.readall().decode()
+                if text.count(old) != 1:
+                    return Came(1, f"{old!r} stands there {text.count(old)} times")
+                _put(root, path, text.replace(old, new), None)
+            case Delete(delete):
+                root.remove(RelativePath.from_text(delete))
+    except (Failure, UnicodeDecodeError) as error:
+        return Came(1, str(error))
+    return Came()
+
+
+def _put(root: Root, path: RelativePath, text: str, mode: int | None) -> None:
+    with root.open(path, Opening.REPLACE) as file:
+        file.write(text.encode())
+        if mode is not None:
+            os.fchmod(file.fileno(), mode)
+
+
+def _kill_group(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _freeze() -> NoReturn:
+    """Do nothing any more; not even the loop goes on."""
+    while True:
+        signal.pause()
+
+
+def _die(status: int) -> NoReturn:
+    if status < 0:
+        os.kill(os.getpid(), -status)
+    os._exit(status & 0xFF)
+
+
+async def _main(scenario: Scenario) -> None:
+    with Root.at(".") as root:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Agent(scenario, root, tasks).serve)
+
+
+def main() -> int:
+    """Play the scenario that is named on the command line; return the exit status."""
+    try:
+        script = Path(sys.argv[1])
+        anyio.run(_main, read_scenario(script.stem, script.read_text()))
+    except Failure as failure:
+        sys.stderr.write(f"{failure.user_message}\n")
+        return failure.kind.exit_status
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

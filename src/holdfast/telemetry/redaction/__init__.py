@@ -1,0 +1,1 @@
+"""Redaction: find secrets in text and values, and remove them."""

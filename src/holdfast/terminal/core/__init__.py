@@ -1,1 +1,0 @@
-"""Decisions about what a person sees and means, without I/O."""

@@ -1,0 +1,1 @@
+"""Differences between texts and between trees, without I/O."""

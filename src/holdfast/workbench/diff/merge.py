@@ -1,0 +1,146 @@
+"""Merge two changes of one text, line by line, where they do not touch each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from holdfast.workbench.diff.lines import matches, split_lines
+
+MERGE_BYTES_MAX: Final = 8 << 20  # nobody reads more than that to check a merge
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What both changes make of the text together."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Lines that both changed, each in their own way; of the base, counted from 1."""
+
+    line: int
+    base: tuple[bytes, ...]
+    theirs: tuple[bytes, ...]
+    ours: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clashes:
+    """Why there is no merge; nobody chooses for the person."""
+
+    places: tuple[Clash, ...]
+
+
+def is_text(content: bytes) -> bool:
+    """Whether lines mean anything in it: there is no NUL, and not too much of it."""
+    return len(content) <= MERGE_BYTES_MAX and b"\0" not in content
+
+
+def merge(base: bytes, theirs: bytes, ours: bytes) -> Merged | Clashes:
+    """Both changes in one text; lines that both changed, or that touch, clash."""
+    merged: list[bytes] = []
+    clashes: list[Clash] = []
+    for stretch in stretches(base, theirs, ours):
+        if isinstance(stretch, Clash):
+            clashes.append(stretch)
+        else:
+            merged += stretch
+    return Clashes(tuple(clashes)) if clashes else Merged(b"".join(merged))
+
+
+def stretches(base: bytes, theirs: bytes, ours: bytes) -> Iterator[tuple[bytes, ...] | Clash]:
+    """The merged text from its beginning: lines that go together, and where they clash."""
+    lines, their_lines, our_lines = map(split_lines, (base, theirs, ours))
+    in_theirs = _places(lines, their_lines)
+    in_ours = _places(lines, our_lines)
+    here = there = where = 0
+    for line in [*(line for line in in_theirs if line in in_ours), len(lines)]:
+        their_end = in_theirs.get(line, len(their_lines))
+        our_end = in_ours.get(line, len(our_lines))
+        clash = Clash(
+            here + 1,
+            tuple(lines[here:line]),
+            tuple(their_lines[there:their_end]),
+            tuple(our_lines[where:our_end]),
+        )
+        chosen = _chosen(clash)
+        yield clash if chosen is None else chosen
+        yield tuple(lines[line : line + 1])
+        here, there, where = line + 1, their_end + 1, our_end + 1
+
+
+def _places(base: list[bytes], side: list[bytes]) -> dict[int, int]:
+    """For each line of the base that a side kept, where it is now."""
+    return {
+        match.before + offset: match.after + offset
+        for match in matches(base, side)
+        for offset in range(match.count)
+    }
+
+
+def _chosen(stretch: Clash) -> tuple[bytes, ...] | None:
+    if stretch.ours in (stretch.theirs, stretch.base):
+        return stretch.theirs
+    return stretch.ours if stretch.theirs == stretch.base else None
+
+
+# Merge two changes of one text and mark with lines what clashes, as git does.
+
+DRAFT: Final = b"<<<<<<< draft\n"
+BETWEEN: Final = b"=======\n"
+PROJECT: Final = b">>>>>>> project\n"
+
+
+class Marked(NamedTuple):
+    """A text that both changes are in, and how many places of it somebody must decide about."""
+
+    content: bytes
+    clashes: int
+
+
+def merge_marked(base: bytes, theirs: bytes, ours: bytes) -> Marked:
+    """Both changes in one text; where they clash both are there, between markers."""
+    merged: list[bytes] = []
+    clashes = 0
+    for stretch in stretches(base, theirs, ours):
+        if isinstance(stretch, Clash):
+            clashes += 1
+            merged += _marked(stretch)
+        else:
+            merged += stretch
+    return Marked(b"".join(merged), clashes)
+
+
+def _marked(clash: Clash) -> list[bytes]:
+    """Both sides between markers; lines that they share at the ends stand outside."""
+    ours, theirs = clash.ours, clash.theirs
+    first = _shared(ours, theirs)
+    last = _shared(ours[first:][::-1], theirs[first:][::-1])
+    end, their_end = len(ours) - last, len(theirs) - last
+    return [
+        *ours[:first],
+        DRAFT,
+        *_ended(ours[first:end]),
+        BETWEEN,
+        *_ended(theirs[first:their_end]),
+        PROJECT,
+        *ours[end:],
+    ]
+
+
+def _shared(one: tuple[bytes, ...], other: tuple[bytes, ...]) -> int:
+    """How many lines are the same from the beginning on."""
+    same = (a == b for a, b in zip(one, other, strict=False))
+    return sum(1 for _ in takewhile(bool, same))
+
+
+def _ended(lines: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The lines, with a newline after the last: a marker begins a line."""
+    if not lines or lines[-1].endswith(b"\n"):
+        return lines
+    return (*lines[:-1], lines[-1] + b"\n")

@@ -1,0 +1,1 @@
+"""Drafts: their records, overlay mounts, copies and views."""

@@ -1,0 +1,394 @@
+"""The drafts of one project: made, found, saved and removed, each whole or not at all.
+
+A draft becomes one when its directory gets its name, and ceases to be one when it loses it: what a
+kill leaves under another name is removed when the drafts are opened next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.confine import PlaceSpec, end, is_within
+from holdfast.confine.failures import ForeignOwners, PlaceUnavailable
+from holdfast.failures import Failure
+from holdfast.nouns import Id, IdInvalid, PathInvalid, RelativePath, check_id
+from holdfast.workbench.draft.copying import copy_project
+from holdfast.workbench.draft.mounting import held_place
+from holdfast.workbench.failures import (
+    DraftDamaged,
+    DraftMissing,
+    ProjectRefused,
+    ReflinkUnavailable,
+    WorktreeUncovered,
+)
+from holdfast.workbench.git.repository import git_data_elsewhere
+from holdfast.workbench.model import Draft, Lack, Mode, News, Revision, Uncovered, quiet
+from holdfast.workbench.scan.directory import mount_points
+from holdfast.workbench.scan.file_content import refuse_shortage
+from holdfast.workbench.tree_removal import remove_whole
+from holdfast.world import (
+    Clock,
+    Disk,
+    IdMaker,
+    disk_failure,
+    make_private,
+    remove_leftovers,
+    replace_file,
+)
+from holdfast.world.failures import DiskMissing
+
+# Refuse to make a draft of what no draft can be made of, before anything is done.
+
+_OURS = b"overlay holdfast"  # the kind and the source of every layer of ours
+
+
+def refuse_unfit_project(project: Path, *, kept_in: Path) -> None:
+    """Raise ProjectRefused, with the reason, if there can be no draft of a project.
+
+    `kept_in` is where the draft would be kept.
+    """
+    reason = _reason(os.path.realpath(project), os.path.realpath(kept_in))
+    if reason is not None:
+        raise ProjectRefused(path=str(project), reason=reason)
+
+
+def _reason(project: str, kept_in: str) -> str | None:
+    if not os.path.isdir(project):
+        return "it is not a directory"
+    if project in {"/", _home()}:
+        return "it is a whole machine or home; choose a directory in it"
+    if is_within(kept_in, (project,)):
+        return f"what is kept of it would lie inside of it, in {kept_in}"
+    if any(_is_draft(above) for above in (Path(project), *Path(project).parents)):
+        return "it is part of a draft itself"
+    return "it is seen through a draft already" if is_within(project, _covered()) else None
+
+
+def _home() -> str | None:
+    with suppress(KeyError):
+        return os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
+    return None
+
+
+def _is_draft(directory: Path) -> bool:
+    return directory.name in {"copy", "place"} and (directory.parent / "draft.json").exists()
+
+
+def _covered() -> tuple[str, ...]:
+    """Where a layer of ours is mounted for this very process."""
+    return tuple(map(os.fsdecode, mount_points(_OURS)))
+
+
+# A draft as it is written down, in words that a person can read.
+
+PREFIX: Final = "draft"
+VERSION: Final = 1
+
+
+def encode_draft(draft: Draft) -> bytes:
+    """The record of a draft; paths may hold any bytes, so that nothing but ASCII is used."""
+    revisions = [
+        {
+            "number": each.number,
+            "checkpoint": each.checkpoint,
+            "at_ms": each.at_ms,
+            "cause": each.cause,
+            "base": each.base,
+            "back_to": each.back_to,
+        }
+        for each in draft.revisions
+    ]
+    said: dict[str, object] = {
+        "version": VERSION,
+        "id": draft.id,
+        "project": draft.project,
+        "mode": draft.mode,
+        "at_ms": draft.at_ms,
+        "base": draft.base,
+        "also": list(draft.also),
+        "reason": draft.reason,
+        "left_out": [[str(each.path), each.lack] for each in draft.left_out],
+        "revisions": revisions,
+    }
+    return _written({**said, "check": _check(said)})
+
+
+def decode_draft(raw: bytes) -> Draft:
+    """The draft that a record tells of; raises ValueError with what is wrong with it."""
+    try:
+        said: Any = json.loads(raw)  # Any: it may be anything
+        if said["version"] != VERSION:
+            raise ValueError(f"its version is {said['version']}, and {VERSION} is known")
+        if said.pop("check") != _check(said):
+            raise ValueError("it is not what was written")
+        return Draft(
+            id=Id(_text(said["id"])),
+            project=_text(said["project"]),
+            mode=Mode(said["mode"]),
+            at_ms=_number(said["at_ms"]),
+            base=_id(said["base"]),
+            also=tuple(map(_text, said["also"])),
+            reason=_text(said["reason"]),
+            left_out=tuple(
+                Uncovered(RelativePath.from_text(_text(path)), Lack(lack))
+                for path, lack in said["left_out"]
+            ),
+            revisions=tuple(map(_revision, said["revisions"])),
+        )
+    except (KeyError, TypeError, RecursionError, PathInvalid) as error:
+        raise ValueError(f"it lacks something, or holds something else: {error}") from error
+
+
+def _written(said: Mapping[str, object]) -> bytes:
+    """The same, however it is written: the second way takes ten times as long."""
+    with suppress(ValueError, OverflowError):  # a surrogate, or a number that nobody has
+        data = msgspec.json.encode(said)
+        if data.isascii() and b"\x7f" not in data:
+            return msgspec.json.format(data, indent=1) + b"\n"
+    return json.dumps(said, indent=1).encode("ascii") + b"\n"
+
+
+def _check(said: Mapping[str, object]) -> str:
+    return f"{zlib.crc32(_written(said)):08x}"
+
+
+def _revision(said: Mapping[str, object]) -> Revision:
+    return Revision(
+        number=_number(said["number"]),
+        checkpoint=Id(_text(said["checkpoint"])),
+        at_ms=_number(said["at_ms"]),
+        cause=_text(said["cause"]),
+        base=_id(said["base"]),
+        back_to=None if said["back_to"] is None else _number(said["back_to"]),
+    )
+
+
+def _text(said: object) -> str:
+    if not isinstance(said, str):
+        raise TypeError(f"{said!r} is no text")
+    return said
+
+
+def _id(said: object) -> Id | None:
+    return None if said is None else Id(_text(said))
+
+
+def _number(said: object) -> int:
+    if not isinstance(said, int) or isinstance(said, bool):
+        raise TypeError(f"{said!r} is no number")
+    return said
+
+
+_NEW, _GONE = ".new-", ".gone-"
+_RECORD, _PLACE, _COPY = "draft.json", "place", "copy"
+_UPPER = Path(_PLACE, "upper")
+_OTHERWISE = (PlaceUnavailable, ForeignOwners, ReflinkUnavailable)  # then another mode may do
+
+
+class Drafts:
+    """The drafts of one project, for the one who holds its workbench.
+
+    `directory` is theirs alone; `hidden` are further directories of which nothing is to be seen in
+    a draft's place: what we keep ourselves. What a kill left half made or half removed is removed.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        project: Path,
+        disk: Disk,
+        clock: Clock,
+        ids: IdMaker,
+        *,
+        hidden: tuple[str, ...] = (),
+    ) -> None:
+        self.directory = directory
+        self.project = Path(os.path.realpath(project))
+        self._disk = disk
+        self._clock = clock
+        self._ids = ids
+        self._hidden = hidden
+        for name in self._names():
+            if name.startswith((_NEW, _GONE)):
+                with suppress(Failure):  # it takes space, and does no harm until the next time
+                    remove_whole(directory / name)
+
+    def make(self, mode: Mode | None = None, *, id: Id | None = None, news: News = quiet) -> Draft:
+        """Make a draft that shows the project as it is; durable when it returns.
+
+        Without an id it gets a new one. Without a mode the best that is possible is taken, and the
+        draft says what stood in the way of a better one. Raises ProjectRefused or
+        WorktreeUncovered if there can be no draft, and what stands in its way if the mode was
+        asked for.
+        """
+        refuse_unfit_project(self.project, kept_in=self.directory)
+        elsewhere = git_data_elsewhere(self.project)
+        reasons: list[str] = []
+        for each in (mode,) if mode is not None else Mode:
+            draft = Draft(
+                id=id or self._ids.make(PREFIX),
+                project=str(self.project),
+                mode=each,
+                at_ms=int(self._clock.now() * 1000),
+                also=elsewhere,
+                reason="; ".join(reasons),
+            )
+            try:
+                return self._made(draft, news)
+            except _OTHERWISE as failure:
+                if mode is not None:
+                    raise
+                reasons.append(f"{each}: {_obstacle(failure)}")
+        raise AssertionError("a copy is always possible, or raises something else")
+
+    def all(self) -> tuple[Draft, ...]:
+        """Every draft that can be read, the oldest first."""
+        return tuple(each for each in self.each() if isinstance(each, Draft))
+
+    def damaged(self) -> tuple[DraftDamaged, ...]:
+        """What is wrong with the drafts that cannot be read; nothing of theirs is ever removed."""
+        return tuple(each for each in self.each() if isinstance(each, DraftDamaged))
+
+    def each(self) -> Iterator[Draft | DraftDamaged]:
+        """Every draft, the oldest first; of one that cannot be read, what is wrong with it."""
+        for name in self._ids_known():
+            try:
+                yield self._read(name)
+            except DraftDamaged as failure:
+                yield failure
+
+    def find(self, id: str | None = None) -> Draft:
+        """The draft of an id, or of the beginning of just one; without it, the newest."""
+        wanted = "" if id is None else id.removeprefix(f"{PREFIX}_")
+        names = [name for name in self._ids_known() if name.startswith(f"{PREFIX}_{wanted}")]
+        chosen = names[-1:] if id is None else names
+        if len(chosen) != 1 or id == "":
+            raise DraftMissing(draft=id or "", project=str(self.project))
+        return self._read(chosen[0])
+
+    def save(self, draft: Draft) -> None:
+        """Write down what is known of a draft; durable when it returns."""
+        record = self.home(draft) / _RECORD
+        remove_leftovers(self._disk, record)
+        replace_file(self._disk, record, (encode_draft(draft),))
+
+    def remove(self, draft: Draft) -> None:
+        """End all that runs in a draft, and remove it; it is gone when it returns.
+
+        Only that some of its space is not free yet may come later, if something cannot be removed.
+        """
+        home = self.home(draft)
+        end(home / _PLACE)
+        gone = home.with_name(f"{_GONE}{draft.id}")
+        try:
+            self._disk.rename(home, gone)
+        except DiskMissing:
+            return
+        self._disk.sync_directory(self.directory)
+        with suppress(Failure):  # what is left goes when the drafts are opened next
+            remove_whole(gone)
+
+    def home(self, draft: Draft) -> Path:
+        """The directory of a draft."""
+        return self.directory / draft.id
+
+    def copy_of(self, draft: Draft) -> Path:
+        """Where a draft that is a copy has it."""
+        return self.home(draft) / _COPY
+
+    def written(self, draft: Draft) -> Path:
+        """Where all that was written in a draft lies, whether anybody holds it or not."""
+        return self.home(draft) / _UPPER if draft.mode is Mode.OVERLAY else self.copy_of(draft)
+
+    def spec(self, draft: Draft) -> PlaceSpec:
+        """The place of a draft that is a layer."""
+        return PlaceSpec(
+            directory=str(self.home(draft) / _PLACE),
+            project=draft.project,
+            also=draft.also,
+            hidden=self._hidden,
+        )
+
+    def _made(self, draft: Draft, news: News) -> Draft:
+        new = self.directory / f"{_NEW}{draft.id}"
+        with ExitStack() as undo:
+            undo.callback(remove_whole, new)
+            self._make_directory(new)
+            if draft.mode is not Mode.OVERLAY:
+                draft = self._copied(draft, new / _COPY, news)
+            replace_file(self._disk, new / _RECORD, (encode_draft(draft),))
+            self._disk.rename(new, self.home(draft))
+            undo.pop_all()
+            undo.callback(self.remove, draft)
+            self._disk.sync_directory(self.directory)
+            if draft.mode is Mode.OVERLAY:
+                held_place(self.spec(draft)).close()
+            undo.pop_all()
+        return draft
+
+    def _copied(self, draft: Draft, copy: Path, news: News) -> Draft:
+        if draft.also:
+            reason = draft.reason or f"a {draft.mode} does not cover it"
+            raise WorktreeUncovered(
+                project=draft.project, outside=", ".join(draft.also), reason=reason
+            )
+        shares = draft.mode is Mode.REFLINK
+        left_out = copy_project(self.project, copy, shares=shares, news=news)
+        return replace(draft, left_out=left_out)
+
+    def _make_directory(self, new: Path) -> None:
+        try:
+            is_first = not self.directory.exists()
+            make_private(new)
+        except OSError as error:
+            raise disk_failure(error, path=str(new)) from error
+        if is_first:
+            self._disk.sync_directory(self.directory.parent)
+
+    def _read(self, name: str) -> Draft:
+        path = self.directory / name / _RECORD
+        try:
+            draft = decode_draft(path.read_bytes())
+            if draft.id != name:
+                raise ValueError(f"it tells of {draft.id}")
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError):
+                refuse_shortage(error, bytes(path))
+            reason = str(error)
+            raise DraftDamaged(draft=name, path=str(path.parent), reason=reason) from error
+        return draft
+
+    def _ids_known(self) -> list[Id]:
+        """The ids of all drafts, the oldest first."""
+        known: list[Id] = []
+        for name in self._names():
+            with suppress(IdInvalid):
+                known.append(check_id(name, PREFIX))
+        return known
+
+    def _names(self) -> list[str]:
+        try:
+            return self._disk.names(self.directory)
+        except DiskMissing:
+            return []
+
+
+def _obstacle(failure: Failure) -> str:
+    """What stood in the way of a mode, in a few words."""
+    match failure:
+        case PlaceUnavailable(reason=reason) | ReflinkUnavailable(reason=reason):
+            return reason
+        case ForeignOwners(example=example):
+            return f"it holds files of other users, such as {example}"
+        case _:
+            return failure.user_message

@@ -1,0 +1,1 @@
+"""What of git is read or written: repositories, ignore rules, commit plans."""

@@ -1,0 +1,179 @@
+"""What whoever holds a workbench has in hand: the store, the records and the drafts.
+
+Whoever is about to let something into a draft says so, for as long as it has it open.
+
+A draft in which nothing runs yet looks like one that nobody uses. So there is a lock that any
+number of visitors share, and that the system takes back from one who dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from holdfast.nouns import Id
+from holdfast.workbench.draft.drafts import Drafts
+from holdfast.workbench.draft.view import View
+from holdfast.workbench.failures import DraftDamaged, ProjectRefused
+from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Draft, News, Occasion
+from holdfast.workbench.records import Records
+from holdfast.workbench.store.store import Means, Store, Subject
+from holdfast.workbench.store.tree_queries import latest
+from holdfast.workbench.transaction.site import Site, committed_name
+from holdfast.world import IdMaker, disk_failure
+
+PUBLISHED: Final = "published"
+MARKER: Final = "marker.json"
+_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@lru_cache(maxsize=64)
+def below(directory: Path, name: str) -> Path:
+    """A path that every deed needs: to spell it takes longer than to ask for it."""
+    return directory / name
+
+
+def writable(text: str) -> str:
+    """A text in which bytes that are no text are spelled out, so that it can be written down."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Which workbench it is, where it keeps things, and whom it tells how far it has come."""
+
+    id: str
+    project: Path
+    directory: Path
+    means: Means
+    news: News
+
+    @property
+    def shown(self) -> str:
+        """The project as it is written down, whatever bytes are in its name."""
+        return writable(str(self.project))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A workbench that nobody else has at the same time; `deeds` counts what is done with it."""
+
+    bench: Bench
+    store: Store
+    records: Records
+    drafts: Drafts
+    ids: IdMaker
+    deeds: Iterator[int] = field(default_factory=count)
+
+    def in_use(self) -> frozenset[Id]:
+        """The checkpoints that drafts build on; raise DraftDamaged if one of them cannot say."""
+        every: set[Id | None] = set()
+        for draft in self.drafts.each():
+            if isinstance(draft, DraftDamaged):
+                raise draft
+            every.add(draft.base)
+            every |= {id for each in draft.revisions for id in (each.checkpoint, each.base)}
+        return frozenset(id for id in every if id is not None)
+
+    def look(self) -> Checkpoint:
+        """The project as it is now; if it is kept like that already, nothing is added."""
+        return self.store.at_once(self._looked)
+
+    def seen(self) -> Checkpoint:
+        """The project as it is now, for whoever decides whether it is kept: by `keep_again`."""
+        return self.store.look(Subject(self.bench.project, PUBLISHED, news=self.bench.news))
+
+    @contextmanager
+    def project_site(self) -> Generator[Site]:
+        """The project as a place for a transaction."""
+        try:
+            root = os.open(self.bench.project, _OPEN)
+        except OSError as error:
+            raise ProjectRefused(
+                path=str(self.bench.project), reason=os.strerror(error.errno or 0)
+            ) from error
+        try:
+            yield self._site(root, str(self.bench.project), below(self.bench.directory, MARKER))
+        finally:
+            os.close(root)
+
+    def draft_site(self, draft: Draft, view: View) -> Site:
+        """An open draft as a place for a transaction."""
+        return self._site(view.root, f"draft {draft.id}", self.marker_of(draft))
+
+    def marker_of(self, draft: Draft) -> Path:
+        """Where it is written down that a transaction on a draft is not over."""
+        return self.drafts.home(draft) / MARKER
+
+    def is_interrupted(self, draft: Draft) -> bool:
+        """Whether somebody began a transaction on a draft and did not live to end it."""
+        stage = self.drafts.written(draft) / self._stage
+        marker = self.marker_of(draft)
+        return any(map(os.path.lexists, (marker, committed_name(marker), stage)))
+
+    def _looked(self) -> Checkpoint:
+        subject = Subject(
+            self.bench.project,
+            PUBLISHED,
+            news=self.bench.news,
+            like=latest(self.store, PUBLISHED),
+        )
+        return self.store.checkpoint(subject, Occasion.AUTO)
+
+    @property
+    def _stage(self) -> str:
+        return f"{STAGE_PREFIX}{self.bench.id}"
+
+    def _site(self, root: int, name: str, marker: Path) -> Site:
+        return Site(
+            root=root,
+            name=name,
+            stage=self._stage,
+            marker=marker,
+            disk=self.bench.means.disk,
+            relieve=self.store.vault.reserve.release,
+        )
+
+
+_LOCK: Final = "visitors"
+_OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def visiting(home: Path) -> Generator[None]:
+    """Be known as a visitor of the draft that has this directory."""
+    lock = _opened(home)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        except OSError as error:
+            raise disk_failure(error, path=str(home / _LOCK)) from error
+        yield
+    finally:
+        os.close(lock)
+
+
+def is_visited(home: Path) -> bool:
+    """Whether a draft has visitors; whoever holds the workbench knows that none comes now."""
+    lock = _opened(home)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def _opened(home: Path) -> int:
+    try:
+        return os.open(home / _LOCK, _OPEN_FLAGS, 0o600)
+    except OSError as error:
+        raise disk_failure(error, path=str(home / _LOCK)) from error

@@ -1,0 +1,1 @@
+"""The object store: segments, index, and the formats of records and trees."""

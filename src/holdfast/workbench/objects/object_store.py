@@ -1,0 +1,289 @@
+"""The lock, the segments and the index of one store, and whole pieces of work on them.
+
+A piece of work is done in one transaction. If the index turns out to be damaged in the middle, it
+is made anew from the segments, and the work is done again. So it is if something is missing that
+a segment may hold after all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple, Self, TypeVar
+
+from holdfast.failures import Failure
+from holdfast.workbench.failures import (
+    CheckpointMissing,
+    ObjectDamaged,
+    ObjectMissing,
+    WorkbenchHeld,
+)
+from holdfast.workbench.objects.index import Index
+from holdfast.workbench.objects.index_rebuild import reconcile, search
+from holdfast.workbench.objects.objects import Objects, Remembered
+from holdfast.workbench.objects.segments import Segments
+from holdfast.world import (
+    Chance,
+    Clock,
+    Disk,
+    OpenFile,
+    SystemChance,
+    SystemClock,
+    SystemDisk,
+    disk_failure,
+)
+from holdfast.world.failures import DatabaseDamaged, DiskFull, DiskMissing, DiskOccupied, DiskQuota
+
+# Room that is kept back, so that on a full disk one can still write down what went wrong.
+
+RESERVE_BYTES = 16 * 2**20
+_ROOM = 4  # so many times as much must be free before some is kept back
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Reserve:
+    """A file that takes up room until it is needed; never a reason for anything to fail."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @property
+    def held_bytes(self) -> int:
+        """How much is kept back."""
+        try:
+            return self._path.stat(follow_symlinks=False).st_size
+        except OSError:
+            return 0
+
+    def renew(self) -> None:
+        """Keep room back, if there is plenty and none is kept yet."""
+        if self.held_bytes >= RESERVE_BYTES:
+            return
+        with suppress(OSError):
+            there = os.statvfs(self._path.parent)
+            if there.f_bavail * there.f_frsize < _ROOM * RESERVE_BYTES:
+                return
+            descriptor = os.open(self._path, _CREATE, 0o600)
+            try:
+                _allocate(descriptor)
+            except OSError:
+                os.ftruncate(descriptor, 0)
+            finally:
+                os.close(descriptor)
+
+    def release(self) -> None:
+        """Give the room back, for what must be written now."""
+        with suppress(OSError):
+            os.truncate(self._path, 0)
+
+
+def _allocate(descriptor: int) -> None:
+    """Take up the room for real; where that cannot be asked for, there is none to keep back."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
+
+
+_LOOK_AGAIN = 0.01
+
+Answer = TypeVar("Answer")
+
+
+class Means(NamedTuple):
+    """What a store needs of the world."""
+
+    disk: Disk = SystemDisk()
+    clock: Clock = SystemClock()
+    chance: Chance = SystemChance()
+
+
+class Vault:
+    """What a store consists of; whoever opened it has it alone until it is closed."""
+
+    def __init__(self, directory: Path, means: Means, lock: OpenFile, segments: Segments) -> None:
+        self.directory = directory
+        self.means = means
+        self.segments = segments
+        self.reserve = _reserve(directory)
+        self._lock = lock
+        self._remembered = Remembered()
+        self._is_searched = False
+        self._within: Objects | None = None
+        self._index = _index(directory, means.disk, segments)
+
+    @classmethod
+    def open(cls, directory: Path, means: Means, *, patience: float) -> Self:
+        """Open or make a vault; raise WorkbenchHeld if another has it for `patience` seconds."""
+        _make_directory(means.disk, directory / "seg")
+        with ExitStack() as undo:
+            lock = _locked(directory / "lock", means, patience)
+            undo.callback(lock.close)
+            segments = Segments(means.disk, directory / "seg", means.chance)
+            undo.callback(segments.close)
+            try:
+                vault = cls(directory, means, lock, segments)
+            except (DiskFull, DiskQuota):  # SQLite needs space even to read
+                _reserve(directory).release()
+                (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
+                vault = cls(directory, means, lock, segments)
+            undo.pop_all()
+        (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
+        vault.reserve.renew()
+        return vault
+
+    def change(self, work: Callable[[Objects], Answer]) -> Answer:
+        """Do what puts objects: all of them become durable, then known, or none does.
+
+        What is changed or read in the course of it is a part of it.
+        """
+        if self._within is not None:
+            return work(self._within)
+        return self._tried_again(self._changed, work)
+
+    def read(self, work: Callable[[Objects], Answer]) -> Answer:
+        """Do what only reads, at one moment."""
+        if self._within is not None:
+            return work(self._within)
+        return self._tried_again(self._read, work)
+
+    def close(self) -> None:
+        """Let others have it."""
+        self._index.close()
+        self.segments.close()
+        self._lock.close()
+
+    def _tried_again(
+        self,
+        attempt: Callable[[Callable[[Objects], Answer]], Answer],
+        work: Callable[[Objects], Answer],
+    ) -> Answer:
+        try:
+            return attempt(work)
+        except DatabaseDamaged:
+            self._make_anew()
+            return attempt(work)
+        except (ObjectDamaged, ObjectMissing, CheckpointMissing) as failure:
+            if self._is_searched:
+                raise
+            self._search()
+            try:
+                return attempt(work)
+            except ObjectMissing:  # it is lost, and the first failure may say where it was
+                raise failure from None
+
+    def _make_anew(self) -> None:
+        self._index.close()
+        self._index = _anew(self.directory, self.means.disk, self.segments)
+
+    def _search(self) -> None:
+        """Look once whether the segments hold what an index that may be spoiled does not know."""
+        self._is_searched = True
+        try:
+            with self._index.writing() as rows:
+                search(self.segments, rows)
+        except DatabaseDamaged:
+            self._make_anew()
+        except Failure:
+            pass  # no room, perhaps: then what was missing is
+
+    def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
+        spoiled: set[bytes] = set()
+        try:
+            with ExitStack() as undo, self._index.writing() as rows:
+                undo.callback(self.segments.abandon)
+                objects = Objects(self.segments, rows, spoiled, self._remembered)
+                with self._inside(objects):
+                    answer = work(objects)
+                objects.commit()
+                undo.pop_all()
+        except (ObjectDamaged, ObjectMissing):
+            self._forget(spoiled)
+            raise
+        except (DiskFull, DiskQuota):
+            self.reserve.release()
+            raise
+        return answer
+
+    @contextmanager
+    def _inside(self, objects: Objects) -> Generator[None]:
+        self._within = objects
+        try:
+            yield
+        finally:
+            self._within = None
+
+    def _read(self, work: Callable[[Objects], Answer]) -> Answer:
+        spoiled: set[bytes] = set()
+        try:
+            with self._index.reading() as rows:
+                return work(Objects(self.segments, rows, spoiled, self._remembered))
+        finally:
+            self._forget(spoiled)
+
+    def _forget(self, spoiled: set[bytes]) -> None:
+        """Take note that objects are spoiled; if that fails, the next one who meets them will."""
+        if spoiled:
+            with suppress(Failure), self._index.writing() as rows:
+                Objects(self.segments, rows, spoiled).forget_spoiled()
+
+
+def _reserve(directory: Path) -> Reserve:
+    """The reserve that all stores below one state directory share: a full disk is full for all."""
+    return Reserve(directory.parent / "reserve.bin")
+
+
+def _index(directory: Path, disk: Disk, segments: Segments) -> Index:
+    """The index, in agreement with the segments; one that is damaged is made anew."""
+    try:
+        return _agreeing(Index.open(directory / "wb.db", disk), segments)
+    except DatabaseDamaged:
+        return _anew(directory, disk, segments)
+
+
+def _anew(directory: Path, disk: Disk, segments: Segments) -> Index:
+    return _agreeing(Index.anew(directory / "wb.db", disk), segments)
+
+
+def _agreeing(index: Index, segments: Segments) -> Index:
+    with ExitStack() as undo:
+        undo.callback(index.close)
+        with index.writing() as rows:
+            reconcile(segments, rows)
+        undo.pop_all()
+    return index
+
+
+def _make_directory(disk: Disk, path: Path) -> None:
+    """Make a directory and those above it; what was made survives a power loss."""
+    if path.is_dir():
+        return
+    _make_directory(disk, path.parent)
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise disk_failure(error, path=str(path)) from error
+    disk.sync_directory(path.parent)
+
+
+def _locked(path: Path, means: Means, patience: float) -> OpenFile:
+    deadline = means.clock.monotonic() + patience
+    file = _lock_file(means.disk, path)
+    while not file.lock():
+        left = deadline - means.clock.monotonic()
+        if left <= 0:
+            file.close()
+            raise WorkbenchHeld(path=str(path.parent))
+        time.sleep(min(_LOOK_AGAIN, left))  # noqa: TID251  # there is no loop to give the time to
+    return file
+
+
+def _lock_file(disk: Disk, path: Path) -> OpenFile:
+    try:
+        return disk.open_to_write(path)
+    except DiskMissing:
+        try:
+            return disk.create(path, mode=0o600)
+        except DiskOccupied:  # somebody was faster
+            return disk.open_to_write(path)

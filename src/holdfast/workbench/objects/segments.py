@@ -1,0 +1,443 @@
+"""Objects on disk: files that only grow, of which a tear spoils nothing but itself.
+
+Whatever is appended becomes durable together, by one sync, in `commit`; until then `abandon` takes
+it back.
+
+Segments as files that are read: object by object, or from end to end.
+
+A segment is never repaired: after a crash its end may hold garbage, and what is appended later
+stands behind that. A reader that meets garbage looks for the mark of the next record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from zstandard import ZstdCompressionParameters, ZstdCompressor, ZstdDecompressor, ZstdError
+
+from holdfast.failures import Failure
+from holdfast.workbench.failures import ObjectDamaged
+from holdfast.workbench.objects.formats import (
+    BUNDLE_BYTES,
+    HEAD_BYTES,
+    MARK_BYTES,
+    SEGMENT_HEAD_BYTES,
+    SMALL_BYTES_MAX,
+    Codec,
+    Head,
+    ObjectSort,
+    decode_bundle,
+    encode_bundle,
+    is_intact,
+    name_of,
+    read_head,
+    read_segment_head,
+    rooms,
+    segment_head,
+    write_head,
+)
+from holdfast.world import Chance, Disk, OpenFile, write_all
+from holdfast.world.failures import StoreReadOnly
+
+_SEARCH_BYTES = 2**20
+_OPEN_MAX = 32
+
+
+class Location(NamedTuple):
+    """Where an object is: in which record, and how much room it takes there."""
+
+    segment: int
+    offset: int
+    stored_bytes: int
+    room: int
+
+    @property
+    def record_bytes(self) -> int:
+        """How long the record is."""
+        return HEAD_BYTES + self.stored_bytes
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the record holds other objects, too."""
+        return self.room < self.record_bytes
+
+
+class Found(NamedTuple):
+    """An intact record, met when a segment was read from end to end."""
+
+    name: bytes
+    sort: ObjectSort
+    location: Location
+
+
+class _Reading(NamedTuple):
+    file: OpenFile
+    mark: bytes | None
+
+
+class _Bundle(NamedTuple):
+    segment: int
+    offset: int
+    files: dict[bytes, bytes]
+
+
+class SegmentFiles:
+    """All segments of one store, to be read."""
+
+    def __init__(self, disk: Disk, directory: Path) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._decompressor = ZstdDecompressor()
+        self._reading: dict[int, _Reading] = {}
+        self._bundle: _Bundle | None = None  # the last one: who reads a file reads its neighbours
+
+    def numbers(self) -> list[int]:
+        """The numbers of all segments, in order."""
+        names = (Path(name) for name in self._disk.names(self._directory))
+        return sorted(int(name.stem) for name in names if _is_segment(name))
+
+    def path(self, number: int) -> Path:
+        """Where a segment is."""
+        return self._directory / f"{number:06}.seg"
+
+    def size(self, number: int) -> int:
+        """How long a segment is on disk."""
+        return self._opened(number).file.status().size
+
+    def read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+        """The object of this name, just as it was put; raise ObjectDamaged if it is not."""
+        sort, data = self._found(name, location)
+        if name_of(sort, data) != name:
+            raise self._damaged(name, location, "it is another object")
+        return sort, data
+
+    def sort_of(self, name: bytes, location: Location) -> ObjectSort:
+        """What an object is; its bytes are looked at only if it shares them with others."""
+        if location.is_shared:
+            return self._found(name, location)[0]
+        file, mark = self._opened(location.segment)
+        head = read_head(file.read(HEAD_BYTES, at=location.offset), mark or bytes(MARK_BYTES))
+        if head is None or head.name != name:
+            raise self._damaged(name, location, "something else is there")
+        return head.sort
+
+    def scan(self, number: int, start: int) -> Generator[Found]:
+        """Every intact record that begins at `start` or later; what is between them is skipped."""
+        file, mark = self._opened(number)
+        if mark is None:
+            return
+        at, size = max(start, SEGMENT_HEAD_BYTES), file.status().size
+        while at < size:
+            head_bytes = file.read(HEAD_BYTES, at=at)
+            head = read_head(head_bytes, mark)
+            if head is not None and at + HEAD_BYTES + head.stored_bytes <= size:
+                stored = file.read(head.stored_bytes, at=at + HEAD_BYTES)
+                if is_intact(head_bytes, head, stored):
+                    yield from self._all_in(Location(number, at, len(stored), 0), head, stored)
+                    at += HEAD_BYTES + len(stored)
+                    continue
+            at = _next_mark(file, mark, at + 1, size)
+
+    def sync(self, number: int) -> None:
+        """Return once all that a segment holds survives a power loss."""
+        file = self._disk.open_to_write(self.path(number))
+        try:
+            file.sync_data()
+            self._disk.sync_directory(self._directory)
+        finally:
+            file.close()
+
+    def drop(self, number: int) -> None:
+        """Take a segment away, for good; whoever calls this needs nothing in it any more."""
+        self._bundle = None
+        self._close_reading(number)
+        self._disk.unlink(self.path(number))
+        self._disk.sync_directory(self._directory)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for number in list(self._reading):
+            self._close_reading(number)
+
+    def _settle(self, number: int) -> None:
+        """Have a segment on disk as far as it goes."""
+
+    def _found(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+        """What stands at a place under this name."""
+        bundle = self._bundle
+        if bundle is None or bundle[:2] != location[:2]:
+            head, stored = self._record(name, location)
+            try:
+                data = self._unpacked(head, stored)
+                if head.sort is not ObjectSort.BUNDLE:
+                    return head.sort, data
+                bundle = self._bundle = _Bundle(*location[:2], decode_bundle(data))
+            except (ZstdError, ValueError) as error:
+                raise self._damaged(name, location, "it cannot be unpacked") from error
+        if name not in bundle.files:
+            raise self._damaged(name, location, "it is another object")
+        return ObjectSort.BLOB, bundle.files[name]
+
+    def _all_in(self, location: Location, head: Head, stored: bytes) -> Iterator[Found]:
+        """Every object in a record that is intact."""
+        if head.sort is not ObjectSort.BUNDLE:
+            yield Found(head.name, head.sort, location._replace(room=location.record_bytes))
+            return
+        with suppress(ZstdError, ValueError):
+            files = decode_bundle(self._unpacked(head, stored))
+            shares = rooms([len(data) for data in files.values()], location.record_bytes)
+            for name, room in zip(files, shares, strict=True):
+                yield Found(name, ObjectSort.BLOB, location._replace(room=room))
+
+    def _record(self, name: bytes, location: Location) -> tuple[Head, bytes]:
+        """What was written at a place: a head and what follows it, checked."""
+        self._settle(location.segment)
+        file, mark = self._opened(location.segment)
+        record = file.read(location.record_bytes, at=location.offset)
+        head, stored = read_head(record, mark or bytes(MARK_BYTES)), record[HEAD_BYTES:]
+        if head is None or not is_intact(record, head, stored):
+            raise self._damaged(name, location, "its checksum differs")
+        if head.name != name and head.sort is not ObjectSort.BUNDLE:
+            raise self._damaged(name, location, "it is another object")
+        return head, stored
+
+    def _opened(self, number: int) -> _Reading:
+        reading = self._reading.get(number)
+        if reading is None:
+            if len(self._reading) >= _OPEN_MAX:
+                self._close_reading(next(iter(self._reading)))
+            file = self._disk.open(self.path(number))
+            reading = _Reading(file, _mark_of(file))
+            self._reading[number] = reading
+        return reading
+
+    def _unpacked(self, head: Head, stored: bytes) -> bytes:
+        if head.codec is Codec.RAW:
+            return stored
+        return self._decompressor.decompress(stored, max_output_size=head.raw_bytes)
+
+    def _close_reading(self, number: int) -> None:
+        reading = self._reading.pop(number, None)
+        if reading is not None:
+            reading.file.close()
+
+    def _damaged(self, name: bytes, location: Location, reason: str) -> ObjectDamaged:
+        return ObjectDamaged(
+            object=name.hex(),
+            path=str(self.path(location.segment)),
+            offset=location.offset,
+            reason=reason,
+        )
+
+
+def _is_segment(name: Path) -> bool:
+    return name.suffix == ".seg" and name.stem.isascii() and name.stem.isdigit()
+
+
+def _mark_of(file: OpenFile) -> bytes | None:
+    """The mark of a segment: if its head is spoiled, the one that its first records have."""
+    begins = file.read(SEGMENT_HEAD_BYTES + HEAD_BYTES, at=0)
+    mark, head_bytes = read_segment_head(begins), begins[SEGMENT_HEAD_BYTES:]
+    first = head_bytes[:MARK_BYTES]
+    head = read_head(head_bytes, first)
+    if mark == first or head is None or head.stored_bytes > file.status().size:
+        return mark
+    follows = file.read(head.stored_bytes + MARK_BYTES, at=len(begins))
+    stored, second = follows[: head.stored_bytes], follows[head.stored_bytes :]
+    is_sure = is_intact(head_bytes, head, stored) and (mark is None or second == first)
+    return first if is_sure else mark
+
+
+def _next_mark(file: OpenFile, mark: bytes, at: int, size: int) -> int:
+    while at < size:
+        found = file.read(_SEARCH_BYTES + len(mark), at=at).find(mark)
+        if found >= 0:
+            return at + found
+        at += _SEARCH_BYTES
+    return size
+
+
+SEGMENT_BYTES_MAX = 512 * 2**20
+_WRITE_BYTES = 2**20
+_TINY_BYTES = 64  # what is as small as a head is not worth compressing
+
+
+class Segments(SegmentFiles):
+    """All objects of one store; belongs to the one who holds the lock of the store."""
+
+    def __init__(self, disk: Disk, directory: Path, chance: Chance) -> None:
+        super().__init__(disk, directory)
+        self._chance = chance
+        self._compressor = _compressor(_WRITE_BYTES)
+        # It looks for what is longer, which takes half of the time and finds nearly as much.
+        self._compressor_of_small = _compressor(BUNDLE_BYTES, min_match=7)
+        self._writing: OpenFile | None = None
+        self._number, self._mark = max(self.numbers(), default=0), b""
+        self._committed: dict[int, int] = {}
+        self._end = 0
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._is_new = self._is_renewed = False
+        self._stopped_by: str | None = None
+
+    @property
+    def committed(self) -> dict[int, int]:
+        """How far each segment that was written to is committed, by its number."""
+        return dict(self._committed)
+
+    def append(self, sort: ObjectSort, name: bytes, data: bytes) -> Location:
+        """Put an object at the end; it is kept from the next commit on, or not at all."""
+        self._begin()
+        codec, stored = self._packed(data)
+        head = write_head(self._mark, sort, codec, name=name, raw_bytes=len(data), stored=stored)
+        return self._write(head, stored)
+
+    def append_together(self, files: Mapping[bytes, bytes]) -> dict[bytes, Location]:
+        """Put small files at the end, by their names, as one record; where each of them is."""
+        name = name_of(ObjectSort.BUNDLE, b"".join(files))
+        together = self.append(ObjectSort.BUNDLE, name, encode_bundle(files))
+        number, offset, size, record_bytes = together
+        shares = rooms([len(each) for each in files.values()], record_bytes)
+        return {
+            name: Location(number, offset, size, room)
+            for name, room in zip(files, shares, strict=True)
+        }
+
+    def copy(self, name: bytes, location: Location) -> Location:
+        """Put the record of an object at the end once more; raise ObjectDamaged if it is not."""
+        found, stored = self._record(name, location)
+        self._begin()
+        sort, codec, raw_bytes = found.sort, found.codec, found.raw_bytes
+        head = write_head(
+            self._mark, sort, codec, name=found.name, raw_bytes=raw_bytes, stored=stored
+        )
+        return self._write(head, stored)
+
+    def renew(self) -> None:
+        """Let what comes go into a new segment; nothing may wait to be committed."""
+        assert not self._waiting
+        self._close_writing()
+        self._is_renewed = True
+
+    def commit(self) -> None:
+        """Return once all that was appended survives a power loss; one sync for all of it."""
+        if self._writing is None or self._end == self._committed[self._number]:
+            return
+        self._flush()
+        try:
+            self._writing.sync_data()
+            if self._is_new:
+                self._disk.sync_directory(self._directory)
+        except Failure as failure:  # nobody knows any more what is on disk
+            self._stopped_by = failure.code
+            raise
+        self._is_new = False
+        self._committed[self._number] = self._end
+
+    def abandon(self) -> None:
+        """Take back what was appended since the last commit; never fails."""
+        self._waiting, self._waiting_bytes, self._bundle = [], 0, None
+        if self._writing is None:
+            return
+        if self._is_new:
+            self._uncreate()
+        elif self._end != self._committed[self._number]:
+            try:
+                self._writing.truncate(self._committed[self._number])
+                self._end = self._committed[self._number]
+            except Failure:  # then it stays as garbage, and what comes stands behind it
+                self._close_writing()
+
+    def drop(self, number: int) -> None:
+        """Take a segment away, for good; whoever calls this needs nothing in it any more."""
+        assert number != self._number, "it is written to"
+        self._committed.pop(number, None)
+        super().drop(number)
+
+    def close(self) -> None:
+        """Let go of all files; what was not committed is taken back."""
+        self.abandon()
+        self._close_writing()
+        super().close()
+
+    def _write(self, head: bytes, stored: bytes) -> Location:
+        record_bytes = HEAD_BYTES + len(stored)
+        location = Location(self._number, self._end, len(stored), record_bytes)
+        self._waiting += (head, stored)
+        self._waiting_bytes += record_bytes
+        self._end += record_bytes
+        if self._waiting_bytes >= _WRITE_BYTES:
+            self._flush()
+        return location
+
+    def _begin(self) -> None:
+        """Have a segment to write to that has room."""
+        if self._stopped_by is not None:
+            raise StoreReadOnly(path=str(self.path(self._number)), cause=self._stopped_by)
+        if self._writing is not None and self._end < SEGMENT_BYTES_MAX:
+            return
+        is_fresh = self._number == 0 or self._is_renewed
+        if self._writing is None and not is_fresh and self._resume():
+            return
+        self.commit()
+        self._close_writing()
+        self._create(self._number + 1)
+
+    def _resume(self) -> bool:
+        """Go on with the newest segment, unless it is full or none of ours."""
+        mark, size = self._opened(self._number).mark, self.size(self._number)
+        if mark is None or size >= SEGMENT_BYTES_MAX:
+            return False
+        self._writing = self._disk.open_to_write(self.path(self._number))
+        self._mark, self._end, self._committed[self._number] = mark, size, size
+        return True
+
+    def _create(self, number: int) -> None:
+        self._writing = self._disk.create(self.path(number), mode=0o600)
+        self._number, self._mark = number, self._chance.draw(MARK_BYTES)
+        self._is_new, self._is_renewed = True, False
+        self._committed[number], self._end = 0, SEGMENT_HEAD_BYTES
+        self._waiting, self._waiting_bytes = [segment_head(self._mark)], SEGMENT_HEAD_BYTES
+
+    def _uncreate(self) -> None:
+        """Take a segment back that nothing was committed to; if it stays, it is passed over."""
+        self._close_writing()
+        self._is_new = False
+        del self._committed[self._number]
+        self._close_reading(self._number)
+        with suppress(Failure):
+            self._disk.unlink(self.path(self._number))
+            self._number -= 1
+
+    def _settle(self, number: int) -> None:
+        if number == self._number and self._waiting:
+            self._flush()
+
+    def _flush(self) -> None:
+        assert self._writing is not None
+        data, self._waiting, self._waiting_bytes = b"".join(self._waiting), [], 0
+        write_all(self._writing, data, path=self.path(self._number))
+
+    def _close_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.close()
+            self._writing = None
+
+    def _packed(self, data: bytes) -> tuple[Codec, bytes]:
+        if len(data) > _TINY_BYTES:
+            is_small = len(data) <= BUNDLE_BYTES + SMALL_BYTES_MAX
+            packed = (self._compressor_of_small if is_small else self._compressor).compress(data)
+            if len(packed) < len(data) - len(data) // 16:
+                return Codec.ZSTD, packed
+        return Codec.RAW, data
+
+
+def _compressor(data_bytes: int, **finer: int) -> ZstdCompressor:
+    """A compressor that is at its best with so many bytes."""
+    parameters = ZstdCompressionParameters.from_level(  # pyright: ignore[reportUnknownMemberType]  # its stub leaves other keywords open
+        1, source_size=data_bytes, write_content_size=False, **finer
+    )
+    return ZstdCompressor(compression_params=parameters)

@@ -1,0 +1,1 @@
+"""The operations of the workbench; each holds the workbench once."""

@@ -1,0 +1,277 @@
+"""Bring a set of file changes into a draft, all of it or nothing, and never twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.three_way import above_of
+from holdfast.workbench.diff.tree_changes import known_entry
+from holdfast.workbench.draft.view import View
+from holdfast.workbench.failures import BatchStale, RevisionUnwritten
+from holdfast.workbench.handle import Held
+from holdfast.workbench.model import Change, Checkpoint, Draft, Entry, Revision, Sort
+from holdfast.workbench.objects.formats import cut_content, name_of
+from holdfast.workbench.operations.batch_plan import (
+    Again,
+    Chmod,
+    Create,
+    Delete,
+    Rename,
+    Step,
+    Update,
+    changes_of,
+    check_again,
+)
+from holdfast.workbench.operations.draft_state import Standing, stand
+from holdfast.workbench.operations.open import Workbench
+from holdfast.workbench.operations.recovery import (
+    Deed,
+    Intent,
+    facts_of,
+    first_batch,
+    number_in,
+    opened,
+    transact,
+)
+from holdfast.workbench.operations.reports import told
+from holdfast.workbench.operations.revisions import FOUND, next_number, revised
+from holdfast.workbench.records import Attempt
+from holdfast.workbench.store.tree_queries import entries_below, kept_contents
+from holdfast.workbench.transaction.machine import Facts, Way
+from holdfast.world.failures import DiskFull, DiskQuota
+
+# What is left to do once a draft was changed: it comes too late to take the change back.
+
+Answer = TypeVar("Answer")
+
+
+def at_last(draft: Draft, work: Callable[[], Answer], *, relieve: Callable[[], None]) -> Answer:
+    """Do it, on a full disk with the room that `relieve` gives up; else raise RevisionUnwritten."""
+    try:
+        try:
+            return work()
+        except (DiskFull, DiskQuota):
+            relieve()
+            return work()
+    except (Failure, OSError) as failure:
+        raise RevisionUnwritten(draft=draft.id, reason=str(failure)) from failure
+
+
+BEGUN, APPLIED, FAILED = "begun", "applied", "failed"
+"""What became of a try; one that only began was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFile:
+    """A file where nothing is; directories on the way are made."""
+
+    path: RelativePath
+    data: bytes
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class NewDirectory:
+    """A directory where nothing is."""
+
+    path: RelativePath
+    mode: int = 0o755
+
+
+@dataclass(frozen=True, slots=True)
+class NewLink:
+    """A symbolic link where nothing is."""
+
+    path: RelativePath
+    target: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewContent:
+    """Other bytes in a file that is there; with `expected`, only if it has these now."""
+
+    path: RelativePath
+    data: bytes
+    expected: bytes | None = None
+
+
+FileStep = NewFile | NewDirectory | NewLink | NewContent | Delete | Rename | Chmod
+"""One change of a batch; a later one finds what an earlier one made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """The draft that a batch went into, and the revision that it left."""
+
+    draft: Draft
+    revision: Revision
+
+
+def apply(
+    workbench: Workbench, draft: str | None, steps: Sequence[FileStep], key: str | None = None
+) -> Applied:
+    """Make all changes of a batch in a draft, or none; without a draft, one is made for it.
+
+    Said again with the same key it is done once; if it was tried before and failed, it is checked
+    again, and BatchStale if the draft is no longer what it was made for. Raises BatchRefused, with
+    every reason, if it does not fit.
+    """
+    with workbench.held() as (held, _):
+        done = facts_of(held, Deed.BATCH, key)
+        if done is not None:
+            return _applied(held, done)
+        key = key or held.ids.make("batch")
+        if draft is not None:
+            return _tried(held, held.drafts.find(draft), steps, key)
+        with first_batch(held, key) as made:
+            return _tried(held, made, steps, key)
+
+
+def _tried(held: Held, draft: Draft, steps: Sequence[FileStep], key: str) -> Applied:
+    with opened(held, draft) as view:
+        standing = stand(held, view, draft)
+        standing = replace(standing, draft=revised(held, standing, FOUND))
+        attempt = Attempt(
+            at=held.records.now(),
+            batch=key,
+            draft=draft.id,
+            outcome=BEGUN,
+            paths=tuple(str(step.path) for step in steps),
+            before=standing.ours.id,
+        )
+        try:
+            changes = _stamped(held, _planned(held, standing.ours, steps, key))
+            held.records.attempt(attempt)
+            applied = _made(held, view, standing, changes, key)
+        except Failure as failure:
+            with suppress(Failure):  # the failure matters more than that it is written down
+                failed = msgspec.structs.replace(attempt, outcome=FAILED, failure=failure.code)
+                held.records.attempt(failed)
+                facts = {"draft": draft.id, "batch": key, "error": told(failure)}
+                held.records.note("apply_failed", facts)
+            raise
+    after = applied.revision.checkpoint
+    with suppress(Failure):  # it is done, and that it was begun is written down
+        held.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
+    return applied
+
+
+def _made(
+    held: Held, view: View, standing: Standing, changes: tuple[Change, ...], key: str
+) -> Applied:
+    draft = standing.draft
+    intent = Intent(
+        deed=Deed.BATCH,
+        key=key,
+        draft=draft.id,
+        facts={"revision": next_number(draft)},
+    )
+    outcome, facts = transact(held, held.draft_site(draft, view), changes, intent)
+    if outcome.way is not Way.FINISHED:
+        raise BatchStale(paths=tuple(map(str, outcome.conflicts)))
+    return at_last(
+        draft,
+        lambda: _revised(held, view, facts, standing.theirs),
+        relieve=held.store.vault.reserve.release,
+    )
+
+
+def _applied(held: Held, facts: Facts) -> Applied:
+    """What came of a batch that is done already; whoever did it may have died right after."""
+    draft = held.drafts.find(str(facts["draft"]))
+    number = number_in(facts, "revision")
+    revision = next((each for each in draft.revisions if each.number == number), None)
+    if revision is not None:
+        return Applied(draft=draft, revision=revision)
+    with opened(held, draft) as view:
+        return _revised(held, view, facts)
+
+
+def _revised(held: Held, view: View, facts: Facts, theirs: Checkpoint | None = None) -> Applied:
+    standing = stand(held, view, held.drafts.find(str(facts["draft"])), theirs)
+    draft = revised(held, standing, f"batch {facts['key']}", is_due=True)
+    return Applied(draft=draft, revision=draft.revisions[-1])
+
+
+def _planned(
+    held: Held, ours: Checkpoint, steps: Sequence[FileStep], key: str
+) -> tuple[Change, ...]:
+    """What the batch changes; one that was begun before must find what it found then."""
+    spelled = _spelled(held, steps)
+    tries = [each for each in held.records.attempts() if each.batch == key]
+    begun = next((each.before for each in tries if each.outcome == BEGUN), None)
+    if begun is None:
+        return changes_of(spelled, _reached(held, ours, spelled))
+    changes = changes_of(spelled, _reached(held, held.store.find(begun), spelled))
+    now = {change.path: known_entry(held.store.node(ours, change.path)) for change in changes}
+    there = {path: entry for path, entry in now.items() if entry is not None}
+    return changes if check_again(changes, there) is Again.APPLY else ()
+
+
+def _stamped(held: Held, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+    """The same, with the time of now wherever a file becomes another one: tools look at that."""
+    now_ns = int(held.bench.means.clock.now() * 1e9)
+    return tuple(
+        Change(each.path, each.before, msgspec.structs.replace(each.after, mtime_ns=now_ns))
+        if each.after is not None and _is_written(each.before, each.after)
+        else each
+        for each in changes
+    )
+
+
+def _is_written(before: Entry | None, after: Entry) -> bool:
+    if before is None or after.mtime_ns == 0:
+        return after.mtime_ns == 0  # what was renamed keeps its time
+    return before.content != after.content
+
+
+def _spelled(held: Held, steps: Sequence[FileStep]) -> list[Step]:
+    """The changes as the core has them: with contents by their names, which are in the store."""
+    data = [step.data for step in steps if isinstance(step, NewFile | NewContent)]
+    kept = iter(kept_contents(held.store, data))
+    return [_step(step, kept) for step in steps]
+
+
+def _step(step: FileStep, kept: Iterator[tuple[bytes, int]]) -> Step:
+    match step:
+        case NewFile(path, _, mode):
+            content, size = next(kept)
+            return Create(path, Entry(Sort.FILE, mode, content=content, size=size))
+        case NewDirectory(path, mode):
+            return Create(path, Entry(Sort.DIRECTORY, mode))
+        case NewLink(path, target):
+            return Create(path, Entry(Sort.LINK, 0o777, target=target))
+        case NewContent(path, _, expected):
+            content, size = next(kept)
+            known = None if expected is None else cut_content([expected], name_of)[0]
+            return Update(path, content, size, known)
+        case _:
+            return step
+
+
+def _reached(held: Held, ours: Checkpoint, steps: Sequence[Step]) -> dict[RelativePath, Entry]:
+    """Of the draft, what these changes can meet with."""
+    found: dict[RelativePath, Entry] = {}
+    named = {path for step in steps for path in _paths(step)}
+    above = {each for path in named for each in above_of(path)}
+    for path in named | above:
+        entry = known_entry(held.store.node(ours, path))
+        if entry is not None:
+            found[path] = entry
+    for step in steps:
+        if isinstance(step, Delete | Rename):
+            found |= entries_below(held.store, ours, step.path)
+    return found
+
+
+def _paths(step: Step) -> Iterator[RelativePath]:
+    yield step.path
+    if isinstance(step, Rename):
+        yield step.target

@@ -1,0 +1,207 @@
+"""Show changes to people and to `git apply`: lines, link targets, types, modes, attributes.
+
+There are two forms of one patch. What people read is bounded: of a long change the rest is counted,
+and binary content is only named. What a program applies is whole, and is written to a file, because
+it may be longer than the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from holdfast.nouns import RelativePath, printable, why_it_runs
+from holdfast.workbench.diff.git_patch import (
+    Side,
+    blob_id,
+    comment,
+    differ,
+    git_mode,
+    header,
+    is_accepted,
+    is_same_type,
+    literal,
+    names,
+    notes_of,
+)
+from holdfast.workbench.diff.merge import is_text
+from holdfast.workbench.diff.unified import LINES_MAX, Shown, unified
+from holdfast.workbench.model import Change, Entry, Note, Sort
+from holdfast.workbench.store.store import Store
+from holdfast.workbench.store.tree_queries import text_of
+
+Marker = Callable[[Change], str]
+"""Why what stands at a path after a change runs by itself; nothing if it does not."""
+
+
+def marked_by_name(change: Change) -> str:
+    """The mark that the name of a file alone gives it."""
+    after = change.after
+    if after is None or after.sort not in (Sort.FILE, Sort.LINK):
+        return ""
+    return why_it_runs(change.path, is_link=after.sort is Sort.LINK)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDiff:
+    """What changed at one path: what was there, what is, and of a text how, line by line.
+
+    Its hunks have numbers, from 1 to `hunks`, by which they can be published one by one. `text` is
+    its patch as people read it, empty for what git does not know; what is too long is counted, not
+    shown. `notes` say what the lines do not, `runs` is why it runs by itself, if it does.
+    """
+
+    path: RelativePath
+    before: Entry | None
+    after: Entry | None
+    text: bytes = b""
+    added: int = 0
+    removed: int = 0
+    hunks: int = 0
+    lines_left_out: int = 0
+    is_binary: bool = False
+    notes: tuple[Note, ...] = ()
+    runs: str = ""
+
+
+def file_diffs(
+    store: Store, changes: Iterable[Change], marker: Marker = marked_by_name
+) -> tuple[FileDiff, ...]:
+    """Changes as people read them."""
+    return tuple(_file_diff(store, change, marker(change)) for change in changes)
+
+
+def write_patch(
+    store: Store, changes: Iterable[Change], out: BinaryIO, marker: Marker = marked_by_name
+) -> None:
+    """Write changes as one patch for `git apply`; what git does not know is told in comments."""
+    for change in changes:
+        name = printable(str(change.path))
+        for note in _all_notes(change, marker(change)):
+            out.write(comment(f"{name}: {printable(note)}".encode()))
+        if _is_applied(change):
+            for part in _parts(change):
+                out.writelines(_whole(store, part))
+        elif text := _file_diff(store, change, "").text:
+            out.write(comment(text))
+
+
+def _all_notes(change: Change, runs: str) -> Iterator[str]:
+    """The notes on a change, with a word on what a patch cannot hold."""
+    before, after = change.before, change.after
+    for word, one, other in (("added", after, before), ("deleted", before, after)):
+        if one is not None and git_mode(one) is None and (other is None or one.sort != other.sort):
+            yield f"{one.sort.value} {word}"
+    if not _is_applied(change):
+        yield "git applies no patch of such a path; this is what changes"
+    yield from (note.text for note in notes_of(change.path, before, after, runs))
+
+
+def _is_applied(change: Change) -> bool:
+    """Whether `git apply` takes a patch of this change."""
+    return all(is_accepted(change.path, git_mode(one)) for one in (change.before, change.after))
+
+
+def _parts(change: Change) -> Iterator[Change]:
+    """A change as git has it: another type is a deletion and an addition."""
+    old, new = git_mode(change.before), git_mode(change.after)
+    if old is not None and new is not None and is_same_type(old, new):
+        if old != new or _content(change.before) != _content(change.after):
+            yield change
+        return
+    if old is not None:
+        yield Change(change.path, change.before, None)
+    if new is not None:
+        yield Change(change.path, None, change.after)
+
+
+def _content(entry: Entry | None) -> bytes:
+    return b"" if entry is None else entry.content + entry.target
+
+
+def _file_diff(store: Store, change: Change, runs: str) -> FileDiff:
+    """One change, in as many lines as people read at once."""
+    before, after = change.before, change.after
+    text, total, is_binary = b"", Shown(b""), False
+    for part in _parts(change):
+        old, new = _lines_of(store, part.before), _lines_of(store, part.after)
+        text += header(part.path, _side(part.before), _side(part.after))
+        ends = {"is_new": part.before is None, "is_gone": part.after is None}
+        if old is None or new is None or not (is_text(old) and is_text(new)):
+            is_binary = True
+            text += differ(part.path, **ends)
+            continue
+        shown = unified(old, new, lines_max=LINES_MAX)
+        text += (names(part.path, **ends) if shown.text else b"") + shown.text
+        total = Shown(
+            b"",
+            total.added + shown.added,
+            total.removed + shown.removed,
+            total.lines_left_out + shown.lines_left_out,
+            # Hunks are chosen of files: a link, or what a link replaces, is taken whole.
+            total.hunks + (shown.hunks if _is_file(part, change) else 0),
+        )
+    return FileDiff(
+        path=change.path,
+        before=before,
+        after=after,
+        text=text,
+        added=total.added,
+        removed=total.removed,
+        hunks=total.hunks,
+        lines_left_out=total.lines_left_out,
+        is_binary=is_binary,
+        notes=notes_of(change.path, before, after, runs),
+        runs=runs if after is not None else "",
+    )
+
+
+def _is_file(part: Change, change: Change) -> bool:
+    one = part.after or part.before
+    return one is not None and one.sort is Sort.FILE and part == change
+
+
+def _side(entry: Entry | None, blob: bytes = b"") -> Side | None:
+    mode = git_mode(entry)
+    return None if mode is None else Side(mode, blob)
+
+
+def _lines_of(store: Store, entry: Entry | None) -> bytes | None:
+    """What git takes for the content; None if it is too long to be looked at line by line."""
+    if entry is None:
+        return b""
+    return entry.target if entry.sort is Sort.LINK else text_of(store, entry)
+
+
+def _whole(store: Store, part: Change) -> Iterator[bytes]:
+    """The whole patch of one path, in pieces of whole lines."""
+    sides = [
+        _side(one, blob_id(_size(one), _chunks(store, one)) if one else b"")
+        for one in (part.before, part.after)
+    ]
+    yield header(part.path, *sides)
+    if _content(part.before) == _content(part.after):
+        return
+    old, new = _lines_of(store, part.before), _lines_of(store, part.after)
+    if old is not None and new is not None and is_text(old) and is_text(new):
+        shown = unified(old, new, lines_max=None)
+        if shown.text:
+            yield names(part.path, is_new=part.before is None, is_gone=part.after is None)
+            yield shown.text
+        return
+    yield b"GIT binary patch\n"
+    for one in (part.after, part.before):
+        yield from literal(_size(one), _chunks(store, one))
+
+
+def _size(entry: Entry | None) -> int:
+    if entry is None:
+        return 0
+    return len(entry.target) if entry.sort is Sort.LINK else entry.size
+
+
+def _chunks(store: Store, entry: Entry | None) -> Iterable[bytes]:
+    if entry is None:
+        return ()
+    return (entry.target,) if entry.sort is Sort.LINK else store.content(entry.content)

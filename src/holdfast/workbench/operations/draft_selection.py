@@ -1,0 +1,189 @@
+"""Tell drafts in which something was changed from those in which nothing was.
+
+A draft without changes is in no list and is never the default: every session begins with one. Its
+place is ended when nothing is inside, and it is removed when its session ends.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from holdfast.confine import end, find
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.three_way import Clashing, is_own_repository
+from holdfast.workbench.diff.tree_changes import is_stage
+from holdfast.workbench.draft.mounting import processes_in
+from holdfast.workbench.failures import DraftAmbiguous, DraftMissing
+from holdfast.workbench.handle import Held, is_visited
+from holdfast.workbench.model import Change, Draft, Mode
+from holdfast.workbench.operations.draft_state import Standing, stand, unpublishable
+from holdfast.workbench.operations.ignored_files import ignored_paths
+from holdfast.workbench.operations.open import Workbench
+from holdfast.workbench.operations.recovery import opened
+from holdfast.workbench.scan.file_content import refuse_shortage
+
+_INDEX = RelativePath.of(".git/index")  # `git status` writes it; what is staged is in other files
+
+
+def meant_draft(
+    held: Held, draft: str | None, *, with_git: bool = False, with_ignored: bool = False
+) -> Draft:
+    """The draft of an id; without one, the only draft with changes, else the newest.
+
+    Drafts with changes that a publication leaves out are meant only if no other has changes.
+    Raises DraftAmbiguous if several may be meant, DraftMissing if there is no draft.
+    """
+    if draft is not None:
+        return held.drafts.find(draft)
+    every = held.drafts.all()
+    if len(every) < 2:
+        return held.drafts.find()
+    changed = _foremost(held, with_git=with_git, with_ignored=with_ignored)
+    if len(changed) > 1:
+        names = tuple(each.id for each in reversed(changed))
+        raise DraftAmbiguous(drafts=names, project=str(held.bench.project))
+    return changed[0] if changed else held.drafts.find()
+
+
+def changed_drafts(workbench: Workbench) -> tuple[Draft, ...]:
+    """The drafts of the project in which something was changed, the oldest first."""
+    if not workbench.is_used:
+        return ()
+    with workbench.held() as (held, _):
+        return changed_in(held)
+
+
+def default_drafts(
+    workbench: Workbench, *, with_git: bool = False, with_ignored: bool = False
+) -> tuple[Draft, ...]:
+    """The drafts that a command may mean that names none, the oldest first.
+
+    All with something to publish; if there is none, all with something that is not published
+    unless it is asked for: what git ignores, the project's own repository.
+    """
+    if not workbench.is_used:
+        return ()
+    with workbench.held() as (held, _):
+        return _foremost(held, with_git=with_git, with_ignored=with_ignored)
+
+
+def _foremost(held: Held, *, with_git: bool, with_ignored: bool) -> tuple[Draft, ...]:
+    changed = changed_in(held)
+    if len(changed) < 2:
+        return changed
+    found = [
+        each
+        for each in changed
+        if _is_publishable(held, each, with_git=with_git, with_ignored=with_ignored)
+    ]
+    return tuple(found) or changed
+
+
+def _is_publishable(held: Held, draft: Draft, *, with_git: bool, with_ignored: bool) -> bool:
+    """Whether a publication would take anything of a draft, or fail because of it."""
+    try:
+        with opened(held, draft) as view:
+            standing = stand(held, view, draft)
+    except Failure:
+        return True
+    ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(held, standing)
+    is_outside = with_git and bool(draft.also) and _is_written_outside(held, draft)
+    return is_outside or any(
+        counts(each) and each.path not in ignored and (with_git or not is_own_repository(each.path))
+        for each in standing.changes
+    )
+
+
+def changed_in(held: Held) -> tuple[Draft, ...]:
+    """The drafts in which something was changed, the oldest first."""
+    return tuple(each for each in held.drafts.all() if is_changed(held, each))
+
+
+def is_changed(held: Held, draft: Draft) -> bool:
+    """Whether a draft differs from its project; an empty layer is told without opening it.
+
+    One that cannot be looked at, wholly or in part, is taken for changed: nothing may be lost.
+    """
+    if not _is_written(held, draft):
+        return False
+    try:
+        with opened(held, draft) as view:
+            standing = stand(held, view, draft)
+    except Failure:
+        return True
+    if unpublishable(held, standing) or _is_obstructed(standing):
+        return True
+    return any(map(counts, standing.changes)) or (
+        bool(draft.also) and _is_written_outside(held, draft)
+    )
+
+
+def _is_obstructed(standing: Standing) -> bool:
+    """Whether the project has something that cannot be looked at where the draft has something."""
+    return any(each.reason is Clashing.NOT_COVERED for each in standing.decided().values())
+
+
+def counts(change: Change) -> bool:
+    """Whether a change makes a draft one that has changes."""
+    return change.path != _INDEX
+
+
+def discard_unchanged(workbench: Workbench, draft: str) -> bool:
+    """Remove a draft if nothing was changed in it and nothing is inside; say whether it is gone."""
+    with workbench.held() as (held, _):
+        try:
+            found = held.drafts.find(draft)
+        except DraftMissing:
+            return True
+        if _is_used(held, found) or is_changed(held, found) or _is_used(held, found):
+            return False
+        held.records.note("draft_discarded", {"draft": found.id}, key=f"discard {found.id}")
+        held.drafts.remove(found)
+        return True
+
+
+def release_unchanged(held: Held) -> None:
+    """End the places of drafts in which nothing was written and nothing is inside."""
+    for draft in held.drafts.all():
+        if draft.mode is not Mode.OVERLAY or _is_written(held, draft):
+            continue
+        with suppress(Failure, OSError):  # it costs a little more until the next time
+            if not _is_used(held, draft):
+                end(held.drafts.spec(draft).directory)
+
+
+def _is_used(held: Held, draft: Draft) -> bool:
+    """Whether something is inside of a draft, or about to enter it."""
+    if is_visited(held.drafts.home(draft)):
+        return True
+    place = find(held.drafts.spec(draft).directory) if draft.mode is Mode.OVERLAY else None
+    if place is None:
+        return False
+    with place:
+        return bool(processes_in(place))
+
+
+def _is_written(held: Held, draft: Draft) -> bool:
+    """Whether anything is in the layers of a draft; in a copy something may always be."""
+    if draft.mode is not Mode.OVERLAY:
+        return True
+    return _has_names(held.drafts.written(draft)) or _is_written_outside(held, draft)
+
+
+def _is_written_outside(held: Held, draft: Draft) -> bool:
+    first = held.drafts.written(draft)
+    numbers = range(1, len(draft.also) + 1)
+    return any(_has_names(first.with_name(f"{first.name}-{number}")) for number in numbers)
+
+
+def _has_names(layer: os.PathLike[str]) -> bool:
+    try:
+        with os.scandir(layer) as entries:
+            return any(not is_stage(os.fsencode(entry.name)) for entry in entries)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        refuse_shortage(error, os.fsencode(layer))
+        return True

@@ -1,0 +1,288 @@
+"""How a draft and its project stand to each other, as of one moment.
+
+What the person changed in the project shows in a layer by itself, except where the draft wrote. A
+copy, and what was written in a layer without a difference, follow here: what is in the draft as it
+was at its base becomes as it is in the project now. Wherever draft and project are the same, that
+is the base from then on; elsewhere the base stays what it was.
+
+Keep the overlay of a draft right while its project changes beneath it.
+
+Theory of operation. The kernel looks a name up in both layers once and keeps what it found, as
+long as anything uses it. Changes of the lower layer under a mount are undefined in its manual; with
+the options that places are mounted with (no `redirect_dir`, `metacopy`, `index`) they come to this:
+
+1. A directory that was made in the draft has no lower directory, so what is removed in it leaves no
+   whiteout. Once the project has that directory, too (it was published, or the person made it), a
+   later mount merges the two, and what was removed is back. Therefore such a directory is detached,
+   that is marked opaque in the upper layer, before a publication makes it in the project, and when
+   it is found there. From then on the draft has a copy of it: what the person changes in it is
+   written into the draft (`standing`). A directory that the project has lost while the draft keeps
+   its own is such a directory, too, from then on: the base still has it, so when the project gets
+   it back there is no difference that would tell.
+2. A directory of the project that was removed and made again is seen as the removed one, which is
+   empty. Mounting the overlay again drops all names that nothing uses. This is done when contents
+   changed, and when any directory became another one (`layout`), as switching branches there and
+   back does.
+3. What a process inside uses (its working directory, an open file) is not dropped. Where that is
+   a file, the project's entry is written into the draft, unless the upper layer decides about that
+   path. A directory that was removed from the project and is used inside is as dead there as it is
+   on any file system: it cannot be listed, which is told as such (`listing`), and it is dropped
+   once the process ends, because the overlay is mounted again at every look until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.three_way import Decisions, changes_of, decide_all, seal_of
+from holdfast.workbench.diff.tree_changes import Trees, differing, known_entry
+from holdfast.workbench.draft.view import View
+from holdfast.workbench.handle import PUBLISHED, Held
+from holdfast.workbench.model import (
+    Change,
+    Checkpoint,
+    Draft,
+    Entry,
+    Lack,
+    Occasion,
+    Sort,
+    Uncovered,
+)
+from holdfast.workbench.store.store import Subject
+from holdfast.workbench.store.tree_queries import combined, latest, obscured
+from holdfast.workbench.transaction.machine import Purpose, Way
+from holdfast.workbench.transaction.path_state import look
+from holdfast.workbench.transaction.transaction import carry_out
+
+
+def made_in(changes: Iterable[Change]) -> Iterator[RelativePath]:
+    """The directories that come to be by these changes."""
+    for change in changes:
+        was_directory = change.before is not None and change.before.is_directory
+        if change.after is not None and change.after.is_directory and not was_directory:
+            yield change.path
+
+
+def gone_in(changes: Iterable[Change]) -> Iterator[RelativePath]:
+    """The directories that are none any more after these changes."""
+    return made_in(Change(each.path, each.after, each.before) for each in changes)
+
+
+def follow_project(
+    held: Held, view: View, draft: Draft, moved: tuple[Change, ...], theirs: Checkpoint
+) -> None:
+    """Let everything inside of a draft see the project as it is, where the draft wrote nothing.
+
+    `moved` is how the project differs from the base of the draft. For a copy nothing is done.
+    """
+    layer = view.layer()
+    if layer is None:
+        return
+    layout = held.store.layout(PUBLISHED)
+    is_renewed = not view.is_seen(layout)
+    if not moved and not is_renewed:
+        return
+    view.detach(made_in(moved))
+    view.refresh()
+    view.detach(gone_in(moved))
+    _repair(held, view, draft, theirs, view.stale(change.path for change in moved))
+    if not view.processes and not view.has_dead:
+        view.note_seen(layout)
+
+
+def _repair(
+    held: Held, view: View, draft: Draft, theirs: Checkpoint, stale: Iterable[RelativePath]
+) -> None:
+    """Write the project's entries to paths at which the kernel shows others.
+
+    If something writes there at this moment, it is left to the next time.
+    """
+    layer = view.layer()
+    assert layer is not None, "only an overlay can be stale"
+    changes: list[Change] = []
+    for path in sorted(path for path in stale if not layer.decides(path)):
+        want, have = known_entry(held.store.node(theirs, path)), look(view.root, path)
+        if want != have and not _is_special(want) and not _is_special(have):
+            changes.append(Change(path, have, want))
+    if changes:
+        carry_out(
+            held.draft_site(draft, view),
+            held.store,
+            changes,
+            purpose=Purpose(held.ids.make("tx")),
+            tell=lambda _: None,
+            news=held.bench.news,
+        )
+
+
+def _is_special(entry: Entry | None) -> bool:
+    return entry is not None and entry.sort is Sort.SPECIAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """A draft, what it is counted from, and what it changes of that."""
+
+    draft: Draft
+    base: Checkpoint
+    ours: Checkpoint
+    changes: tuple[Change, ...]
+
+    @property
+    def seal(self) -> str:
+        """What a review of this draft approves of."""
+        return seal_of(self.changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing(Own):
+    """The same with the project as it is now, and where all three differ.
+
+    `uncovered` is what of the project cannot be kept, and must stay as it is.
+    """
+
+    theirs: Checkpoint
+    trees: Trees
+    uncovered: frozenset[RelativePath]
+
+    def decided(
+        self, *, with_git: bool = False, ignored: frozenset[RelativePath] = frozenset()
+    ) -> Decisions:
+        """What a publication would do to each path; nothing to those that are ignored."""
+        return decide_all(
+            *self.trees,
+            uncovered=self.uncovered,
+            publishes_repository=with_git,
+            withheld=ignored,
+        )
+
+
+def stand(held: Held, view: View, draft: Draft, theirs: Checkpoint | None = None) -> Standing:
+    """Bring a draft up to date with its project, and tell how they stand to each other.
+
+    `theirs` is the project, if somebody has just looked at it.
+    """
+    theirs = theirs or held.look()
+    draft, base = _based(held, view, draft, theirs)
+    follow_project(held, view, draft, held.store.changes(base, theirs), theirs)
+    ours = _look(held, view, draft, theirs)
+    ours = _follow(held, view, draft, (base, theirs, ours))
+    draft, base = _rebased(held, draft, (base, theirs, ours))
+    changes = held.store.changes(base, ours)
+    hidden = obscured(held.store, base, theirs, ours)
+    return Standing(
+        draft=draft,
+        base=base,
+        ours=ours,
+        changes=changes,
+        theirs=theirs,
+        trees=differing(held.store.changes(base, theirs), changes, hidden),
+        uncovered=uncovered_in(held, theirs),
+    )
+
+
+def own_of(held: Held, view: View, draft: Draft) -> Own:
+    """What a draft that was brought up to date before changes now; the project is not looked at.
+
+    In a layer it costs what was written.
+    """
+    if draft.base is None:
+        return stand(held, view, draft)
+    base = held.store.find(draft.base)
+    ours = _look(held, view, draft, base)
+    return Own(draft=draft, base=base, ours=ours, changes=held.store.changes(base, ours))
+
+
+def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
+    """The paths that a checkpoint does not cover."""
+    if not checkpoint.uncovered:
+        return frozenset()
+    return frozenset(each.path for each in held.store.uncovered(checkpoint))
+
+
+def unpublishable(held: Held, standing: Standing) -> tuple[Uncovered, ...]:
+    """What is in a draft, not in its project, and cannot be kept: so it cannot be published."""
+    if not standing.ours.uncovered:
+        return ()
+    return tuple(
+        each
+        for each in held.store.uncovered(standing.ours)
+        if each.lack is not Lack.POLICY and each.path not in standing.uncovered
+    )
+
+
+def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
+    """Keep the draft as it is now: what was written in a layer, set into what is below it."""
+    origin = f"draft-{draft.id}"
+    touched = view.touched()
+    subject = Subject(
+        held.drafts.copy_of(draft) if touched is None else Path(f"/proc/self/fd/{view.root}"),
+        origin,
+        news=held.bench.news,
+        like=latest(held.store, origin),
+        hides_mapped_writes=view.hides_mapped_writes,
+    )
+    if touched is None:
+        return held.store.checkpoint(subject, Occasion.AUTO)
+    return held.store.graft(over, subject, touched, Occasion.AUTO)
+
+
+_Three = tuple[Checkpoint, Checkpoint, Checkpoint]
+
+
+def _based(held: Held, view: View, draft: Draft, theirs: Checkpoint) -> tuple[Draft, Checkpoint]:
+    """The base of a draft; one into which nothing was let yet is as it was made."""
+    if draft.base is not None:
+        return draft, held.store.find(draft.base)
+    is_layer = view.touched() is not None
+    base = theirs if is_layer else _look(held, view, draft, theirs)
+    draft = replace(draft, base=base.id)
+    held.drafts.save(draft)
+    return draft, base
+
+
+def _follow(held: Held, view: View, draft: Draft, three: _Three) -> Checkpoint:
+    """Let the draft have what changed in the project where it changed nothing itself."""
+    base, theirs, ours = three
+    news = held.store.changes(base, theirs)
+    hidden = obscured(held.store, base, ours, theirs)
+    if not news and not hidden:
+        return ours
+    trees = differing(held.store.changes(base, ours), news, hidden)
+    decided = decide_all(*trees, uncovered=uncovered_in(held, ours), publishes_repository=True)
+    changes = changes_of(decided, trees.theirs, trees.ours)
+    if not changes:
+        return ours
+    outcome = carry_out(
+        held.draft_site(draft, view),
+        held.store,
+        changes,
+        purpose=Purpose(held.ids.make("tx")),
+        tell=lambda _: None,
+        news=held.bench.news,
+    )
+    if outcome.way is not Way.FINISHED:  # somebody writes there at this moment: it can wait
+        return ours
+    return _look(held, view, draft, theirs)
+
+
+def _rebased(held: Held, draft: Draft, three: _Three) -> tuple[Draft, Checkpoint]:
+    """Take the project as it is now for the base, but not where the draft differs from it."""
+    base, theirs, ours = three
+    moved = {change.path for change in held.store.changes(base, theirs)}
+    hidden = obscured(held.store, base, theirs, ours)
+    moved |= hidden.keys()
+    if not moved:
+        return draft, base
+    apart = {change.path for change in held.store.changes(theirs, ours)}
+    apart |= {path for path, one in hidden.items() if one.theirs != one.ours}
+    kept = moved & apart
+    now = combined(held.store, theirs, base, kept) if kept else theirs
+    if now.tree == base.tree:
+        return draft, base
+    draft = replace(draft, base=now.id)
+    held.drafts.save(draft)
+    return draft, now

@@ -1,0 +1,148 @@
+"""Find what git ignores of the changes of a draft.
+
+Nothing is run: a `.gitignore` is read from the checkpoint of the draft, `.git/info/exclude` and the
+index from the repository. A project without a repository has its `.gitignore` files all the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.three_way import above_of, is_own_repository
+from holdfast.workbench.git.ignore_rules import (
+    IgnoreRule,
+    IgnoreRules,
+    Parts,
+    ignored_changes,
+    parse_rules,
+    tracked_in,
+)
+from holdfast.workbench.git.repository import common_directory, pointed_to
+from holdfast.workbench.handle import Held
+from holdfast.workbench.model import Checkpoint, Entry
+from holdfast.workbench.objects.formats import NodeSort
+from holdfast.workbench.operations.draft_state import Standing
+from holdfast.workbench.store.store import Store
+
+_RULES = b".gitignore"
+_RULES_BYTES_MAX = 1 << 20
+_INDEX_BYTES_MAX = 256 << 20
+_REPOSITORY = RelativePath.of(".git")
+
+
+def ignored_paths(
+    held: Held, standing: Standing, named: Collection[RelativePath] | None = None
+) -> frozenset[RelativePath]:
+    """The changed paths that git ignores; what a person named is not among them.
+
+    Naming a directory that is not ignored names nothing ignored in it.
+    """
+    repository = _repository(held, standing)
+    if not _ignored(standing, _rules(held, standing, repository.excluded)):
+        return frozenset()  # mostly: so the index need not be read
+    rules = _rules(held, standing, repository.excluded, repository.indexes())
+    found = _ignored(standing, rules)
+    if not named:
+        return found
+    meant = [each for each in named if each in found or rules.is_ignored(each, is_directory=True)]
+    needed = {above for each in meant for above in above_of(each)}
+    return frozenset(
+        path for path in found - needed if not any(path.within(each) for each in meant)
+    )
+
+
+def _ignored(standing: Standing, rules: IgnoreRules) -> frozenset[RelativePath]:
+    def is_ignored(path: RelativePath, entry: Entry) -> bool:
+        is_directory = entry.is_directory
+        return not is_own_repository(path) and rules.is_ignored(path, is_directory=is_directory)
+
+    return ignored_changes(standing.changes, is_ignored)
+
+
+def _rules(
+    held: Held, standing: Standing, excluded: bytes = b"", indexes: Sequence[bytes] = ()
+) -> IgnoreRules:
+    store = held.store
+
+    def rules_in(directory: Parts) -> tuple[IgnoreRule, ...]:
+        path = RelativePath((*directory, _RULES))
+        return parse_rules(_content(store, standing.ours, path, _RULES_BYTES_MAX) or b"")
+
+    tracked = {
+        tuple(path.split(b"/"))
+        for index in indexes
+        if (found := tracked_in(index)) is not None
+        for path in found.paths
+    }
+    return IgnoreRules(rules_in, also=parse_rules(excluded), tracked=tracked)
+
+
+class _Repository(NamedTuple):
+    """What `info/exclude` says, and how to read the indexes: all of the project and the draft."""
+
+    excluded: bytes = b""
+    readers: tuple[Callable[[str], bytes | None], ...] = ()
+
+    def indexes(self) -> list[bytes]:
+        """Every index, and those that they add to."""
+        found: list[bytes] = []
+        for read in self.readers:
+            index = read("index")
+            if index is None or index in found:
+                continue
+            found.append(index)
+            tracked = tracked_in(index)
+            shared = read(f"sharedindex.{tracked.shared}") if tracked and tracked.shared else None
+            found += [] if shared is None else [shared]
+        return found
+
+
+def _repository(held: Held, standing: Standing) -> _Repository:
+    """The repository of a project, inside of it or, of a worktree or submodule, elsewhere."""
+    store, theirs = held.store, standing.theirs
+    pointer = _content(store, theirs, _REPOSITORY, _RULES_BYTES_MAX)
+    if pointer is None:
+        path = _REPOSITORY / "info" / "exclude"
+        return _Repository(
+            _content(store, theirs, path, _RULES_BYTES_MAX) or b"",
+            tuple(partial(_index_in, store, checkpoint) for checkpoint in (theirs, standing.ours)),
+        )
+    pointed = pointed_to(pointer)
+    if pointed is None:
+        return _Repository()
+    directory = os.path.join(os.fsencode(held.bench.project), pointed)
+    shared = common_directory(_read(os.path.join(directory, b"commondir")) or b"")
+    common = directory if shared is None else os.path.join(directory, shared)
+    excluded = _read(os.path.join(common, b"info", b"exclude")) or b""
+    return _Repository(excluded, (partial(_index_at, directory),))
+
+
+def _index_in(store: Store, checkpoint: Checkpoint, name: str) -> bytes | None:
+    return _content(store, checkpoint, _REPOSITORY / name, _INDEX_BYTES_MAX)
+
+
+def _index_at(directory: bytes, name: str) -> bytes | None:
+    return _read(os.path.join(directory, name.encode()), _INDEX_BYTES_MAX)
+
+
+def _read(path: bytes, bytes_max: int = _RULES_BYTES_MAX) -> bytes | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            return file.read(bytes_max)
+    except OSError:
+        return None
+
+
+def _content(
+    store: Store, checkpoint: Checkpoint, path: RelativePath, bytes_max: int
+) -> bytes | None:
+    """What a checkpoint has in a file; None if there is none, or a larger one."""
+    node = store.node(checkpoint, path)
+    if node is None or node.sort is not NodeSort.FILE or node.size > bytes_max:
+        return None
+    return b"".join(store.content(node.object))

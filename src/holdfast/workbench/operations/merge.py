@@ -1,0 +1,229 @@
+"""Bring the project's newer version of files into a draft, so that they can be published.
+
+A path that was changed on both sides is a conflict because draft and project both differ from the
+draft's base. Resolving it puts something into the draft (a merge, a merge with conflict markers, or
+one of the two versions) and makes the project's version the base there: from then on the draft
+differs from what the project has, and a publication applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.merge import is_text, merge_marked
+from holdfast.workbench.diff.three_way import Clashing, Decision, Verdict, is_chosen
+from holdfast.workbench.diff.tree_changes import known_entry
+from holdfast.workbench.failures import MergeNothing, PathMissing
+from holdfast.workbench.handle import Held
+from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.operations.draft_selection import meant_draft
+from holdfast.workbench.operations.draft_state import Standing, stand
+from holdfast.workbench.operations.open import Workbench
+from holdfast.workbench.operations.project_merge import put_into_draft
+from holdfast.workbench.operations.recovery import opened
+from holdfast.workbench.operations.revisions import revised
+from holdfast.workbench.store.tree_queries import kept_contents, text_of
+
+
+class Side(StrEnum):
+    """Whose version is taken where both changed."""
+
+    BOTH = "both"  # merged, with conflict markers where lines clash
+    OURS = "ours"  # the draft's
+    THEIRS = "theirs"  # the project's
+
+
+class Version(StrEnum):
+    """Which version of a file is meant."""
+
+    DRAFT = "draft"
+    PROJECT = "project"
+    BASE = "base"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftMerge:
+    """What became of the conflicts of a draft.
+
+    `merged` went together, `marked` have conflict markers in them now, of `taken` one version was
+    taken. About `unresolved` nobody can decide by lines: one of the versions must be chosen.
+    """
+
+    draft: str
+    merged: tuple[RelativePath, ...] = ()
+    marked: tuple[RelativePath, ...] = ()
+    taken: tuple[RelativePath, ...] = ()
+    unresolved: tuple[RelativePath, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileVersion:
+    """One version of a file or link: what it is, and its content or the target of the link."""
+
+    draft: str
+    entry: Entry
+    content: bytes
+
+
+def merge_draft(
+    workbench: Workbench,
+    draft: str | None = None,
+    paths: Sequence[RelativePath] = (),
+    side: Side = Side.BOTH,
+) -> DraftMerge:
+    """Resolve conflicts of a draft with its project, all of them or those at these paths.
+
+    Leaves a revision. Raises MergeNothing if a path was named at which there is no conflict.
+    """
+    with workbench.held() as (held, _):
+        found = meant_draft(held, draft)
+        with opened(held, found) as view:
+            standing = stand(held, view, found)
+            conflicts = _conflicts(standing, frozenset(paths) or None)
+            for path in paths:
+                if not any(each.within(path) for each in conflicts):
+                    raise MergeNothing(draft=found.id, path=str(path))
+            resolution = _Resolution(held, standing, side)
+            for path, decision in sorted(conflicts.items()):
+                resolution.add(path, decision)
+            if resolution.resolved:
+                put_into_draft(held, view, standing, resolution.changes(), resolution.resolved)
+                found = held.drafts.find(found.id)
+                revised(held, stand(held, view, found, standing.theirs), "merged")
+        return resolution.told()
+
+
+def file_version(
+    workbench: Workbench, path: RelativePath, version: Version, draft: str | None = None
+) -> FileVersion:
+    """One version of a file; raises PathMissing if that version has no file or link there."""
+    with workbench.held() as (held, _):
+        found = meant_draft(held, draft)
+        with opened(held, found) as view:
+            standing = stand(held, view, found)
+        checkpoint = {
+            Version.DRAFT: standing.ours,
+            Version.PROJECT: standing.theirs,
+            Version.BASE: standing.base,
+        }[version]
+        entry = known_entry(held.store.node(checkpoint, path))
+        if entry is None or entry.sort not in {Sort.FILE, Sort.LINK}:
+            raise PathMissing(path=str(path), version=version.value)
+        is_link = entry.sort is Sort.LINK
+        content = entry.target if is_link else b"".join(held.store.content(entry.content))
+        return FileVersion(draft=found.id, entry=entry, content=content)
+
+
+def _conflicts(
+    standing: Standing, only: frozenset[RelativePath] | None
+) -> dict[RelativePath, Decision]:
+    return {
+        path: found
+        for path, found in standing.decided().items()
+        if found.verdict in {Verdict.MERGE, Verdict.CONFLICT}
+        and found.reason is not Clashing.NOT_COVERED
+        and is_chosen(path, only)
+    }
+
+
+class _Texts(NamedTuple):
+    base: bytes
+    theirs: bytes
+    ours: bytes
+
+
+@dataclass(slots=True)
+class _Resolution:
+    """What is put into a draft for each conflict, as it is decided."""
+
+    held: Held
+    standing: Standing
+    side: Side
+    resolved: set[RelativePath] = field(default_factory=set[RelativePath])
+    entries: dict[RelativePath, Entry | None] = field(
+        default_factory=dict[RelativePath, "Entry | None"]
+    )
+    texts: dict[RelativePath, bytes] = field(default_factory=dict[RelativePath, bytes])
+    marked: set[RelativePath] = field(default_factory=set[RelativePath])
+    unresolved: set[RelativePath] = field(default_factory=set[RelativePath])
+
+    def add(self, path: RelativePath, decision: Decision) -> None:
+        """Decide about one conflict."""
+        if self.side is Side.BOTH:
+            self._merge(path)
+            return
+        _, theirs, _ = self.standing.trees
+        group = self._around(path) if decision.reason is Clashing.IN_THE_WAY else (path,)
+        for each in group:
+            self.resolved.add(each)
+            if self.side is Side.THEIRS:
+                self.entries[each] = theirs.get(each)
+
+    def changes(self) -> tuple[Change, ...]:
+        """What is put into the draft."""
+        base, theirs, ours = self.standing.trees
+        contents = kept_contents(self.held.store, list(self.texts.values()))
+        for path, (content, size) in zip(self.texts, contents, strict=True):
+            entry = _merged_entry(base.get(path), theirs[path], ours[path])
+            self.entries[path] = replace(entry, content=content, size=size)
+        return tuple(
+            Change(path, ours.get(path), entry)
+            for path, entry in sorted(self.entries.items())
+            if entry != ours.get(path)
+        )
+
+    def told(self) -> DraftMerge:
+        """What became of all of them."""
+        merged = self.texts.keys() - self.marked
+        return DraftMerge(
+            draft=self.standing.draft.id,
+            merged=tuple(sorted(merged)),
+            marked=tuple(sorted(self.marked)),
+            taken=tuple(sorted(self.resolved - self.texts.keys())),
+            unresolved=tuple(sorted(self.unresolved)),
+        )
+
+    def _merge(self, path: RelativePath) -> None:
+        texts = self._read(path)
+        if texts is None:
+            self.unresolved.add(path)
+            return
+        result = merge_marked(*texts)
+        self.texts[path] = result.content
+        self.resolved.add(path)
+        if result.clashes:
+            self.marked.add(path)
+
+    def _read(self, path: RelativePath) -> _Texts | None:
+        """The three versions of a text; one that both made has an empty base."""
+        base, theirs, ours = self.standing.trees
+        old = base.get(path)
+        before = b"" if old is None else text_of(self.held.store, old)
+        texts = (
+            before,
+            text_of(self.held.store, theirs.get(path)),
+            text_of(self.held.store, ours.get(path)),
+        )
+        if not all(each is not None and is_text(each) for each in texts):
+            return None
+        return _Texts(*(each or b"" for each in texts))
+
+    def _around(self, path: RelativePath) -> Iterable[RelativePath]:
+        """All that stands in the way of a path, or that it stands in the way of."""
+        every = {each for tree in self.standing.trees for each in tree}
+        return {each for each in every if each.within(path) or path.within(each)}
+
+
+def _merged_entry(base: Entry | None, theirs: Entry, ours: Entry) -> Entry:
+    """A file with the mode that is new; if both are, with the draft's."""
+    if base is None:
+        return ours
+    mode = theirs.mode if ours.mode == base.mode else ours.mode
+    xattrs = theirs.xattrs if ours.xattrs == base.xattrs else ours.xattrs
+    return replace(ours, mode=mode, xattrs=xattrs)

@@ -1,0 +1,240 @@
+"""Bring a project back to a checkpoint, and be able to take that back.
+
+Only what differs is touched. What either side does not cover stays, and so does the directory that
+it is in; if something covered would have to take its place, nothing is restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from holdfast.failures import Failure
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.three_way import (
+    Clashing,
+    Decision,
+    above_of,
+    changes_of,
+    chosen_of,
+    decide_all,
+    is_own_repository,
+    require_agreement,
+    seal_of,
+)
+from holdfast.workbench.diff.tree_changes import differing
+from holdfast.workbench.failures import CheckpointMissing, RestoreConflict, RestoreStale
+from holdfast.workbench.handle import Held
+from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
+from holdfast.workbench.operations.change_view import FileDiff, file_diffs
+from holdfast.workbench.operations.checkpoints import kept_before, tidy_after_deed
+from holdfast.workbench.operations.draft_state import uncovered_in
+from holdfast.workbench.operations.open import Workbench
+from holdfast.workbench.operations.recovery import (
+    Deed,
+    Intent,
+    facts_of,
+    number_in,
+    paths_in,
+    transact,
+)
+from holdfast.workbench.operations.reports import report_done, report_failed
+from holdfast.workbench.store.tree_queries import find_checkpoint, obscured
+from holdfast.workbench.transaction.machine import Facts, Way
+
+# Restore a checkpoint and keep what was made since.
+
+
+def without_removals(
+    changes: Sequence[Change],
+) -> tuple[tuple[Change, ...], list[RelativePath]]:
+    """The changes that remove nothing, and what is left as it is because of that.
+
+    A directory that something new is in stays a directory, also where the checkpoint has a file.
+    """
+    new = {change.path for change in changes if change.after is None}
+    above = {each for path in new for each in above_of(path)}
+    left = new | {
+        change.path
+        for change in changes
+        if change.path in above and not (change.after is not None and change.after.is_directory)
+    }
+    return tuple(change for change in changes if change.path not in left), sorted(left)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreOrder:
+    """What is to be restored: a checkpoint, or only these paths of it, with all below them.
+
+    The project's own repository is left alone unless it is asked for. With `keep_new`, what was
+    made since the checkpoint stays. `sealed` is the seal of a preview. With the same `key`, it is
+    done once.
+    """
+
+    checkpoint: str
+    only: tuple[RelativePath, ...] | None = None
+    with_git: bool = False
+    keep_new: bool = False
+    sealed: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePreview:
+    """What a restore would do to the project: every path, as it is now and as it would be.
+
+    `left` is what it does not touch: what is not covered, or is kept because it is new.
+    """
+
+    checkpoint: str
+    files: tuple[FileDiff, ...]
+    left: tuple[RelativePath, ...]
+    seal: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What was restored: how many paths, and the first of them.
+
+    `before` is the project as it was, so that restoring it takes all of this back; without one
+    there was nothing to restore. `removed` of the paths were made since and are gone. `left` is
+    what was not touched: what is not covered, or is kept because it is new. `with_git`: some of it
+    is in the project's own repository, and restoring `before` must ask for that.
+    """
+
+    key: str
+    checkpoint: str
+    before: str | None
+    paths: tuple[RelativePath, ...]
+    count: int
+    left: tuple[RelativePath, ...] = ()
+    rescued: tuple[RelativePath, ...] = ()
+    with_git: bool = False
+    removed: int = 0
+
+
+def preview_restore(workbench: Workbench, order: RestoreOrder) -> RestorePreview:
+    """What a restore would do; the project is not touched."""
+    with workbench.held() as (held, _):
+        target = find_checkpoint(held.store, order.checkpoint)
+        changes, left = _decided(held, held.look(), target, order)
+        return RestorePreview(
+            checkpoint=target.id,
+            files=file_diffs(held.store, changes),
+            left=left,
+            seal=seal_of(changes),
+        )
+
+
+def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
+    """Make the project what it was at a checkpoint, all that was chosen or nothing.
+
+    Raises FileReadFailed if something would be lost that cannot be kept, RestoreConflict if
+    somebody changed the project at the same moment.
+    """
+    with workbench.held() as (held, _):
+        done = facts_of(held, Deed.RESTORE, order.key)
+        if done is not None:
+            return _restored(done)
+        try:
+            return _restore(held, order)
+        except CheckpointMissing:
+            raise
+        except Failure as failure:
+            report_failed(held, Deed.RESTORE, failure, checkpoint=order.checkpoint)
+            raise
+
+
+def _restore(held: Held, order: RestoreOrder) -> Restored:
+    target, changes, left, before = held.store.at_once(lambda: _planned(held, order))
+    if before is None:
+        return Restored(
+            key=order.key or "", checkpoint=target.id, before=None, paths=(), count=0, left=left
+        )
+    intent = Intent(
+        deed=Deed.RESTORE,
+        key=order.key or held.ids.make("restore"),
+        is_new=order.key is None,
+        facts={
+            "checkpoint": target.id,
+            "before": before.id,
+            "left": [str(path) for path in left],
+            "removed": sum(each.after is None for each in changes),
+            "git": any(is_own_repository(each.path) for each in changes),
+        },
+    )
+    with held.project_site() as site:
+        outcome, facts = transact(held, site, changes, intent)
+    if outcome.way is not Way.FINISHED:
+        raise RestoreConflict(paths=tuple(map(str, outcome.conflicts)))
+    report_done(held, Deed.RESTORE, facts, changes, undo=before)
+    tidy_after_deed(held)
+    return _restored(facts)
+
+
+class _Plan(NamedTuple):
+    """To what, what changes, what is left because it is not covered, and what was there before."""
+
+    target: Checkpoint
+    changes: tuple[Change, ...]
+    left: tuple[RelativePath, ...]
+    before: Checkpoint | None
+
+
+def _planned(held: Held, order: RestoreOrder) -> _Plan:
+    """Look at the project and decide; if anything changes, what was seen is kept."""
+    target = find_checkpoint(held.store, order.checkpoint)
+    now = held.seen()
+    changes, left = _decided(held, now, target, order)
+    if order.sealed is not None and order.sealed != seal_of(changes):
+        raise RestoreStale(checkpoint=target.id)
+    before = f"before restoring {target.id}"
+    kept = kept_before(held, now, Occasion.PRE_RESTORE, before) if changes else None
+    return _Plan(target, changes, left, kept)
+
+
+class _Decided(NamedTuple):
+    """What a restore changes, and what it leaves although it differs."""
+
+    changes: tuple[Change, ...]
+    left: tuple[RelativePath, ...]
+
+
+def _decided(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder) -> _Decided:
+    uncovered = uncovered_in(held, now)
+    hidden = obscured(held.store, now, now, target)
+    only = None if order.only is None else frozenset(order.only)
+    store = held.store
+    found = store.changes(now, target) if only is None else store.changes_near(now, target, only)
+    trees = differing((), found, hidden)
+    decided = decide_all(*trees, uncovered=uncovered, publishes_repository=order.with_git)
+    decided = chosen_of(decided, trees.ours, only)
+    left = [path for path, found in decided.items() if _is_left(found, trees.ours.get(path))]
+    decided = {path: found for path, found in decided.items() if path not in {*left}}
+    require_agreement(decided)
+    changes = changes_of(decided, trees.theirs, trees.ours)
+    if order.keep_new:
+        changes, kept = without_removals(changes)
+        left += kept
+    return _Decided(changes, tuple(sorted(left)))
+
+
+def _is_left(found: Decision, wanted: Entry | None) -> bool:
+    """Whether something stays because it is not covered, and nothing need take its place."""
+    is_in_place = wanted is not None and wanted.sort is not Sort.SPECIAL
+    return found.reason is Clashing.NOT_COVERED and not is_in_place
+
+
+def _restored(facts: Facts) -> Restored:
+    return Restored(
+        key=str(facts["key"]),
+        checkpoint=str(facts["checkpoint"]),
+        before=str(facts["before"]),
+        paths=paths_in(facts, "paths"),
+        count=number_in(facts, "count"),
+        left=paths_in(facts, "left"),
+        rescued=paths_in(facts, "rescued"),
+        with_git=bool(facts.get("git")),
+        removed=number_in(facts, "removed") if "removed" in facts else 0,
+    )

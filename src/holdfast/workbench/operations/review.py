@@ -1,0 +1,289 @@
+"""Show what a draft changes, and seal it: what is published is what was reviewed.
+
+Mark the changes of a draft that programs run by themselves.
+
+Beside its name, two things make git run or obey a file: a configuration that names it
+(`core.hooksPath`, `include.path`), and a directory that has all that a bare repository has. The
+configuration is that of the project and of repositories in it, as the project and the draft have
+it, and that of the person.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import BinaryIO
+
+from holdfast.confine import CONFIG_BYTES_MAX, obeyed_in, read_configuration, shared_configurations
+from holdfast.nouns import PathInvalid, RelativePath
+from holdfast.workbench.diff.three_way import Clashing, Decisions, Verdict, is_chosen
+from holdfast.workbench.git.ignore_rules import folded
+from holdfast.workbench.handle import Held
+from holdfast.workbench.model import Change, Checkpoint, Draft, Note, Sort, Uncovered
+from holdfast.workbench.objects.formats import NodeSort
+from holdfast.workbench.operations.change_view import (
+    FileDiff,
+    Marker,
+    file_diffs,
+    marked_by_name,
+    write_patch,
+)
+from holdfast.workbench.operations.draft_selection import meant_draft
+from holdfast.workbench.operations.draft_state import Standing, stand, unpublishable
+from holdfast.workbench.operations.ignored_files import ignored_paths
+from holdfast.workbench.operations.open import Workbench
+from holdfast.workbench.operations.project_merge import Merges, merges_of
+from holdfast.workbench.operations.publish import PublishOrder, plan, planned_changes, seal_of_plan
+from holdfast.workbench.operations.recovery import opened
+from holdfast.workbench.store.store import Store
+
+_BARE = {b"HEAD": NodeSort.FILE, b"objects": NodeSort.DIRECTORY, b"refs": NodeSort.DIRECTORY}
+_WORDS = {
+    "core.hooksPath": "git runs the hooks in it (core.hooksPath)",
+    "include.path": "git obeys it as configuration (include.path)",
+}
+_IN_BARE = "git takes the directory for a bare repository, and obeys its configuration and hooks"
+
+
+def marker_of(held: Held, standing: Standing) -> Marker:
+    """What marks the changes of a draft, given the project and the draft as they are."""
+    store, project = held.store, str(held.bench.project)
+    directories = set(_directories(each.path for each in standing.changes))
+    obeyed = {
+        path: _WORDS[key]
+        for checkpoint in (standing.theirs, standing.ours)
+        for path, key in _obeyed(store, checkpoint, project, directories)
+    }
+
+    @cache
+    def is_bare(directory: RelativePath | None) -> bool:
+        return _is_bare(store, standing.ours, directory)
+
+    def marker(change: Change) -> str:
+        found = marked_by_name(change)
+        if found or change.after is None or change.after.sort is Sort.DIRECTORY:
+            return found
+        path = change.path
+        for each, why in obeyed.items():
+            if path.within(each):
+                return why
+        above = path.parent
+        if path.name in (b"config", b"HEAD") and is_bare(above):
+            return _IN_BARE
+        is_hook = above is not None and above.name == b"hooks"
+        return _IN_BARE if is_hook and above is not None and is_bare(above.parent) else ""
+
+    return marker
+
+
+def _directories(paths: Iterable[RelativePath]) -> Iterator[RelativePath]:
+    """Every directory above one of the paths, but for the project itself."""
+    seen: set[RelativePath] = set()
+    for path in paths:
+        above = path.parent
+        while above is not None and above not in seen:
+            seen.add(above)
+            yield above
+            above = above.parent
+
+
+def _obeyed(
+    store: Store, checkpoint: Checkpoint, project: str, directories: Iterable[RelativePath]
+) -> Iterator[tuple[RelativePath, str]]:
+    """What configuration has git run or obey inside of the project, and by which key."""
+
+    def read(path: str) -> bytes:
+        inside = _inside(project, path)
+        return read_configuration(path) if inside is None else _content(store, checkpoint, inside)
+
+    home, shared = shared_configurations()
+    worktrees = [
+        os.fsdecode(b"/".join((os.fsencode(project), *each.parts)))
+        for each in directories
+        if store.node(checkpoint, each / b".git") is not None
+    ]
+    for worktree in (project, *worktrees):
+        for each in obeyed_in(worktree, read, home=home, shared=shared):
+            path = _inside(project, each.path)
+            if path is not None:
+                yield path, each.key
+
+
+def _inside(project: str, path: str) -> RelativePath | None:
+    """A path as it is seen from the project, if it is inside and can exist."""
+    if not path.startswith(f"{project}/"):
+        return None
+    with suppress(PathInvalid):
+        return RelativePath.of(os.fsencode(path[len(project) + 1 :]))
+    return None
+
+
+def _content(store: Store, checkpoint: Checkpoint, path: RelativePath) -> bytes:
+    node = store.node(checkpoint, path)
+    if node is None or node.sort is not NodeSort.FILE or node.size > CONFIG_BYTES_MAX:
+        return b""
+    return b"".join(store.content(node.object))
+
+
+def _is_bare(store: Store, checkpoint: Checkpoint, directory: RelativePath | None) -> bool:
+    for name, sort in _BARE.items():
+        path = RelativePath((name,)) if directory is None else directory / name
+        node = store.node(checkpoint, path)
+        if node is None or node.sort is not sort:
+            return False
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """One path that somebody must decide about before it can be published, and why."""
+
+    path: RelativePath
+    reason: Clashing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """All that a draft changes, and what would become of it.
+
+    `withheld` is what of `.git` is not published unless it is asked for, `ignored` how much git
+    ignores in each directory at the top, which is not published either; `merges` will be merged
+    into the draft first; `overwrites` goes over something that changed in the project, because
+    that was asked for; `uncovered` is what of the draft cannot be published at all.
+    """
+
+    draft: Draft
+    seal: str
+    files: tuple[FileDiff, ...]
+    withheld: tuple[RelativePath, ...]
+    ignored: Mapping[str, int]
+    conflicts: tuple[Conflict, ...]
+    merges: tuple[RelativePath, ...]
+    overwrites: tuple[RelativePath, ...]
+    uncovered: tuple[Uncovered, ...]
+
+
+def review(
+    workbench: Workbench,
+    draft: str | None = None,
+    paths: Sequence[RelativePath] = (),
+    *,
+    with_git: bool = False,
+    with_ignored: bool = False,
+    patch: BinaryIO | None = None,
+) -> Review:
+    """What a draft changes, all of it or at these paths; the seal is always that of all.
+
+    What git ignores is only counted, unless it is asked for or one of the paths.
+    `patch` is a file that gets all of it in the form that `git apply` takes.
+    """
+    with workbench.held() as (held, _):
+        found = meant_draft(held, draft, with_git=with_git, with_ignored=with_ignored)
+        with opened(held, found) as view:
+            standing = stand(held, view, found)
+        only = frozenset(paths) or None
+        ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(held, standing, only)
+        decided = standing.decided(with_git=with_git, ignored=ignored)
+        withheld = {path for path, one in decided.items() if one.verdict is Verdict.WITHHELD}
+        changes = tuple(
+            each
+            for each in standing.changes
+            if is_chosen(each.path, only) and each.path not in withheld
+        )
+        if patch is not None:
+            write_patch(held.store, changes, patch, marker_of(held, standing))
+        merges = merges_of(held.store, standing, decided)
+        return _review(held, standing, _Seen(decided, merges, ignored, changes), only)
+
+
+def preview(workbench: Workbench, order: PublishOrder) -> Review:
+    """What `publish` does with this order, to the path and the hunk.
+
+    Its `files` are what is published; where something is in conflict or to be merged first, also
+    that. Publishing with the seal of it publishes exactly this; the seal is of nothing else.
+    """
+    with workbench.held() as (held, _):
+        draft = meant_draft(
+            held, order.draft, with_git=order.with_git, with_ignored=order.with_ignored
+        )
+        with opened(held, draft) as view:
+            standing = stand(held, view, draft)
+        decided, merges, ignored = plan(held, standing, order)
+        changes = {each.path: each for each in planned_changes(held, standing, decided, order)}
+        stopping = {Verdict.MERGE, Verdict.CONFLICT}
+        changes |= {
+            each.path: each
+            for each in standing.changes
+            if each.path in decided and decided[each.path].verdict in stopping
+        }
+        every = tuple(changes[path] for path in sorted(changes))
+        found = _review(held, standing, _Seen(decided, merges, ignored, every), None)
+        return replace(found, seal=seal_of_plan(standing, decided))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is looked at: the verdicts, the merges, what is ignored, and what is shown."""
+
+    decided: Decisions
+    merges: Merges
+    ignored: frozenset[RelativePath]
+    changes: tuple[Change, ...]
+
+
+def _review(
+    held: Held, standing: Standing, seen: _Seen, only: frozenset[RelativePath] | None
+) -> Review:
+    conflicts = {
+        path: found.reason
+        for path, found in seen.decided.items()
+        if found.verdict is Verdict.CONFLICT and found.reason is not None
+    }
+    conflicts |= dict.fromkeys(seen.merges.clashes, Clashing.BOTH_CHANGED)
+    withheld = [path for path, one in seen.decided.items() if one.verdict is Verdict.WITHHELD]
+    return Review(
+        draft=standing.draft,
+        seal=standing.seal,
+        files=_with_hard_links(
+            held, file_diffs(held.store, seen.changes, marker_of(held, standing))
+        ),
+        withheld=tuple(
+            path for path in withheld if is_chosen(path, only) and path not in seen.ignored
+        ),
+        ignored=folded([path for path in seen.ignored if is_chosen(path, only)]),
+        conflicts=tuple(
+            Conflict(path=path, reason=reason)
+            for path, reason in sorted(conflicts.items())
+            if is_chosen(path, only)
+        ),
+        merges=tuple(path for path in sorted(seen.merges.merged) if is_chosen(path, only)),
+        overwrites=tuple(
+            path
+            for path, found in sorted(seen.decided.items())
+            if found.verdict is Verdict.APPLY
+            and standing.trees.base.get(path) != standing.trees.theirs.get(path)
+        ),
+        uncovered=tuple(
+            each for each in unpublishable(held, standing) if is_chosen(each.path, only)
+        ),
+    )
+
+
+def _with_hard_links(held: Held, files: tuple[FileDiff, ...]) -> tuple[FileDiff, ...]:
+    """The same files, with a note on those that have other names in the project.
+
+    A publication replaces a file, so that its other names keep what was there before.
+    """
+    noted: list[FileDiff] = []
+    for each in files:
+        count = 1
+        if each.before is not None and each.before.sort is Sort.FILE:
+            with suppress(OSError):
+                count = os.lstat(os.fsencode(held.bench.project) + b"/" + each.path.raw).st_nlink
+        text = f"{count:,} hard links: its other names keep the old content"
+        note = (Note(text, is_loud=False),) if count > 1 else ()
+        noted.append(replace(each, notes=each.notes + note))
+    return tuple(noted)

@@ -1,0 +1,79 @@
+"""Leave revisions of a draft, and say what it had changed at each of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from holdfast.nouns import Id
+from holdfast.workbench.diff.three_way import seal_of
+from holdfast.workbench.failures import RevisionMissing
+from holdfast.workbench.handle import Held
+from holdfast.workbench.model import Change, Draft, Revision
+from holdfast.workbench.operations.draft_state import Own
+
+FOUND: Final = "found"  # the cause of a revision that nobody left: a command was killed, perhaps
+
+
+def revised(
+    held: Held,
+    own: Own,
+    cause: str,
+    *,
+    back_to: int | None = None,
+    is_due: bool = False,
+) -> Draft:
+    """The draft with a revision of how it is now, unless it is none and the last one is like it."""
+    if not is_due and not is_revision_due(held, own):
+        return own.draft
+    draft = with_revision(held, own.draft, own.ours.id, cause, back_to)
+    held.drafts.save(draft)
+    return draft
+
+
+def with_revision(
+    held: Held, draft: Draft, checkpoint: Id, cause: str, back_to: int | None = None
+) -> Draft:
+    """A draft with one revision more, which is not written down yet."""
+    made = Revision(
+        number=next_number(draft),
+        checkpoint=checkpoint,
+        at_ms=int(held.bench.means.clock.now() * 1000),
+        cause=cause,
+        base=draft.base,
+        back_to=back_to,
+    )
+    return replace(draft, revisions=(*draft.revisions, made))
+
+
+def is_revision_due(held: Held, own: Own) -> bool:
+    """Whether a draft has other changes than at its last revision; without one, any."""
+    return not _is_like(held, own, own.draft.revisions[-1] if own.draft.revisions else None)
+
+
+def next_number(draft: Draft) -> int:
+    """The number of the next revision."""
+    return draft.revisions[-1].number + 1 if draft.revisions else 1
+
+
+def find_revision(draft: Draft, number: int) -> Revision:
+    """The revision of a number; RevisionMissing if there is none."""
+    found = next((each for each in draft.revisions if each.number == number), None)
+    if found is None:
+        raise RevisionMissing(draft=draft.id, number=number)
+    return found
+
+
+def changes_at(held: Held, draft: Draft, revision: Revision) -> tuple[Change, ...]:
+    """What the draft itself had changed at a revision."""
+    base = revision.base or draft.base
+    assert base is not None, "a draft with a revision has a base"
+    return held.store.changes(held.store.find(base), held.store.find(revision.checkpoint))
+
+
+def _is_like(held: Held, own: Own, revision: Revision | None) -> bool:
+    """Whether the draft has the changes that it had at a revision; without one, none."""
+    if revision is None:
+        return not own.changes
+    then = changes_at(held, own.draft, revision)
+    return len(then) == len(own.changes) and seal_of(then) == own.seal

@@ -1,0 +1,1 @@
+"""Scans of directories: what changed since the last scan, by stat and content."""

@@ -1,0 +1,151 @@
+"""Read one name of a directory: what it is, and all that it holds, as of one moment.
+
+Nothing is opened but below the directory that is open already, and no link is followed. What was
+written to while it was read is read again; what never holds still is not covered.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Generator
+
+from holdfast.workbench.coverage import covers_xattr
+from holdfast.workbench.model import Lack
+from holdfast.workbench.objects.formats import (
+    PIECE_BYTES,
+    WHOLE_BYTES_MAX,
+    Node,
+    NodeSort,
+    ObjectSort,
+    cut_content,
+    name_of,
+    uncovered,
+)
+from holdfast.workbench.objects.objects import Objects
+from holdfast.workbench.scan.stat_cache import is_same
+from holdfast.world import disk_failure
+
+TRIES_MAX = 3
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_OF_THIS_PROCESS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+_ANOTHER_NOW = {errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EINVAL}
+
+Xattrs = tuple[tuple[bytes, bytes], ...]
+
+
+class _Moved(Exception):
+    """Somebody changed it while it was read."""
+
+
+def read_node(
+    objects: Objects, directory: int, name: bytes, status: os.stat_result
+) -> tuple[Node | None, os.stat_result]:
+    """Keep a file or link; return it and what the system says of it, or None if it is gone.
+
+    `status` is what it was a moment ago.
+    """
+    for _ in range(TRIES_MAX):
+        try:
+            if stat.S_ISLNK(status.st_mode):
+                return _link(directory, name, status), status
+            if stat.S_ISREG(status.st_mode):
+                return _file(objects, directory, name, status), status
+            break  # it became something else
+        except _Moved:
+            pass
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                return None, status
+            refuse_shortage(error, name)
+            if error.errno not in _ANOTHER_NOW:
+                return uncovered(name, Lack.UNREADABLE), status
+        try:
+            status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        except FileNotFoundError:
+            return None, status
+    return uncovered(name, Lack.CHANGING), status
+
+
+def content_id_of(descriptor: int, size: int) -> bytes:
+    """The name that the store has for the content of an open file of some size; nothing is kept.
+
+    If its size is another one by now, so may be the name: whoever asks looks at it once more.
+    """
+    if size <= WHOLE_BYTES_MAX:
+        data = os.pread(descriptor, size, 0) if size else b""
+        if len(data) == size:  # mostly: to ask a second time costs as much as the hash
+            return name_of(ObjectSort.BLOB, data)
+    return cut_content(_read_all(descriptor), name_of)[0]
+
+
+def read_xattrs(descriptor: int) -> Xattrs:
+    """The extended attributes that a checkpoint covers, sorted."""
+    try:
+        names = os.listxattr(descriptor)
+        if not names:
+            return ()
+        wanted = sorted(raw for name in names if covers_xattr(raw := os.fsencode(name)))
+        return tuple((name, os.getxattr(descriptor, name)) for name in wanted)
+    except OSError as error:
+        if error.errno in {errno.ENOTSUP, errno.ENODATA, errno.EPERM, errno.EACCES}:
+            return ()  # this file system has none, or the last one has just gone
+        raise
+
+
+def refuse_shortage(error: OSError, path: bytes) -> None:
+    """Raise what this process lacks itself: that says nothing about the file."""
+    if error.errno in _OF_THIS_PROCESS:
+        raise disk_failure(error, path=os.fsdecode(path)) from error
+
+
+def _link(directory: int, name: bytes, status: os.stat_result) -> Node:
+    target = os.readlink(name, dir_fd=directory)
+    mode = stat.S_IMODE(status.st_mode)
+    return Node(name, NodeSort.LINK, mode, 0, status.st_mtime_ns, target)
+
+
+def _file(objects: Objects, directory: int, name: bytes, status: os.stat_result) -> Node:
+    descriptor = os.open(name, _OPEN, dir_fd=directory)
+    try:
+        if status.st_size <= WHOLE_BYTES_MAX:
+            content = _whole(objects, descriptor, status)
+        else:
+            content = objects.put_pieces(_pieces(descriptor, status.st_size))
+        xattrs = read_xattrs(descriptor)
+        if not is_same(os.fstat(descriptor), status):
+            raise _Moved
+    finally:
+        os.close(descriptor)
+    mode = stat.S_IMODE(status.st_mode)
+    return Node(name, NodeSort.FILE, mode, status.st_size, status.st_mtime_ns, content, xattrs)
+
+
+def _whole(objects: Objects, descriptor: int, status: os.stat_result) -> bytes:
+    data = os.read(descriptor, status.st_size) if status.st_size else b""
+    while len(data) < status.st_size:
+        more = os.read(descriptor, status.st_size - len(data))
+        if not more:
+            raise _Moved
+        data += more
+    return objects.put(ObjectSort.BLOB, data)
+
+
+def _read_all(descriptor: int) -> Generator[bytes]:
+    at = 0
+    while piece := os.pread(descriptor, PIECE_BYTES, at):
+        yield piece
+        at += len(piece)
+
+
+def _pieces(descriptor: int, size: int) -> Generator[bytes]:
+    for at in range(0, size, PIECE_BYTES):
+        wanted = min(PIECE_BYTES, size - at)
+        piece = os.pread(descriptor, wanted, at)
+        while len(piece) < wanted:
+            more = os.pread(descriptor, wanted - len(piece), at + len(piece))
+            if not more:
+                raise _Moved
+            piece += more
+        yield piece

@@ -1,0 +1,167 @@
+"""Look at some paths only, and set what is there into a tree that is known.
+
+Every name on the way is looked at by itself. Where the known tree has no directory and the disk
+has one, all of it is looked at, so nothing that is there can be missing. What a sandbox put in
+place of a name counts as nothing; as a directory that the project has by now, it is as it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from typing import NamedTuple
+
+from holdfast.confine import is_stand_in
+from holdfast.workbench.coverage import Coverage, lack_of
+from holdfast.workbench.diff.tree_changes import Way
+from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
+from holdfast.workbench.model import Lack
+from holdfast.workbench.objects.formats import (
+    Node,
+    NodeSort,
+    Totals,
+    directory_detail,
+    totals_of,
+    uncovered,
+)
+from holdfast.workbench.objects.index import Known
+from holdfast.workbench.objects.objects import Objects
+from holdfast.workbench.scan.file_content import read_node, read_xattrs, refuse_shortage
+from holdfast.workbench.scan.scanner import GONE, OPEN_DIRECTORY, Scan
+from holdfast.workbench.scan.stat_cache import BLANK, decode_sight, encode_sight, line_of
+
+
+class _Here(NamedTuple):
+    """The directory that we are in, and what was read of it the last time."""
+
+    descriptor: int
+    path: bytes
+    was: dict[bytes, bytes]
+    nodes: dict[bytes, Node]
+
+    def way(self, name: bytes) -> bytes:
+        """The path of a name here."""
+        return self.path + b"/" + name if self.path else name
+
+    def old(self, name: bytes, line: bytes) -> Node | None:
+        """What a name was, if nothing shows that it has changed."""
+        return self.nodes.get(name) if self.was.get(name) == line else None
+
+
+class Graft:
+    """One look at what was touched; `whole` looks at directories with all that is in them."""
+
+    def __init__(self, objects: Objects, whole: Scan, *, origin: str, coverage: Coverage) -> None:
+        self._objects = objects
+        self._whole = whole
+        self._origin = f"graft {origin} {coverage.mark}"
+        self._coverage = coverage
+        self._fresh: list[tuple[bytes, Known]] = []
+
+    def run(self, root: int, over: bytes | None, ways: Way) -> tuple[bytes, Totals]:
+        """The tree `over`, or an empty one, with what is now at the touched paths below `root`."""
+        nodes = {} if over is None else self._nodes(over)
+        if nodes is not None:
+            return self._directory(root, b"", nodes, ways)
+        looked = self._whole.beneath(root, b"")
+        return looked.tree, looked.totals
+
+    def note(self) -> None:
+        """Take note of what was seen, so that next time only what has changed is read."""
+        self._objects.rows.sights.note(self._origin, self._fresh)
+        self._whole.note()
+
+    def _directory(
+        self, descriptor: int, path: bytes, over: dict[bytes, Node], way: Way
+    ) -> tuple[bytes, Totals]:
+        here = self._here(descriptor, path)
+        nodes, lines = dict(over), dict[bytes, bytes]()
+        for name, below in way.below.items():
+            node, line = self._name(here, name, over.get(name), below)
+            nodes.pop(name, None)
+            if node is not None:
+                nodes[name] = node
+                lines[name] = line
+        tree, totals = self._objects.put_tree(nodes.values()), totals_of(nodes.values())
+        sight = encode_sight(list(lines), list(lines.values()))
+        self._fresh.append((path, Known(tree, totals, sight, is_racy=False)))
+        return tree, totals
+
+    def _name(
+        self, here: _Here, name: bytes, over: Node | None, way: Way
+    ) -> tuple[Node | None, bytes]:
+        """What stands at a name now, and the line by which it is known again."""
+        path = here.way(name)
+        try:
+            status = os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
+        except OSError as error:
+            return _absent(error, name, path), BLANK
+        is_elsewhere = stat.S_ISDIR(status.st_mode) and self._whole.is_elsewhere(path, status)
+        lack = lack_of(path, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
+        if lack is not None:
+            return uncovered(name, lack), BLANK
+        if stat.S_ISDIR(status.st_mode):
+            return self._entered(here, name, over, way), BLANK
+        if is_stand_in(os.fsdecode(path), status.st_mode, status.st_size):
+            return None, BLANK
+        line = line_of(status)
+        if (old := here.old(name, line)) is not None:
+            return old, line
+        node, found = read_node(self._objects, here.descriptor, name, status)
+        is_sure = node is not None and self._whole.is_sure(node, found)
+        return node, line_of(found) if is_sure else BLANK
+
+    def _entered(self, here: _Here, name: bytes, over: Node | None, way: Way) -> Node | None:
+        path = here.way(name)
+        try:
+            descriptor = os.open(name, OPEN_DIRECTORY, dir_fd=here.descriptor)
+            try:
+                status = os.fstat(descriptor)
+                is_ours = is_stand_in(os.fsdecode(path), status.st_mode, 0)
+                if is_ours and not os.listdir(descriptor):  # as nearly always
+                    return None
+                tree, totals = self._inside(descriptor, path, over, way)
+                xattrs = read_xattrs(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            return _absent(error, name, path)
+        mode, detail = stat.S_IMODE(status.st_mode), directory_detail(tree, totals)
+        if is_ours and over is not None and over.sort is NodeSort.DIRECTORY:
+            return over._replace(size=totals.size, detail=detail)
+        if is_ours and not self._objects.tree(tree):
+            return None
+        return Node(name, NodeSort.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs)
+
+    def _inside(
+        self, descriptor: int, path: bytes, over: Node | None, way: Way
+    ) -> tuple[bytes, Totals]:
+        if not way.is_whole and over is not None and over.sort is NodeSort.DIRECTORY:
+            if not way.below:
+                return over.object, over.totals
+            nodes = self._nodes(over.object)
+            if nodes is not None:
+                return self._directory(descriptor, path, nodes, way)
+        looked = self._whole.beneath(descriptor, path)
+        return looked.tree, looked.totals
+
+    def _here(self, descriptor: int, path: bytes) -> _Here:
+        known = self._objects.rows.sights.known(self._origin, path)
+        nodes = None if known is None else self._nodes(known.tree)
+        with suppress(ValueError):  # the index is spoiled there
+            if known is not None and nodes is not None:
+                return _Here(descriptor, path, decode_sight(known.sight), nodes)
+        return _Here(descriptor, path, {}, {})
+
+    def _nodes(self, tree: bytes) -> dict[bytes, Node] | None:
+        """What is in a kept directory; None if it is spoiled, and must be looked at anew."""
+        try:
+            return {node.name: node for node in self._objects.tree(tree)}
+        except (ObjectMissing, ObjectDamaged):
+            return None
+
+
+def _absent(error: OSError, name: bytes, path: bytes) -> Node | None:
+    refuse_shortage(error, path)
+    return None if error.errno in GONE else uncovered(name, Lack.UNREADABLE)

@@ -1,0 +1,1 @@
+"""All that is kept of one project: checkpoints, trees, pruning."""

@@ -1,0 +1,113 @@
+"""What is asked of the store: parts of trees, texts, trees with a change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from holdfast.nouns import RelativePath, check_id
+from holdfast.nouns.failures import IdInvalid
+from holdfast.workbench.diff.merge import MERGE_BYTES_MAX
+from holdfast.workbench.diff.tree_changes import Three, known_entry, small_tree, three_of
+from holdfast.workbench.failures import CheckpointMissing
+from holdfast.workbench.model import Checkpoint, Entry, Sort, Touched
+from holdfast.workbench.objects.formats import PREFIX, Node, NodeSort, cut_content
+from holdfast.workbench.objects.objects import Objects
+from holdfast.workbench.store.store import Store, named_checkpoints
+
+BASE = "base"
+"""The origin of what a draft is counted from, and that no project ever was."""
+
+_LOOKED_AT_MAX = 32  # older ones than that are not worth the search
+
+
+def find_checkpoint(store: Store, id: str) -> Checkpoint:
+    """The checkpoint of an id, or of the beginning of just one."""
+    with suppress(IdInvalid, CheckpointMissing):
+        return store.find(check_id(id, PREFIX))
+    every = store.vault.read(lambda objects: objects.rows.roster.all())
+    found = [each for each, _ in every if _begins(each, id)]
+    if len(found) != 1 or not id:
+        raise CheckpointMissing(checkpoint=id)
+    return store.find(found[0])
+
+
+def latest(store: Store, origin: str) -> Checkpoint | None:
+    """The newest checkpoint of an origin, if it is not long ago."""
+
+    def work(objects: Objects) -> Checkpoint | None:
+        recent = named_checkpoints(objects, _LOOKED_AT_MAX)
+        return next((each for _, each in recent if each.origin == origin), None)
+
+    return store.vault.read(work)
+
+
+def entries_below(
+    store: Store, checkpoint: Checkpoint, path: RelativePath
+) -> dict[RelativePath, Entry]:
+    """All that a checkpoint has at a path and below it; what it does not cover is something else.
+
+    Something that nobody can store, to be exact: whoever plans to change it finds out.
+    """
+
+    def work(objects: Objects) -> dict[RelativePath, Entry]:
+        return dict(_walk(objects, path, node))
+
+    node = store.node(checkpoint, path)
+    return store.vault.read(work)
+
+
+def combined(
+    store: Store, now: Checkpoint, kept: Checkpoint, paths: Iterable[RelativePath]
+) -> Checkpoint:
+    """What a draft may be counted from: one checkpoint, and another one at these paths."""
+    return store.combine(replace(now, origin=BASE), kept, Touched(paths=frozenset(paths)))
+
+
+def woven(
+    store: Store, over: Checkpoint, entries: Mapping[RelativePath, Entry | None]
+) -> Checkpoint:
+    """What a draft may be counted from: one checkpoint, but with these entries."""
+    tree = store.vault.change(lambda objects: small_tree(entries, objects.put_tree))
+    return combined(store, over, replace(over, tree=tree), entries)
+
+
+def obscured(
+    store: Store, base: Checkpoint, theirs: Checkpoint, ours: Checkpoint
+) -> dict[RelativePath, Three]:
+    """What stands where one of three checkpoints is not covered, and they may differ."""
+    three = (base, theirs, ours)
+    paths = {each.path for one in three if one.uncovered for each in store.uncovered(one)}
+    found = {path: three_of(*(store.node(one, path) for one in three)) for path in paths}
+    return {path: one for path, one in found.items() if one is not None and len({*one}) > 1}
+
+
+def kept_contents(store: Store, data: Sequence[bytes]) -> list[tuple[bytes, int]]:
+    """Keep several contents at once, durably; return the name and the size of each."""
+    if not data:
+        return []
+    return store.vault.change(lambda objects: [cut_content([one], objects.put) for one in data])
+
+
+def text_of(store: Store, entry: Entry | None) -> bytes | None:
+    """The content of a file, if it is one and not too long to be looked at line by line."""
+    if entry is None or entry.sort is not Sort.FILE or entry.size > MERGE_BYTES_MAX:
+        return None
+    return b"".join(store.content(entry.content))
+
+
+def _begins(id: str, with_: str) -> bool:
+    return id.startswith(with_) or id.partition("_")[2].startswith(with_)
+
+
+def _walk(
+    objects: Objects, path: RelativePath, node: Node | None
+) -> Iterator[tuple[RelativePath, Entry]]:
+    entry = known_entry(node)
+    if node is None or entry is None:
+        return
+    yield path, entry
+    if node.sort is NodeSort.DIRECTORY:
+        for each in objects.tree(node.object):
+            yield from _walk(objects, path / each.name, each)

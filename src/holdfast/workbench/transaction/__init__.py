@@ -1,0 +1,1 @@
+"""Journalled transactions: publish and restore as one change, or none."""

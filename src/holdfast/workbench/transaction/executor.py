@@ -1,0 +1,352 @@
+"""Carry out the acts of a transaction, one by one, on a directory of this machine.
+
+Everything is reached from descriptors: the root, the stage in it, and the directory of a path,
+which is looked up anew for each deed, past no link. Where a way has become another one, the deed
+was not possible; what the system refuses for any other reason is a failure of the disk.
+
+Fetch the contents that a transaction needs from the store, many small ones at once.
+
+To ask the store once costs more than to read a small file. So whoever asks for one content gets
+those that were announced after it ahead of time, up to a limit; a large one comes in pieces.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, Self
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
+from holdfast.workbench.objects.formats import ObjectSort
+from holdfast.workbench.objects.objects import Objects
+from holdfast.workbench.scan.stat_cache import is_racy, is_same
+from holdfast.workbench.store.store import Store
+from holdfast.workbench.transaction.atomic_rename import ExchangeMissing, Name, move
+from holdfast.workbench.transaction.machine import (
+    Act,
+    Answer,
+    Deed,
+    Do,
+    DropStage,
+    GlanceAtPath,
+    LookAtPath,
+    LookInSlot,
+    MakeStage,
+    Mark,
+    Marker,
+    Operation,
+    Outcome,
+    Rescue,
+    Stage,
+    State,
+    Sync,
+    Tell,
+    Verb,
+)
+from holdfast.workbench.transaction.path_state import ABSENT, Nearby, opened, see
+from holdfast.workbench.transaction.site import Site, commit_marker, put_marker, remove_marker
+from holdfast.workbench.transaction.stage import Owners, StageDirectory, adjust
+from holdfast.world import disk_failure
+from holdfast.world.failures import DiskDenied, DiskUnusable
+
+_AHEAD_BYTES: Final = 4 * 2**20
+_AHEAD_COUNT: Final = 1000
+
+
+class Supply:
+    """Gives contents out; fastest in the order in which they are announced."""
+
+    def __init__(self, store: Store, announced: Iterable[bytes]) -> None:
+        self._store = store
+        self._announced = list(dict.fromkeys(announced))
+        self._place = {name: at for at, name in enumerate(self._announced)}
+        self._ahead: dict[bytes, bytes] = {}
+
+    def pieces(self, name: bytes) -> Iterable[bytes]:
+        """A content, checked, in one piece or several; raise ObjectMissing or ObjectDamaged."""
+        if name in self._place and name not in self._ahead:
+            self._ahead = self._store.vault.read(lambda objects: self._fetched(objects, name))
+        found = self._ahead.get(name)
+        return self._store.content(name) if found is None else (found,)
+
+    def _fetched(self, objects: Objects, first: bytes) -> dict[bytes, bytes]:
+        fetched: dict[bytes, bytes] = {}
+        room = _AHEAD_BYTES
+        start = self._place[first]
+        for name, sort, data in objects.each(self._announced[start : start + _AHEAD_COUNT]):
+            if sort is ObjectSort.PIECES:
+                break
+            fetched[name] = data
+            room -= len(data)
+            if room <= 0:
+                break
+        return fetched
+
+
+_NOT_AS_THOUGHT: Final = ABSENT | {errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR}
+_READ: Final = os.O_RDONLY | os.O_DIRECTORY
+_NEWS_EVERY: Final = 100
+
+
+class Hand:
+    """Carries the acts of one transaction out; each raises a failure, or has been carried out."""
+
+    def __init__(
+        self,
+        site: Site,
+        store: Store,
+        marker: Marker,
+        tell: Callable[[Outcome], None],
+        news: News = quiet,
+    ) -> None:
+        self._site = site
+        self._store = store
+        self._marker = marker
+        self._tell = tell
+        self._news = news
+        self._stage = StageDirectory(site.root, site.stage)
+        self._unsynced: set[RelativePath | None] = set()
+        self._times: dict[RelativePath, int] = {}
+        self._owners = Owners(site.root)
+        self._nearby = Nearby(site.root)
+        self._supply = Supply(store, _contents(marker.operations))
+        self._came_out: dict[int, tuple[os.stat_result, Entry]] = {}
+        self.marked: State | None = None
+
+    def carry_out(self, act: Act) -> Answer:
+        """Carry one act out and say what came of it; raise a failure of the disk or the store.
+
+        Making a stage raises ExchangeMissing where names would have to change places and cannot.
+        """
+        try:
+            return self._carry_out(act)
+        except OSError as error:
+            raise disk_failure(error, path=self._shown(act)) from error
+        except ExchangeMissing as missing:
+            if isinstance(act, MakeStage):
+                raise
+            reason = "names cannot change places there any more"
+            raise DiskUnusable(path=self._shown(act), reason=reason) from missing
+
+    def close(self) -> None:
+        """Let go of what is open."""
+        self._nearby.close()
+        self._stage.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _carry_out(self, act: Act) -> Answer:
+        match act:  # what comes once for each file comes first
+            case LookInSlot(operation):
+                return self._look_in_slot(operation)
+            case Stage(operation):
+                self._say("stage", operation)
+                self._make(self._stage.slot(operation.slot), operation.path, operation.after)
+            case Do(deed, operation):
+                self._say("change", operation)
+                return self._do(deed, operation)
+            case GlanceAtPath(operation):
+                return self._glance_at_path(operation)
+            case LookAtPath(operation):
+                return self._look_at_path(operation)
+            case _:
+                self._prepare_or_settle(act)
+        return None
+
+    def _prepare_or_settle(self, act: Act) -> None:
+        match act:
+            case MakeStage():
+                self._make_stage()
+            case Sync():
+                self._sync()
+            case Mark(state):
+                self._mark(state)
+            case Rescue(operation):
+                self._rescue(operation)
+            case Tell(outcome):
+                self._tell(replace(outcome, facts=self._marker.facts))
+            case DropStage():
+                self._stage.drop()
+            case _:
+                raise AssertionError(f"{act} has an answer")
+
+    def _shown(self, act: Act) -> str:
+        operation = getattr(act, "operation", None)
+        if isinstance(operation, Operation):
+            return f"{self._site.name}/{operation.path}"
+        return self._site.name
+
+    def _say(self, what: str, operation: Operation) -> None:
+        if operation.slot % _NEWS_EVERY == 0:
+            self._news(Progress(what, operation.slot, len(self._marker.operations)))
+
+    def _look_at_path(self, operation: Operation) -> Entry | None:
+        seen = see(self._site.root, operation.path.raw)
+        if seen is None:
+            return None
+        self._owners.note(operation.path, seen[1])
+        return seen[0]
+
+    def _glance_at_path(self, operation: Operation) -> Entry | None:
+        path, before = operation.path, operation.before
+        if before is not None and before.sort is Sort.FILE and before.mtime_ns:
+            with suppress(OSError):
+                parent = self._nearby.above(path)
+                status = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
+                if _fits(status, before):
+                    self._owners.note(path, status)
+                    return before
+        return self._look_at_path(operation)
+
+    def _look_in_slot(self, operation: Operation) -> Entry | None:
+        known = self._came_out.get(operation.slot)
+        try:
+            slot = self._stage.slot(operation.slot)
+            if known is not None:
+                status = os.stat(slot.name, dir_fd=slot.directory, follow_symlinks=False)
+                if is_same(status, known[0]):
+                    return known[1]
+        except FileNotFoundError:
+            return None  # the slot is empty, or the stage was dropped already
+        looked_ns = time.time_ns()
+        seen = see(slot.directory, slot.name)
+        if seen is None:
+            return None
+        entry, status = seen
+        # Who has it open and writes to it after this look gives it another time.
+        if not is_racy(status.st_mtime_ns, looked_ns=looked_ns):
+            self._came_out[operation.slot] = status, entry
+        return entry
+
+    def _make_stage(self) -> None:
+        self._stage.make()
+        self._unsynced.add(None)
+        if any(operation.verb is Verb.SWAP for operation in self._marker.operations):
+            self._stage.try_exchange()
+
+    def _make(self, slot: Name, path: RelativePath, entry: Entry | None) -> None:
+        assert entry is not None
+        owner = self._owners.of(path)
+        match entry.sort:
+            case Sort.FILE:
+                self._stage.write_file(slot, entry, self._supply.pieces(entry.content), owner)
+            case Sort.LINK:
+                self._stage.make_link(slot, entry, owner)
+            case _:
+                self._stage.make_directory(slot, entry, owner)
+
+    def _do(self, deed: Deed, operation: Operation) -> bool:
+        try:
+            above = operation.path.parent
+            if deed is Deed.ADJUST or deed is Deed.READJUST:
+                self._adjust(operation, back=deed is Deed.READJUST)
+                self._unsynced.add(operation.path)
+                return True
+            with opened(self._site.root, above) as parent:
+                self._rename(deed, operation, Name(parent, operation.path.name))
+        except OSError as error:
+            if error.errno in _NOT_AS_THOUGHT:
+                return False
+            raise
+        self._unsynced.add(above)
+        return True
+
+    def _rename(self, deed: Deed, operation: Operation, path: Name) -> None:
+        if deed is Deed.REMOVE_DIRECTORY:
+            os.rmdir(path.name, dir_fd=path.directory)
+            return
+        slot = self._stage.slot(operation.slot)
+        match deed:
+            case Deed.EXCHANGE:
+                self._stage.exchange(path, slot)
+            case Deed.TAKE:
+                move(path, slot)
+            case Deed.PUT:
+                move(slot, path)
+                self._note_time(operation.path, operation.after)
+            case _:
+                self._make(slot, operation.path, operation.before)
+                move(slot, path)
+                self._note_time(operation.path, operation.before)
+
+    def _note_time(self, path: RelativePath, entry: Entry | None) -> None:
+        """What is put into a directory makes it younger; it gets its time back at the end."""
+        if entry is not None and entry.is_directory and entry.mtime_ns:
+            self._times[path] = entry.mtime_ns
+
+    def _adjust(self, operation: Operation, *, back: bool) -> None:
+        before, after = operation.before, operation.after
+        assert before is not None and after is not None
+        with opened(self._site.root, operation.path) as directory:
+            adjust(directory, *((after, before) if back else (before, after)))
+
+    def _sync(self) -> None:
+        self._stage.sync()
+        # From below: a directory is given its time back after what is in it.
+        for path in sorted(self._unsynced, key=_depth, reverse=True):
+            self._sync_directory(path)
+        self._unsynced.clear()
+
+    def _sync_directory(self, path: RelativePath | None) -> None:
+        try:
+            with opened(self._site.root, path, _READ) as directory:
+                if path is not None and path in self._times:
+                    times = (self._times[path], self._times[path])
+                    os.utime(directory, ns=times)
+                os.fsync(directory)
+        except PermissionError:
+            os.sync()  # who may write into a directory need not be allowed to open it
+        except OSError as error:
+            if error.errno not in ABSENT:  # then it was removed, and the one above knows
+                raise
+
+    def _mark(self, state: State | None) -> None:
+        match state:
+            case None:
+                is_committed = (self.marked or self._marker.state) is State.COMMITTED
+                remove_marker(self._site, is_committed=is_committed)
+            case State.COMMITTED:
+                commit_marker(self._site)
+            case _:
+                put_marker(self._site, replace(self._marker, state=state))
+        self.marked = state
+
+    def _rescue(self, operation: Operation) -> None:
+        shown = f"{self._site.name}/{self._site.stage}/{operation.slot}"
+        rescue(self._store, self._stage.slot(operation.slot), shown)
+
+
+def rescue(store: Store, slot: Name, shown: str) -> None:
+    """Keep what is in a slot; raise DiskDenied if not all of it can be read."""
+    node = store.keep(slot.directory, slot.name)
+    if node is not None and node.totals.uncovered:
+        raise DiskDenied(path=shown)
+
+
+def _fits(status: os.stat_result, entry: Entry) -> bool:
+    """Whether what the system says of something is what it would say of this file."""
+    return (
+        status.st_mtime_ns == entry.mtime_ns
+        and status.st_size == entry.size
+        and status.st_mode == stat.S_IFREG | entry.mode
+    )
+
+
+def _contents(operations: Iterable[Operation]) -> Iterator[bytes]:
+    for operation in operations:
+        if operation.stages and operation.after and operation.after.sort is Sort.FILE:
+            yield operation.after.content
+
+
+def _depth(path: RelativePath | None) -> int:
+    return len(path.parts) if path is not None else 0

@@ -1,0 +1,115 @@
+"""Write the marker of a transaction down so that a person can read it, and damage is seen.
+
+The first line is the checksum of the second, which is JSON.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from holdfast.nouns import PathInvalid, RelativePath
+from holdfast.workbench.failures import MarkerDamaged, MarkerForeign
+from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.transaction.machine import Marker, Operation, State, Verb
+
+_VERSION: Final = 1
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    sort: Sort
+    mode: int
+    content: str = ""
+    target: bytes = b""
+    xattrs: tuple[tuple[bytes, bytes], ...] = ()
+    size: int = 0
+    mtime_ns: int = 0
+
+
+class _Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    verb: Verb
+    path: str
+    slot: int
+    before: _Entry | None
+    after: _Entry | None
+
+
+class _Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    key: str
+    state: State
+    operations: tuple[_Operation, ...]
+    facts: dict[str, object] = {}
+
+
+_decoder: Final = msgspec.json.Decoder(_Marker)
+
+
+def encode_marker(marker: Marker) -> bytes:
+    """The marker as the two lines of its file."""
+    steps = tuple(
+        _Operation(
+            step.verb, str(step.path), step.slot, _written(step.before), _written(step.after)
+        )
+        for step in marker.operations
+    )
+    facts = dict(marker.facts)
+    body = msgspec.json.encode(_Marker(_VERSION, marker.key, marker.state, steps, facts))
+    return b"%s\n%s\n" % (_sum(body), body)
+
+
+def decode_marker(raw: bytes) -> Marker:
+    """The marker that was written; raise MarkerDamaged if a single bit of it is another.
+
+    Raises MarkerForeign if it is whole, and of a version that is not known here.
+    """
+    head, _, rest = raw.partition(b"\n")
+    if rest[-1:] != b"\n" or head != _sum(rest[:-1]):
+        raise MarkerDamaged(reason="its checksum does not fit")
+    try:
+        read = _decoder.decode(rest)
+        steps = tuple(map(_step, read.operations))
+    except (msgspec.DecodeError, PathInvalid, ValueError) as error:
+        raise MarkerForeign(reason="it is written in another way") from error
+    if read.version != _VERSION:
+        raise MarkerForeign(reason=f"it is of version {read.version}")
+    return Marker(read.key, read.state, steps, read.facts)
+
+
+def _sum(body: bytes) -> bytes:
+    return sha256(body).hexdigest().encode()
+
+
+def _written(entry: Entry | None) -> _Entry | None:
+    if entry is None:
+        return None
+    return _Entry(
+        entry.sort,
+        entry.mode,
+        entry.content.hex(),
+        entry.target,
+        entry.xattrs,
+        entry.size,
+        entry.mtime_ns,
+    )
+
+
+def _step(read: _Operation) -> Operation:
+    path = RelativePath.from_text(read.path)
+    return Operation(read.verb, path, _entry(read.before), _entry(read.after), read.slot)
+
+
+def _entry(read: _Entry | None) -> Entry | None:
+    if read is None:
+        return None
+    return Entry(
+        read.sort,
+        read.mode,
+        bytes.fromhex(read.content),
+        read.target,
+        read.xattrs,
+        read.size,
+        read.mtime_ns,
+    )

@@ -1,0 +1,155 @@
+"""Say what stands at a path now, by its content.
+
+The way there leads through directories only: where a link has appeared on it, there is nothing.
+What cannot be read, or does not hold still, is nothing that anybody knows.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.scan.file_content import TRIES_MAX, content_id_of, read_xattrs
+from holdfast.workbench.scan.stat_cache import is_same
+from holdfast.world import open_linkless
+
+ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+_CLOSED = {errno.EACCES, errno.EPERM, errno.ENXIO, errno.ENODEV}
+
+Seen = tuple[Entry, os.stat_result]
+"""What stands at a path, and what the system says of it."""
+
+
+class _Opened:
+    """A directory that is open until the end of the block, by a class: it is one for every file."""
+
+    __slots__ = ("_descriptor", "_is_ours")
+
+    def __init__(self, descriptor: int, *, is_ours: bool) -> None:
+        self._descriptor = descriptor
+        self._is_ours = is_ours
+
+    def __enter__(self) -> int:
+        return self._descriptor
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours:
+            os.close(self._descriptor)
+
+
+def opened(root: int, path: RelativePath | None, flags: int = DIRECTORY) -> _Opened:
+    """Hold a directory below an open one for a moment, by a way without links; raise OSError.
+
+    Without flags it can be named, and not read. None is the open one itself.
+    """
+    if path is None and flags == DIRECTORY:
+        return _Opened(root, is_ours=False)
+    way = b"." if path is None else path.raw
+    return _Opened(open_linkless(root, way, flags), is_ours=True)
+
+
+class Nearby:
+    """Directories below an open one, of which the last stays open for whoever asks again.
+
+    For looks that nothing rests on: what has become of the way there meanwhile is not seen.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = self._descriptor = root
+        self._parts: tuple[bytes, ...] = ()
+
+    def above(self, path: RelativePath) -> int:
+        """The directory that holds a path, by a way without links; raise OSError."""
+        parts = path.parts[:-1]
+        if parts != self._parts:
+            self.close()
+            if parts:
+                self._descriptor = open_linkless(self._root, b"/".join(parts), DIRECTORY)
+            self._parts = parts
+        return self._descriptor
+
+    def close(self) -> None:
+        """Let go of it; may be called again."""
+        descriptor, self._descriptor, self._parts = self._descriptor, self._root, ()
+        if descriptor != self._root:
+            os.close(descriptor)
+
+
+def look(root: int, path: RelativePath) -> Entry | None:
+    """What stands at a path below an open directory; None if nothing, or no way leads there.
+
+    Raises OSError only for what this process lacks, or for a disk that fails.
+    """
+    seen = see(root, path.raw)
+    return seen and seen[0]
+
+
+def see(root: int, path: bytes) -> Seen | None:
+    """Do what `look` does, and tell what the system says of it, too."""
+    for _ in range(TRIES_MAX):
+        try:
+            descriptor = open_linkless(root, path, _READ)
+        except OSError as error:
+            if error.errno in {errno.ENOENT, errno.ENOTDIR}:
+                return None
+            if error.errno == errno.ELOOP or error.errno in _CLOSED:
+                return _closed(root, path)
+            raise
+        try:
+            status = os.fstat(descriptor)
+            entry = _opened(descriptor, status)
+            if entry is not None:
+                return entry, status
+        finally:
+            os.close(descriptor)
+    return _closed(root, path)
+
+
+def _opened(descriptor: int, status: os.stat_result) -> Entry | None:
+    """What a descriptor leads to; None if it changed meanwhile."""
+    mode, mtime_ns = stat.S_IMODE(status.st_mode), status.st_mtime_ns
+    if stat.S_ISDIR(status.st_mode):
+        return Entry(Sort.DIRECTORY, mode, xattrs=read_xattrs(descriptor), mtime_ns=mtime_ns)
+    if not stat.S_ISREG(status.st_mode):
+        return Entry(Sort.SPECIAL, mode, mtime_ns=mtime_ns)
+    content, xattrs = content_id_of(descriptor, status.st_size), read_xattrs(descriptor)
+    if not is_same(os.fstat(descriptor), status):
+        return None
+    return Entry(
+        Sort.FILE,
+        mode,
+        content=content,
+        xattrs=xattrs,
+        size=status.st_size,
+        mtime_ns=mtime_ns,
+    )
+
+
+def _closed(root: int, path: bytes) -> Seen | None:
+    """What stands there, as far as one can tell without opening it."""
+    way, slash, name = path.rpartition(b"/")
+    parent = root
+    try:
+        if slash:
+            parent = open_linkless(root, way, DIRECTORY)
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        mode, mtime_ns = stat.S_IMODE(status.st_mode), status.st_mtime_ns
+        if stat.S_ISLNK(status.st_mode):
+            with suppress(OSError):  # it is no link any more
+                target = os.readlink(name, dir_fd=parent)
+                return Entry(Sort.LINK, mode, target=target, mtime_ns=mtime_ns), status
+        sort = Sort.DIRECTORY if stat.S_ISDIR(status.st_mode) else Sort.SPECIAL
+        return Entry(sort, mode, mtime_ns=mtime_ns), status
+    except OSError as error:
+        if error.errno in ABSENT:
+            return None
+        raise
+    finally:
+        if parent != root:
+            os.close(parent)

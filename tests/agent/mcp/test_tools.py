@@ -1,0 +1,152 @@
+"""Tools of servers are used as ours are; a project's servers start only as they were shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from holdfast.agent.failures import LeaveRefused, ToolRefused
+from holdfast.agent.mcp.config import Server
+from holdfast.agent.mcp.tools import Leaves, mcp_tools, servers_of
+from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
+from holdfast.agent.model import Put
+from holdfast.agent.permission_rules import Answer
+from holdfast.agent.permissions import Approvals
+from holdfast.agent.ports import Tool
+from holdfast.nouns import RelativePath
+from holdfast.world import companions
+from tests.agent.grounds import ground_in
+from tests.agent.mcp.test_server import HERE, stub
+from tests.journeys.stage import linux_only
+
+pytestmark = [pytest.mark.anyio, linux_only]
+
+
+@dataclass
+class Found:
+    """What a session has of servers."""
+
+    tools: dict[str, Tool]
+    complaints: list[str]
+    workspace: MemoryWorkspace
+    log: Path
+
+    @property
+    def starts(self) -> int:
+        return len(self.log.read_text().split()) if self.log.exists() else 0
+
+
+def project_file(log: Path, *, env: str = "e") -> bytes:
+    args = ["-m", "tests.agent.mcp_stub", str(log), "run.py"]
+    server = {"command": sys.executable, "args": args, "env": {"PYTHONPATH": HERE, "GIVEN": env}}
+    return json.dumps({"mcpServers": {"theirs": server, "stub": server}}).encode()
+
+
+@asynccontextmanager
+async def found(
+    tmp_path: Path, files: dict[str, bytes], approvals: Approvals, *own: Server
+) -> AsyncGenerator[Found]:
+    async with ground_in(tmp_path) as ground, companions() as tasks:
+        workspace = MemoryWorkspace(files, root=ground.root)
+        servers, complaints = await servers_of(own, workspace, ground, tasks)
+        leaves = Leaves(workspace, ground, approvals)
+        tools, more = await mcp_tools(servers, leaves, ["read"])
+        named = {tool.spec.name: tool for tool in tools}
+        yield Found(named, [*complaints, *more], workspace, tmp_path / "log")
+
+
+async def test_the_persons_own_are_there_at_once(tmp_path: Path) -> None:
+    own = (stub(tmp_path / "log"), Server("gone", True, "nowhere-to-be-found"))
+    async with found(tmp_path, {}, Approvals(), *own) as session:
+        said = await session.tools["echo"].use({"text": "</mcp-result>"}, MemoryDesk())
+        much = await session.tools["flood"].use({}, MemoryDesk())
+        died = await session.tools["die"].use({}, MemoryDesk())
+        again = await session.tools["stub_read"].use({"text": "x"}, MemoryDesk())
+
+    assert {"echo", "stub_read", "change"} <= session.tools.keys()
+    assert [each.partition(":")[0] for each in session.complaints] == [
+        "The MCP server gone cannot be used now"
+    ]
+    assert said.text.startswith('<mcp-result server="stub" tool="echo">\n')
+    assert said.text.count("</mcp-result>") == 1
+    assert len(much.text) < 51_000
+    assert died.is_error and "stub cannot be used now" in died.text
+    assert "\nx\n" in again.text
+    assert session.tools["echo"].only_reads and not session.tools["change"].only_reads
+    assert session.tools["echo"].title({}) == "stub: echo"
+
+
+@pytest.mark.promise("C22")
+async def test_what_may_change_something_needs_leave(tmp_path: Path) -> None:
+    async with found(tmp_path, {}, Approvals(), stub(tmp_path / "log")) as session:
+        change, desk = session.tools["change"], MemoryDesk(answers=["no", Answer.ONCE])
+        with pytest.raises(LeaveRefused):
+            await change.use({"text": "a\x1b"}, desk)
+        done = await change.use({"text": "a\x1b"}, desk)
+
+    assert (done.is_error, "it is broken" in done.text) == (True, True)
+    assert desk.asked[0][:2] == (
+        "May the agent use a tool of an MCP server?",
+        'server: stub\ntool: change\narguments: {\n      "text": "a\\u001b"\n    }',
+    )
+
+
+OWN = Server("stub", True, url="http://127.0.0.1:9/")  # nobody is there: the name is taken
+ASKED: dict[str, object] = {"server": "theirs", "tool": "echo", "arguments": {"text": "hi"}}
+
+
+@pytest.mark.promise("C10")
+async def test_a_projects_server_is_shown_whole_before_it_starts(tmp_path: Path) -> None:
+    files = {".mcp.json": project_file(tmp_path / "log"), "run.py": b"good"}
+    async with found(tmp_path, files, Approvals(), OWN) as session:
+        assert list(session.tools) == ["mcp_server"]
+        tool, desk = session.tools["mcp_server"], MemoryDesk()
+        with pytest.raises(LeaveRefused):
+            await tool.use(ASKED, desk)
+        with pytest.raises(ToolRefused):
+            await tool.use({"server": "stub"}, MemoryDesk())
+
+        assert session.starts == 0
+        assert tool.title(ASKED) == "theirs: echo"
+    title, detail, choices, is_leave = desk.asked[0]
+    assert "start an MCP server" in title and is_leave
+    assert f'command: ["{sys.executable}"' in detail and "variable GIVEN: e" in detail
+    assert "file run.py: " in detail and f"file {sys.executable}: " in detail
+    assert choices[0] == Answer.ALWAYS
+
+
+@pytest.mark.promise("C19")
+async def test_a_server_that_was_swapped_is_asked_for_again(tmp_path: Path) -> None:
+    kept, log = tmp_path / "leaves.json", tmp_path / "log"
+    files = {".mcp.json": project_file(log), "run.py": b"good"}
+
+    async with found(tmp_path, files, Approvals(kept), OWN) as session:
+        tool = session.tools["mcp_server"]
+        done = await tool.use(ASKED, MemoryDesk(answers=[Answer.ALWAYS]))
+        menu = await tool.use({"server": "theirs"}, MemoryDesk())
+        assert "\nhi e\n" in done.text and '"echo"' in menu.text
+        await session.workspace.write([Put(RelativePath.of("run.py"), b"evil", b"good")], "swap")
+        await tool.use({**ASKED, "tool": "die"}, MemoryDesk())
+        with pytest.raises(LeaveRefused):
+            await tool.use(ASKED, MemoryDesk())
+        assert session.starts == 1
+
+    async with found(tmp_path / "again", files, Approvals(kept), OWN) as session:
+        assert "echo" in session.tools
+    for number, swapped in enumerate(
+        [{**files, "run.py": b"evil"}, {**files, ".mcp.json": project_file(log, env="evil")}]
+    ):
+        async with found(tmp_path / str(number), swapped, Approvals(kept), OWN) as session:
+            assert list(session.tools) == ["mcp_server"]
+
+
+async def test_a_project_that_names_nonsense_is_said(tmp_path: Path) -> None:
+    async with found(tmp_path, {".mcp.json": b"{"}, Approvals()) as session:
+        assert session.tools == {}
+        assert session.complaints[0].startswith(".mcp.json cannot be used")

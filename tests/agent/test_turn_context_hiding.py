@@ -1,0 +1,100 @@
+"""No key that is known is told, whole, in pieces or encoded; all else is told as it is."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.model import (
+    Asking,
+    Call,
+    Done,
+    Ending,
+    Entered,
+    ModelMessage,
+    Noting,
+    Over,
+    Showing,
+    Sort,
+    Task,
+    Telling,
+    ToolMessage,
+    UsedUp,
+    Using,
+)
+from holdfast.agent.turn_context import Told, Veil
+
+KEY = "sk-there-0123456789abcdef"
+HIDDEN = "[redacted:known]"
+
+
+def told(word: str) -> list[Told]:
+    """Something of every kind, with a word in it."""
+    return [
+        Entered("1", "", ToolMessage("c", f"a {word}\nb", is_error=True)),
+        Entered("2", "1", ModelMessage("", (), (Call("c", "run", f'{{"x":"{word}"}}'),), "p", "m")),
+        Using("i", "run", f"run {word}", {"command": ["echo", word], "deep": {"er": word}}),
+        UsedUp("i", Done(f"«{word}»", shown=word, paths=("a",), plan=(Task(1, word),))),
+        Asking("q", word, word, (word, "no"), "i", is_leave=True),
+        Noting(word, {"code": "X", "details": {"said": f"your key is {word}."}}),
+        Over(Ending.FAILED, {"userMessage": word, "retryable": False, "waits": [1, 2.5, None]}),
+    ]
+
+
+@pytest.mark.promise("T6", "C6")
+def test_a_key_is_hidden_wherever_it_stands() -> None:
+    veil = Veil(lambda: (KEY,))
+
+    assert [veil.over(each) for each in told(KEY)] == told(HIDDEN)
+
+
+@pytest.mark.promise("T6", "C6")
+def test_a_key_is_hidden_also_where_it_is_encoded() -> None:
+    words = b64encode(f"Bearer {KEY} and more".encode()).decode()
+    clean = Veil(lambda: (KEY,)).over(Noting(f"header: {words}"))
+
+    assert b64encode(KEY.encode())[4:-4].decode() not in clean.text
+    assert HIDDEN in clean.text
+
+
+@pytest.mark.parametrize("known", [(), (KEY,)])
+def test_what_holds_no_key_is_told_as_it_is(known: tuple[str, ...]) -> None:
+    veil = Veil(lambda: known)
+    words = told('sk-proj-0123456789abcdefABCDEF "q" \\ é \x00 🔑')
+
+    assert all(veil.over(each) is each for each in words)
+
+
+def test_a_key_that_is_found_later_is_hidden_from_then_on() -> None:
+    known: list[str] = []
+    veil = Veil(lambda: tuple(known))
+    assert veil.over(Noting(KEY)) == Noting(KEY)
+    known.append(KEY)
+
+    assert veil.over(Noting(KEY)) == Noting(HIDDEN)
+    assert veil.over_piece(Showing("i", Sort.TEXT, KEY)).text == HIDDEN
+
+
+@pytest.mark.promise("T6", "C6")
+@given(st.lists(st.integers(0, len(KEY) + 10), max_size=5), st.sampled_from(Sort))
+def test_a_key_in_pieces_is_never_shown(cuts: list[int], sort: Sort) -> None:
+    whole = f"Here: {KEY} so."
+    edges = [0, *sorted(cuts), len(whole)]
+    pieces = [whole[start:end] for start, end in pairwise(edges)]
+    veil = Veil(lambda: (KEY,))
+    shown = [veil.over_piece(Showing("i", sort, piece)).text for piece in pieces]
+
+    assert "".join(shown) == f"Here: {HIDDEN} so."
+
+
+@pytest.mark.parametrize("end", [Telling("i", "x"), UsedUp("i", Done("x")), Over(Ending.COMPLETED)])
+def test_an_item_that_is_over_has_no_beginnings_left(end: Told) -> None:
+    veil = Veil(lambda: (KEY,))
+    veil.over_piece(Showing("i", Sort.TEXT, KEY[:9]))
+    veil.over(end)
+
+    assert veil.over_piece(Showing("i", Sort.TEXT, KEY[9:])).text == KEY[9:]

@@ -1,0 +1,11 @@
+"""The examples of these commands are what they say."""
+
+from __future__ import annotations
+
+from holdfast.cli.arguments.settings import CONFIG
+from tests.cli.examples import misunderstood, understood
+
+
+def test_every_example_is_understood() -> None:
+    assert misunderstood(CONFIG) == {}
+    assert len(understood(CONFIG)) >= len(CONFIG)

@@ -1,0 +1,11 @@
+"""The examples of these commands are what they say."""
+
+from __future__ import annotations
+
+from holdfast.cli.arguments.workbench import DRAFT
+from tests.cli.examples import misunderstood, understood
+
+
+def test_every_example_is_understood() -> None:
+    assert misunderstood(DRAFT) == {}
+    assert len(understood(DRAFT)) >= len(DRAFT)

@@ -1,0 +1,36 @@
+"""Progress is shown when it takes long, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.project import ProgressLine, progress_text
+from holdfast.workbench.model import Progress
+
+FILES = Progress("files", 1000, 20_000)
+
+
+def test_how_far_it_has_come_in_words() -> None:
+    assert progress_text(FILES) == "files: 1,000 of 20,000"
+    assert progress_text(Progress("a\x1b[2J", 7)) == "a\\x1b[2J: 7"
+
+
+@pytest.mark.promise("S4")
+def test_what_takes_long_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ProgressLine(is_wanted=True, untold=0.0)
+    line(FILES)
+    line(FILES)
+    line.clear()
+
+    assert capsys.readouterr().err == "(files: 1,000 of 20,000)\n"
+
+
+@pytest.mark.parametrize(("is_wanted", "untold"), [(True, 3600.0), (False, 0.0)])
+def test_what_is_soon_done_or_for_a_program_is_not(
+    is_wanted: bool, untold: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = ProgressLine(is_wanted=is_wanted, untold=untold)
+    line(FILES)
+    line.clear()
+
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,103 @@
+"""The server's questions become approvals, and decisions its own words."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from holdfast.codex.approval_format import (
+    COMMAND,
+    FILE_CHANGE,
+    PERMISSIONS,
+    USER_INPUT,
+    read_approval,
+    write_decision,
+)
+from holdfast.codex.model import (
+    Approval,
+    CommandApproval,
+    Decision,
+    FileChangeApproval,
+    InputApproval,
+    PermissionsApproval,
+    Reply,
+)
+from holdfast.codex.wire.generated import AddPatchChangeKind, FileUpdateChange
+from holdfast.rpc.failures import ParamsInvalid
+
+IDS = {"threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 1}
+CHANGE = FileUpdateChange(AddPatchChangeKind(), "+x", "/p/x")
+ASKED: list[tuple[str, dict[str, object], Approval]] = [
+    (
+        COMMAND,
+        {"command": "ls", "cwd": "/p", "reason": "need", "kind": "command"},
+        CommandApproval(thread="t", turn="u", item="i", command="ls", cwd="/p", reason="need"),
+    ),
+    (
+        COMMAND,
+        {"networkApprovalContext": {"host": "example.org", "protocol": "https"}},
+        CommandApproval(
+            thread="t", turn="u", item="i", command="", cwd="", reason="", host="example.org"
+        ),
+    ),
+    (
+        FILE_CHANGE,
+        {"reason": None},
+        FileChangeApproval(thread="t", turn="u", item="i", reason="", changes=(CHANGE,)),
+    ),
+    (
+        PERMISSIONS,
+        {"cwd": "/p", "permissions": {"network": True}},
+        PermissionsApproval(
+            thread="t", turn="u", item="i", reason="", cwd="/p", permissions={"network": True}
+        ),
+    ),
+    (
+        USER_INPUT,
+        {"isBlocking": True, "questions": []},
+        InputApproval(thread="t", turn="u", item="i", questions=()),
+    ),
+]
+
+
+@pytest.mark.parametrize(("method", "params", "approval"), ASKED)
+def test_what_is_asked(method: str, params: dict[str, object], approval: Approval) -> None:
+    raw = Raw(json.dumps({**IDS, **params}).encode())
+
+    assert read_approval(method, raw, lambda thread, item: (CHANGE,)) == approval
+
+
+def test_a_question_that_lacks_its_subject_is_refused() -> None:
+    with pytest.raises(ParamsInvalid):
+        read_approval(COMMAND, Raw(b"{}"), lambda thread, item: ())
+
+
+COMMANDS, FILES, PERMITS, INPUTS = ASKED[0][2], ASKED[2][2], ASKED[3][2], ASKED[4][2]
+
+
+@pytest.mark.parametrize(
+    ("approval", "decision", "words"),
+    [
+        (COMMANDS, Decision.ACCEPT, {"decision": "accept"}),
+        (COMMANDS, Decision.ACCEPT_FOR_SESSION, {"decision": "acceptForSession"}),
+        (COMMANDS, Decision.CANCEL, {"decision": "cancel"}),
+        (COMMANDS, Reply({}), {"decision": "decline"}),
+        (FILES, Decision.DECLINE, {"decision": "decline"}),
+        (PERMITS, Decision.ACCEPT, {"permissions": {"network": True}}),
+        (
+            PERMITS,
+            Decision.ACCEPT_FOR_SESSION,
+            {"permissions": {"network": True}, "scope": "session"},
+        ),
+        (PERMITS, Decision.DECLINE, {"permissions": {}}),
+        (INPUTS, Reply({"q": ("yes",)}), {"answers": {"q": {"answers": ["yes"]}}}),
+        (INPUTS, Decision.DECLINE, {"answers": {}}),
+    ],
+)
+def test_what_is_answered(approval: Approval, decision: Decision | Reply, words: object) -> None:
+    written = msgspec.json.encode(write_decision(approval, decision))
+
+    assert json.loads(written) == words

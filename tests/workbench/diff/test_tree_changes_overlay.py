@@ -1,0 +1,113 @@
+"""Where a draft may differ follows from what its layer holds, and from nothing else."""
+
+from __future__ import annotations
+
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.coverage import DEPTH_MAX
+from holdfast.workbench.diff.tree_changes import Layer, Listed, nearest, touched
+from holdfast.workbench.model import STAGE_PREFIX, Touched
+
+FILE, DIRECTORY, LINK = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755, stat.S_IFLNK | 0o777
+WHITEOUT = stat.S_IFCHR
+STAGE = STAGE_PREFIX.encode() + b"0123456789abcdef"
+DEEP = b"/".join([b"d"] * DEPTH_MAX)
+LONG = b"/".join([b"x" * 250] * 16)  # with another such name it is too long for a path
+
+
+def paths(*raw: bytes) -> frozenset[RelativePath]:
+    return frozenset(map(RelativePath.of, raw))
+
+
+@pytest.mark.parametrize(
+    ("listed", "expected"),
+    [
+        ([], Touched()),
+        ([Listed(b"f", FILE)], Touched(paths(b"f"))),
+        ([Listed(b"f", LINK)], Touched(paths(b"f"))),
+        ([Listed(b"gone", WHITEOUT)], Touched(paths(b"gone"))),
+        ([Listed(b"fifo", stat.S_IFIFO | 0o600)], Touched(paths(b"fifo"))),
+        (
+            [Listed(b"d", DIRECTORY), Listed(b"d/f", FILE), Listed(b"d/\xff\n", FILE)],
+            Touched(paths(b"d", b"d/f", b"d/\xff\n")),
+        ),
+        ([Listed(b"d", DIRECTORY, is_opaque=True)], Touched(whole=paths(b"d"))),
+        ([Listed(b"d", DIRECTORY, is_closed=True)], Touched(whole=paths(b"d"))),
+        (
+            [
+                Listed(b"d/e/f", FILE),
+                Listed(b"d/e", DIRECTORY, is_opaque=True),
+                Listed(b"d", DIRECTORY, is_opaque=True),
+                Listed(b"dd", FILE),
+            ],
+            Touched(paths(b"dd"), paths(b"d")),
+        ),
+        ([Listed(STAGE, DIRECTORY), Listed(STAGE + b"/0", FILE)], Touched()),
+        ([Listed(b"d/" + STAGE, FILE)], Touched(paths(b"d/" + STAGE))),
+        ([Listed(DEEP, DIRECTORY)], Touched(whole=paths(DEEP))),
+        ([Listed(DEEP, FILE)], Touched(paths(DEEP))),
+        ([Listed(LONG + b"/" + b"y" * 250, FILE)], Touched(whole=paths(LONG))),
+    ],
+)
+def test_what_a_layer_holds_is_where_to_look(listed: list[Listed], expected: Touched) -> None:
+    assert touched(listed) == expected
+    assert touched(reversed(listed)) == expected
+
+
+NAMES = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=4).map(b"/".join)
+LISTED = st.builds(
+    Listed,
+    NAMES,
+    st.sampled_from([FILE, DIRECTORY, WHITEOUT]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(st.lists(LISTED, unique_by=lambda each: each.path))
+def test_everything_listed_is_looked_at_exactly_once(listed: list[Listed]) -> None:
+    found = touched(listed)
+
+    for each in listed:
+        path = RelativePath.of(each.path)
+        assert (path in found.paths) + any(path.within(whole) for whole in found.whole) == 1
+    assert found.paths | found.whole <= {RelativePath.of(each.path) for each in listed}
+
+
+def test_what_is_too_long_for_a_path_is_named_by_what_it_is_in() -> None:
+    assert nearest(b"a/b") == RelativePath.of(b"a/b")
+    assert nearest(LONG + b"/" + b"y" * 250 + b"/" + b"z" * 250) == RelativePath.of(LONG)
+
+
+def test_a_layer_decides_where_it_has_something_or_hides_the_project() -> None:
+    layer = Layer(
+        [
+            Listed(b"d", DIRECTORY),
+            Listed(b"d/f", FILE),
+            Listed(b"d/own", DIRECTORY, is_opaque=True),
+            Listed(b"d/own/e", DIRECTORY),
+            Listed(b"gone", WHITEOUT),
+        ]
+    )
+
+    decided = {
+        raw: (layer.decides(path), layer.hides(path), layer.is_merged(path))
+        for raw in (b"d", b"d/f", b"d/g", b"d/own", b"d/own/e", b"d/own/x", b"gone/x", b"other")
+        for path in [RelativePath.of(raw)]
+    }
+
+    assert decided == {
+        b"d": (True, False, True),
+        b"d/f": (True, True, False),
+        b"d/g": (False, False, False),
+        b"d/own": (True, True, False),
+        b"d/own/e": (True, True, False),
+        b"d/own/x": (True, True, False),
+        b"gone/x": (True, True, False),
+        b"other": (False, False, False),
+    }

@@ -1,0 +1,100 @@
+"""What is decided about the restricted trees is what is decided about the whole ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.three_way import Clashing, Decision, Verdict, decide_all
+from holdfast.workbench.diff.tree_changes import Three, Trees, differing, known_entry, three_of
+from holdfast.workbench.model import Change, Entry, Lack, Sort
+from holdfast.workbench.objects.formats import Node, NodeSort, uncovered
+from tests.workbench.modelled import at, directory, file
+
+A, B = file("a"), file("b")
+UNKNOWN = Entry(Sort.SPECIAL, 0)
+FIFO = uncovered(b"x", Lack.SPECIAL)
+FILE = Node(b"x", NodeSort.FILE, 0o644, 1, 0, b"a".ljust(32))
+PATHS = [at(name) for name in ("a", "d", "d/x", "d/e", "d/e/y", "d/e/z", "f", "f/g")]
+
+Tree = dict[RelativePath, Entry]
+
+
+def changes_between(before: Tree, after: Tree) -> list[Change]:
+    return [
+        Change(path, before.get(path), after.get(path))
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    ]
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    tree: Tree = {}
+    for path in PATHS:
+        parent = path.parent
+        if parent is not None and not (parent in tree and tree[parent].is_directory):
+            continue
+        entry = draw(st.sampled_from([None, A, B, directory(), directory(), directory()]))
+        if entry is not None:
+            tree[path] = entry
+    return tree
+
+
+@given(trees(), trees(), trees())
+def test_the_same_is_decided(base: Tree, theirs: Tree, ours: Tree) -> None:
+    restricted = differing(changes_between(base, theirs), changes_between(base, ours))
+
+    assert decide_all(*restricted) == decide_all(base, theirs, ours)
+
+
+def test_only_what_differs_and_what_is_above_it_is_looked_at() -> None:
+    found = differing([Change(at("d/e/y"), A, B)], [Change(at("a"), None, A)])
+
+    above = {at("d"): directory(), at("d/e"): directory()}
+    assert found == Trees(
+        {**above, at("d/e/y"): A},
+        {**above, at("d/e/y"): B},
+        {**above, at("d/e/y"): A, at("a"): A},
+    )
+
+
+@pytest.mark.promise("W9")
+@pytest.mark.parametrize(
+    ("base", "theirs", "ours", "expected"),
+    [
+        (FIFO, FIFO, FIFO, None),  # nobody touched it
+        (FIFO, FIFO, FILE, Clashing.NOT_COVERED),  # the draft put something in its place
+        (FIFO, FIFO, None, Clashing.NOT_COVERED),  # the draft removed it
+        (None, FIFO, None, Verdict.KEEP_THEIRS),  # a copy never had it
+        (FILE, FIFO, FILE, Verdict.KEEP_THEIRS),  # the draft knows nothing of it
+        (FILE, FILE, FIFO, Clashing.NOT_COVERED),  # the draft made it what cannot be kept
+        (FIFO, FILE, FILE, Verdict.NOTHING),  # it can be read now, by both
+    ],
+)
+def test_what_is_not_covered_is_never_replaced(
+    base: Node | None, theirs: Node | None, ours: Node | None, expected: Verdict | Clashing | None
+) -> None:
+    three = three_of(base, theirs, ours)
+    assert three is not None
+
+    decided = decide_all(*differing([], [], {at("x"): three}))
+
+    match expected:
+        case Clashing():
+            assert decided == {at("x"): Decision(Verdict.CONFLICT, expected)}
+        case Verdict():
+            assert decided == {at("x"): Decision(expected)}
+        case None:
+            assert decided == {}
+
+
+def test_a_socket_that_only_the_draft_has_stops_nobody() -> None:
+    assert three_of(None, None, FIFO) is None
+
+
+def test_what_stands_there_as_far_as_anybody_knows() -> None:
+    assert (known_entry(None), known_entry(FIFO)) == (None, UNKNOWN)
+    assert three_of(FILE, None, FIFO) == Three(FILE.entry(), None, UNKNOWN)

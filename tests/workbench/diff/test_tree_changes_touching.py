@@ -1,0 +1,46 @@
+"""Every touched path has its way, and a stage has none."""
+
+from __future__ import annotations
+
+from holdfast.nouns import RelativePath
+from holdfast.workbench.diff.tree_changes import Way, is_stage, on_the_way_to, ways_to
+from holdfast.workbench.model import STAGE_PREFIX, Touched
+
+
+def test_names_on_the_way_are_only_passed_through() -> None:
+    touched = Touched(
+        frozenset(map(RelativePath.of, ("a/b", "c"))), frozenset(map(RelativePath.of, ("a/d", "c")))
+    )
+
+    assert ways_to(touched) == Way(
+        below={
+            b"a": Way(
+                below={
+                    b"b": Way(is_touched=True),
+                    b"d": Way(is_touched=True, is_whole=True),
+                }
+            ),
+            b"c": Way(is_touched=True, is_whole=True),
+        }
+    )
+
+
+def test_a_stage_is_left_out_at_the_top_only() -> None:
+    stage = STAGE_PREFIX + "abc"
+    touched = Touched(frozenset(map(RelativePath.of, (stage, f"{stage}/1", f"d/{stage}"))))
+
+    assert list(ways_to(touched).below) == [b"d"]
+    assert is_stage(stage.encode())
+    assert not is_stage(b"stage")
+
+
+def test_every_directory_on_the_way_is_named_once() -> None:
+    assert on_the_way_to([]) == frozenset()
+    assert on_the_way_to([b"a/b/c", b"a/b/d", b"e", b""]) == {
+        b"a",
+        b"a/b",
+        b"a/b/c",
+        b"a/b/d",
+        b"e",
+        b"",
+    }

@@ -1,0 +1,102 @@
+"""Segments are read as far as they are whole, whatever lies among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.workbench.failures import ObjectDamaged
+from holdfast.workbench.objects.formats import SEGMENT_HEAD_BYTES, ObjectSort, name_of
+from holdfast.workbench.objects.segments import Found, Location, SegmentFiles, Segments
+from holdfast.world import SystemDisk
+from holdfast.world.testing import SeededChance
+
+DATA = [b"object %d " % number * 30 for number in range(40)]
+
+
+def write(directory: Path, count: int) -> list[Found]:
+    """Put objects, each into a segment of its own."""
+    segments = Segments(SystemDisk(), directory, SeededChance(1))
+    found: list[Found] = []
+    for data in DATA[:count]:
+        name = name_of(ObjectSort.BLOB, data)
+        found.append(Found(name, ObjectSort.BLOB, segments.append(ObjectSort.BLOB, name, data)))
+        segments.commit()
+        segments.renew()
+    segments.close()
+    return found
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> list[Found]:
+    return write(tmp_path, 6)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SegmentFiles:
+    return SegmentFiles(SystemDisk(), tmp_path)
+
+
+def test_more_segments_are_read_than_can_be_open(files: SegmentFiles, tmp_path: Path) -> None:
+    written = write(tmp_path, len(DATA))
+    for name in ("x.seg", "12.txt", "\u0661.seg"):
+        (tmp_path / name).write_bytes(b"not ours")
+
+    assert files.numbers() == list(range(1, 41))
+    assert [found for number in files.numbers() for found in files.scan(number, 0)] == written
+    read = [files.read(found.name, found.location)[1] for found in written]
+    assert read == DATA
+    assert {files.sort_of(found.name, found.location) for found in written} == {ObjectSort.BLOB}
+    files.close()
+
+
+def test_what_was_dropped_is_gone(written: list[Found], files: SegmentFiles) -> None:
+    assert files.read(written[4].name, written[4].location)[1] == DATA[4]
+    files.drop(5)
+
+    assert 5 not in files.numbers()
+    files.close()
+
+
+@pytest.mark.parametrize("ask", ["read", "sort_of"])
+def test_another_object_does_not_pass_for_this_one(
+    written: list[Found], files: SegmentFiles, ask: str
+) -> None:
+    first, second = written[:2]
+    with pytest.raises(ObjectDamaged):
+        getattr(files, ask)(first.name, second.location)
+    with pytest.raises(ObjectDamaged):
+        getattr(files, ask)(first.name, Location(1, first.location.offset + 1, 5, 69))
+    files.close()
+
+
+@pytest.mark.parametrize("at", range(SEGMENT_HEAD_BYTES))
+def test_a_head_that_is_spoiled_spoils_nothing_else(tmp_path: Path, at: int) -> None:
+    segments = Segments(SystemDisk(), tmp_path, SeededChance(1))
+    for data in DATA:
+        segments.append(ObjectSort.BLOB, name_of(ObjectSort.BLOB, data), data)
+    segments.commit()
+    segments.close()
+    segment = tmp_path / "000001.seg"
+    data = bytearray(segment.read_bytes())
+    data[at] ^= 1
+    segment.write_bytes(data)
+    files = SegmentFiles(SystemDisk(), tmp_path)
+
+    assert [files.read(found.name, found.location)[1] for found in files.scan(1, 0)] == DATA
+    files.close()
+
+
+def test_a_length_that_nobody_wrote_is_not_believed(
+    written: list[Found], files: SegmentFiles, tmp_path: Path
+) -> None:
+    path = tmp_path / "000001.seg"
+    data = bytearray(path.read_bytes())
+    data[3] ^= 1  # the head of the segment
+    data[16 + 24 : 16 + 32] = b"\xff" * 8  # how long its first record is
+    path.write_bytes(data)
+
+    assert list(files.scan(1, 0)) == []
+    assert [found for number in (2, 3) for found in files.scan(number, 0)] == written[1:3]
+    files.close()

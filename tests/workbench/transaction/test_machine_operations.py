@@ -1,0 +1,113 @@
+"""What is done to the project, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.transaction.machine import ACCESS, Operation, Verb, lay_out
+from tests.workbench.modelled import at, directory, file, link
+
+OLD, NEW = file("old"), file("new")
+OPEN, CLOSED = directory(0o755), directory(0o555)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (OLD, NEW, [(Verb.SWAP, OLD, NEW)]),
+        (OLD, file("old", 0o600), [(Verb.SWAP, OLD, file("old", 0o600))]),
+        (link("a"), NEW, [(Verb.SWAP, link("a"), NEW)]),
+        (None, NEW, [(Verb.PUT, None, NEW)]),
+        (None, OPEN, [(Verb.PUT, None, OPEN)]),
+        (None, CLOSED, [(Verb.PUT, None, OPEN), (Verb.ADJUST, OPEN, CLOSED)]),
+        (OLD, None, [(Verb.TAKE, OLD, None)]),
+        (OPEN, None, [(Verb.REMOVE_DIRECTORY, OPEN, None)]),
+        (CLOSED, None, [(Verb.ADJUST, CLOSED, OPEN), (Verb.REMOVE_DIRECTORY, OPEN, None)]),
+        (OPEN, CLOSED, [(Verb.ADJUST, OPEN, CLOSED)]),
+        (OLD, OPEN, [(Verb.TAKE, OLD, None), (Verb.PUT, None, OPEN)]),
+        (OPEN, NEW, [(Verb.REMOVE_DIRECTORY, OPEN, None), (Verb.PUT, None, NEW)]),
+    ],
+)
+def test_one_change(
+    before: Entry | None,
+    after: Entry | None,
+    expected: list[tuple[Verb, Entry | None, Entry | None]],
+) -> None:
+    steps = lay_out([Change(at("x"), before, after)])
+
+    assert steps == tuple(
+        Operation(verb, at("x"), *entries, slot) for slot, (verb, *entries) in enumerate(expected)
+    )
+
+
+MARKED = Entry(Sort.DIRECTORY, 0o755, xattrs=((b"user.a", b"1"),))
+CLOSED_ELSE = Entry(Sort.DIRECTORY, 0o555, xattrs=((b"user.b", b"2"),))
+HALF = Entry(Sort.DIRECTORY, 0o755, xattrs=((b"user.b", b"2"),))
+BOTH = replace(HALF, xattrs=(*MARKED.xattrs, *HALF.xattrs))
+SHARED = Entry(Sort.DIRECTORY, 0o1775, xattrs=((ACCESS, b"acl"),))
+SHARED_HALF = Entry(Sort.DIRECTORY, 0o775, xattrs=((ACCESS, b"acl"),))
+
+
+@pytest.mark.promise("W4")
+@pytest.mark.parametrize(
+    ("before", "after", "states"),
+    [
+        (MARKED, OPEN, []),
+        (MARKED, CLOSED_ELSE, [OPEN, HALF]),
+        (CLOSED_ELSE, MARKED, [HALF, BOTH]),
+        (OPEN, SHARED, [SHARED_HALF]),
+        (SHARED, OPEN, [directory(0o1775)]),
+    ],
+)
+def test_a_directory_changes_one_thing_at_a_time(
+    before: Entry, after: Entry, states: list[Entry]
+) -> None:
+    steps = lay_out([Change(at("x"), before, after)])
+
+    assert {step.verb for step in steps} == {Verb.ADJUST}
+    assert [step.before for step in steps] == [before, *states]
+    assert [step.after for step in steps] == [*states, after]
+
+
+def test_without_exchange_a_file_is_taken_and_another_put() -> None:
+    assert lay_out([Change(at("x"), OLD, NEW)], can_exchange=False) == (
+        Operation(Verb.TAKE, at("x"), OLD, None, 0),
+        Operation(Verb.PUT, at("x"), None, NEW, 1),
+    )
+
+
+def test_directories_are_emptied_from_below_filled_from_above_and_closed_at_the_end() -> None:
+    steps = lay_out(
+        [
+            Change(at("z"), OPEN, CLOSED),
+            Change(at("z/new"), None, NEW),
+            Change(at("new/deep"), None, OPEN),
+            Change(at("new"), None, CLOSED),
+            Change(at("old"), OPEN, None),
+            Change(at("old/deep"), OPEN, None),
+            Change(at("old/deep/leaf"), OLD, None),
+            Change(at("a"), CLOSED, OPEN),
+            Change(at("a/b"), OLD, NEW),
+        ]
+    )
+
+    assert [(step.verb, str(step.path)) for step in steps] == [
+        (Verb.ADJUST, "a"),
+        (Verb.SWAP, "a/b"),
+        (Verb.TAKE, "old/deep/leaf"),
+        (Verb.REMOVE_DIRECTORY, "old/deep"),
+        (Verb.REMOVE_DIRECTORY, "old"),
+        (Verb.PUT, "new"),
+        (Verb.PUT, "new/deep"),
+        (Verb.PUT, "z/new"),
+        (Verb.ADJUST, "z"),
+        (Verb.ADJUST, "new"),
+    ]
+    assert [step.slot for step in steps] == list(range(len(steps)))
+
+
+def test_what_cannot_be_stored_is_never_moved() -> None:
+    with pytest.raises(AssertionError):
+        lay_out([Change(at("x"), Entry(Sort.SPECIAL, 0o600), None)])
