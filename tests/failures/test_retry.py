@@ -49,6 +49,7 @@ def test_the_default_is_three_retries_shortly_then_slower() -> None:
         (failure(retry_after=0.0), 3, True, 0.5, Again(6.0, 4)),
         (failure(retry_after=-3.0), 1, True, 0.0, Again(0.1, 2)),
         (failure(retry_after=0.3), 1, True, 0.0, Again(0.3, 2)),
+        (failure(retry_after=0.3), 3, True, 0.0, Again(0.3, 4)),
         (failure(retry_after=1.0), 3, True, 0.0, Again(1.0, 4)),
         (failure(retry_after=60.0), 1, True, 0.0, Again(60.0, 2)),
         (failure(retry_after=60.1), 1, True, 0.0, Enough("asked to wait longer than allowed")),

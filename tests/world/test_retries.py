@@ -101,12 +101,12 @@ async def test_what_cannot_or_must_not_be_repeated_fails_at_once(
     assert (service.calls, service.news) == ([0.0], [])
 
 
-async def test_the_servers_word_on_when_to_return_wins() -> None:
-    service = Service(busy(30.0), busy(0.0))
+async def test_a_wait_that_the_server_names_wins_and_zero_names_none() -> None:
+    service = Service(busy(30.0), busy(0.0), busy(0.25))
 
     await service.run()
 
-    assert service.calls == [0.0, 30.0, 30.0]
+    assert service.calls == [0.0, 30.0, 32.0, 32.25]
 
 
 async def test_waiting_can_be_cancelled() -> None:

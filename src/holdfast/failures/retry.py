@@ -1,18 +1,15 @@
 """Decide whether to make a failed call again, and when.
 
 Only what may succeed (`retryable`) and may safely be repeated is retried, a few times, with
-jitter. A server that says when to come back is obeyed: never called earlier, and never waited for
-longer than the policy allows, so a longer wait than that hands control back.
+jitter. A server that names a wait is obeyed: never called earlier, and never waited for longer than
+the policy allows, so a longer wait than that hands control back. A wait of 0 names none.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from holdfast.failures.base import Failure
-
-_HINT_LEAST: Final = 1.0  # seconds: shorter waits do not replace our own
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +52,9 @@ def decide(
         return Enough("tried often enough")
     low, high = policy.waits[attempt - 1]
     wait = low + (high - low) * chance
-    if failure.retry_after is not None:
-        # A server that says 0 does not want three more requests at once.
-        is_hint = failure.retry_after >= _HINT_LEAST
-        wait = failure.retry_after if is_hint else max(wait, failure.retry_after)
+    # `Retry-After: 0`, or a date that has passed, would make all retries at once: back off instead.
+    if failure.retry_after is not None and failure.retry_after > 0.0:
+        wait = failure.retry_after
     if wait > policy.wait_longest:
         return Enough("asked to wait longer than allowed")
     return Again(wait, attempt + 1)
