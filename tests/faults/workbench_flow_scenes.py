@@ -115,7 +115,7 @@ def _lay_out_many(home: Home) -> Kept:
     for number in range(6):
         (home.project / "changing").write_bytes(b"%d" % number * 9000)
         kept[str(checkpoint(_at(home)).id)] = sight(home.project)
-    going = tidy(_at(home), quota_bytes=_QUOTA_BYTES, is_trial=True).checkpoints
+    going = tidy(_at(home), quota_bytes=_QUOTA_BYTES, with_manual=True, is_trial=True).checkpoints
     assert len(going) > 3, going
     return {id: seen for id, seen in kept.items() if id not in going}
 
@@ -159,7 +159,7 @@ def _discard(home: Home) -> dict[str, str]:
 
 
 def _prune(home: Home) -> dict[str, str]:
-    tidy(_at(home), quota_bytes=_QUOTA_BYTES)
+    tidy(_at(home), quota_bytes=_QUOTA_BYTES, with_manual=True)
     return {}
 
 
