@@ -20,8 +20,6 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="these tests are run by an ordinary user already"),
 ]
 
-SMALL = ("copying", "filling", "layers", "premises", "removing", "worktrees")
-
 
 @pytest.mark.long
 @pytest.mark.parametrize(
@@ -31,7 +29,12 @@ SMALL = ("copying", "filling", "layers", "premises", "removing", "worktrees")
         ["tests/workbench/draft/test_mounting.py", "tests/workbench/draft/test_view.py"],
         [
             "tests/confine/place/test_remount.py",
-            *(f"tests/workbench/test_{name}.py" for name in SMALL),
+            "tests/workbench/draft/test_copying.py",
+            "tests/workbench/draft/test_copying_filling.py",
+            "tests/workbench/draft/test_drafts_premises.py",
+            "tests/workbench/git/test_repository_worktrees.py",
+            "tests/workbench/scan/test_overlay_reader.py",
+            "tests/workbench/test_tree_removal.py",
         ],
     ],
     ids=["drafts", "views", "parts"],

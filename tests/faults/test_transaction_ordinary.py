@@ -14,17 +14,18 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="these tests are run by an ordinary user already"),
 ]
 
-QUICK = ("acting", "looking", "renaming", "staging")
-
-
-def complaint_of(*names: str) -> str | None:
-    return run_tests_as_ordinary_user(*(f"tests/workbench/test_{name}.py" for name in names))
+ACTS = (
+    "tests/workbench/transaction/test_atomic_rename.py",
+    "tests/workbench/transaction/test_executor.py",
+    "tests/workbench/transaction/test_path_state.py",
+    "tests/workbench/transaction/test_stage.py",
+)
 
 
 @pytest.mark.long
 @pytest.mark.promise("W1", "W5", "W10")
 def test_the_tests_of_single_acts_pass_for_an_ordinary_user() -> None:
-    complaint = complaint_of(*QUICK)
+    complaint = run_tests_as_ordinary_user(*ACTS)
 
     assert complaint is None, complaint
 
@@ -32,6 +33,6 @@ def test_the_tests_of_single_acts_pass_for_an_ordinary_user() -> None:
 @pytest.mark.long
 @pytest.mark.promise("W1", "W4", "W7")
 def test_the_tests_of_transactions_pass_for_an_ordinary_user() -> None:
-    complaint = complaint_of("transaction")
+    complaint = run_tests_as_ordinary_user("tests/workbench/transaction/test_transaction.py")
 
     assert complaint is None, complaint

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.failures import Failure, TooManyOpenFiles
 from holdfast.workbench import (
     Delete,
     PublishOrder,
@@ -176,18 +177,21 @@ def test_nothing_that_a_hostile_repository_brings_is_ever_run(bench: Bench) -> N
     assert not wire.exists()
 
 
-FLOWS = ["publishing", "restoring", "batching", "drafting", "standing", "recovering"]
-
-
-def flows(*names: str) -> list[str]:
-    """The tests of what a person does."""
-    return [f"tests/workbench/test_{name}.py" for name in names]
+STATE = "tests/workbench/operations/test_draft_state.py"
+FLOWS = [
+    "tests/workbench/operations/test_publish.py",
+    "tests/workbench/operations/test_restore.py",
+    "tests/workbench/operations/test_batches.py",
+    "tests/workbench/operations/test_drafts.py",
+    STATE,
+    "tests/workbench/operations/test_recovery.py",
+]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="we are an ordinary user already")
 @pytest.mark.skipif(missing_for_ordinary_user() is not None, reason="only Linux has namespaces")
 def test_an_ordinary_user_does_what_root_does() -> None:
-    assert run_tests_as_ordinary_user(*flows("standing")) is None
+    assert run_tests_as_ordinary_user(STATE) is None
 
 
 @pytest.mark.long
@@ -195,11 +199,20 @@ def test_an_ordinary_user_does_what_root_does() -> None:
 @pytest.mark.skipif(missing_for_ordinary_user() is not None, reason="only Linux has namespaces")
 @pytest.mark.timeout(600)
 def test_an_ordinary_user_does_all_that_root_does() -> None:
-    assert run_tests_as_ordinary_user(*flows(*FLOWS), patience=590) is None
+    assert run_tests_as_ordinary_user(*FLOWS, patience=590) is None
 
 
-def test_what_the_system_refuses_has_a_name(layered: Bench) -> None:
-    with pytest.raises(DiskUnusable) as raised, layered.workbench.held():
-        raise OSError(errno.EMFILE, "Too many open files", "/some/where")
+@pytest.mark.parametrize(
+    ("number", "failure"),
+    [
+        (errno.ESTALE, DiskUnusable(path="/some/where", reason="refused")),
+        (errno.EMFILE, TooManyOpenFiles(reason="refused")),
+    ],
+)
+def test_an_error_of_the_system_becomes_a_failure(
+    layered: Bench, number: int, failure: Failure
+) -> None:
+    with pytest.raises(type(failure)) as raised, layered.workbench.held():
+        raise OSError(number, "refused", "/some/where")
 
-    assert raised.value == DiskUnusable(path="/some/where", reason="Too many open files")
+    assert raised.value == failure
