@@ -48,7 +48,7 @@ def moments(ground: Ground) -> list[Harm]:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize("scene", ["publish"])
+@pytest.mark.parametrize("scene", ["publish", "publish a layer"])
 def test_power_loss_costs_nothing_that_was_acknowledged(scene: str, system: str) -> None:
     with on_disk(scene, system) as ground:
         done, *others = moments(ground)

@@ -23,9 +23,10 @@ MARKERS = {"marker.json", "marker.committed.json"}
 _CALL = re.compile(r"^(?P<name>\w+)\((?P<args>.*)\)\s+= (?P<result>-?\d+)(?P<opened><[^>]*>)?")
 _DESCRIPTOR = re.compile(r"^(\d+)<([^>]*)>")
 _NAMED = re.compile(r'(?:(?:AT_FDCWD|\d+)<(?P<at>[^>]*)>, )?"(?P<name>(?:[^"\\]|\\.)*)"')
-# Nothing rests on these once the power has failed: an index, locks, and who holds a place.
+# Nothing rests on these once the power has failed: an index, locks, who holds a place, and which
+# directories of the project the mount of a place was refreshed with: all mounts are gone then.
 _DERIVED = re.compile(
-    r"^/proc/|/(wb\.db(-wal|-shm|-journal)?|lock|place/(holder\.new|holder\.json|ground))$"
+    r"^/proc/|/(wb\.db(-wal|-shm|-journal)?|lock|place/(holder\.new|holder\.json|ground|layout))$"
 )
 
 _WRITES = {"write", "pwrite64", "writev", "pwritev", "pwritev2", "ftruncate", "fallocate"}

@@ -135,14 +135,45 @@ def test_a_dead_directory_is_published_once_its_process_has_ended(layered: Bench
 @pytest.mark.promise("W5", "W13")
 def test_a_directory_that_was_removed_and_made_again_is_seen(layered: Bench) -> None:
     layered.draft()
-    assert layered.run("cat d/b") == "b\n"
-    shutil.copytree(layered.project / "d", layered.base / "d")
-    shutil.rmtree(layered.project / "d")
-    shutil.copytree(layered.base / "d", layered.project / "d")
+    assert layered.run("ls d") == "b\n"
+    replace_directory(layered)
 
-    assert layered.run("cat d/b; rm d/b") == "b\n"
+    assert layered.run("ls d; rm d/b") == "b\n"
 
     assert shown(layered) == {"d/b": "deleted"}
+
+
+@pytest.mark.promise("W4", "W13")
+@pytest.mark.parametrize("left", ["nothing", "empty", "half", "zeros", "old"])
+def test_the_overlay_is_refreshed_whatever_a_power_cut_leaves_of_the_noted_layout(
+    layered: Bench, left: str
+) -> None:
+    """The note is never synced: without the right one the overlay is only refreshed once more."""
+    layered.draft()
+    assert shown(layered) == {}
+    (note,) = layered.base.rglob("place/layout")
+    old = note.read_bytes()
+    replace_directory(layered)
+    assert shown(layered) == {}
+    new = note.read_bytes()
+    assert new not in {old, b""}
+    assert layered.run("ls d") == "b\n"
+
+    replace_directory(layered)
+    note.unlink()
+    spoiled = {"empty": b"", "half": new[: len(new) // 2], "zeros": bytes(len(new)), "old": old}
+    if left in spoiled:
+        note.write_bytes(spoiled[left])
+
+    assert layered.run("ls d; rm d/b") == "b\n"
+    assert shown(layered) == {"d/b": "deleted"}
+
+
+def replace_directory(bench: Bench) -> None:
+    """Remove a directory of the project and make the same again, as switching branches does."""
+    shutil.copytree(bench.project / "d", bench.base / "d")
+    shutil.rmtree(bench.project / "d")
+    shutil.move(bench.base / "d", bench.project / "d")
 
 
 @pytest.mark.promise("W13")

@@ -140,6 +140,8 @@ class View:
 
     def note_seen(self, layout: bytes) -> None:
         """Note that the overlay was refreshed; without a note it is merely refreshed once more."""
+        # Not synced: it describes a mount, and no mount outlives a power cut. A torn note matches
+        # no layout.
         if self._spec is not None:
             with suppress(OSError):
                 Path(self._spec.directory, _LAYOUT).write_bytes(layout)
