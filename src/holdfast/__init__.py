@@ -11,12 +11,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def face(room: str, home: Mapping[str, str]) -> Callable[[str], object]:
-    """A `__getattr__` for a room: what it offers is loaded from its home when first asked for."""
+def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+    """A module-level `__getattr__` (PEP 562) that imports a package's exports on first use.
+
+    `modules` maps each exported name to the submodule that defines it.
+    """
 
     def __getattr__(name: str) -> object:
-        if name not in home:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        return getattr(import_module(f"{room}.{home[name]}"), name)
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{modules[name]}"), name)
 
     return __getattr__

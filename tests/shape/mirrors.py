@@ -1,18 +1,16 @@
-"""Tests stand where their source stands: `test_scanner.py`, `test_scanner_mmap.py`."""
+"""Test files mirror source files: `test_scanner.py`, or `test_scanner_mmap.py` for an aspect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-_PLAIN = {"__init__", "failures", "model", "ports"}  # nothing in them decides or acts
-_OF_TESTS = {
-    "testing"
-}  # in-memory implementations and contract suites: tests run them all the time
+_DECLARATIONS = {"__init__", "failures", "model", "ports"}  # no behaviour to test
+_TEST_SUPPORT = {"testing"}  # in-memory implementations and contract suites, run by other tests
 
 
 def orphans(source: Iterable[PurePosixPath], tests: Iterable[PurePosixPath]) -> Iterator[str]:
-    """Tests of a package that mirror no module of it."""
+    """Test files in a package's test directory that do not belong to one of its modules."""
     modules = set(source)
     packages = {path.parts[0] for path in modules if len(path.parts) > 1}
     for path in tests:
@@ -21,15 +19,17 @@ def orphans(source: Iterable[PurePosixPath], tests: Iterable[PurePosixPath]) -> 
 
 
 def untested(source: Iterable[PurePosixPath], tests: Iterable[PurePosixPath]) -> Iterator[str]:
-    """Modules that decide or act, and have no tests of their own."""
-    there = set(tests)
+    """Modules with behaviour that have no test file."""
+    test_files = set(tests)
     for path in source:
-        is_plain = path.stem in _OF_TESTS or not _PLAIN.isdisjoint((*path.parts[1:-1], path.stem))
-        if not is_plain and not any(is_for(test, path) for test in there):
+        is_exempt = path.stem in _TEST_SUPPORT or not _DECLARATIONS.isdisjoint(
+            (*path.parts[1:-1], path.stem)
+        )
+        if not is_exempt and not any(is_for(test, path) for test in test_files):
             yield str(path)
 
 
 def is_for(test: PurePosixPath, module: PurePosixPath) -> bool:
-    """Whether a test file is about a module, or about an aspect of it."""
+    """Whether a test file tests a module or an aspect of it."""
     name = f"test_{module.stem}"
     return test.parent == module.parent and (test.stem == name or test.stem.startswith(f"{name}_"))

@@ -1,4 +1,4 @@
-"""One module as the rules of the shape see it: its text, its tree and its place."""
+"""A module as the shape rules see it: its text, syntax tree, comments and path."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ class Source:
     text: str
 
     @property
-    def room(self) -> str:
-        """The room it stands in; nothing for the package itself."""
+    def package(self) -> str:
+        """The top-level package: `rpc`; empty for `holdfast` itself."""
         return self.path.parts[0] if len(self.path.parts) > 1 else ""
 
     @property
     def inside(self) -> list[str]:
-        """The way from the room to the module: `["core", "peer"]`; nothing for the face."""
-        way = list(self.path.with_suffix("").parts[1:])
-        return way[:-1] if way[-1:] == ["__init__"] else way
+        """The path below the package: `["transports", "child"]`; empty for `__init__.py`."""
+        parts = list(self.path.with_suffix("").parts[1:])
+        return parts[:-1] if parts[-1:] == ["__init__"] else parts
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -65,14 +65,14 @@ class Source:
 
     @cached_property
     def comments(self) -> dict[int, str]:
-        """The comment of each line that has one."""
+        """Comments by line number."""
         return {
             token.start[0]: token.string for token in self._tokens if token.type == tokenize.COMMENT
         }
 
     @cached_property
     def code_lines(self) -> set[int]:
-        """The lines that hold code: no blank ones, no comments, no docstrings."""
+        """Numbers of the lines with code: without blank lines, comments and docstrings."""
         code = {
             line
             for token in self._tokens
@@ -93,13 +93,13 @@ class Source:
                     yield first
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """What a node stands in, from the inside out."""
+        """The ancestors of a node, innermost first."""
         while (parent := self.parents.get(node)) is not None:
             yield parent
             node = parent
 
     def statement(self, node: ast.AST) -> range:
-        """The lines of the statement around a node; of a block, only its head."""
+        """The lines of the statement around a node; of a compound statement, only its header."""
         found = node if isinstance(node, ast.stmt) else None
         for outer in self.above(node):
             if found is None and isinstance(outer, ast.stmt):

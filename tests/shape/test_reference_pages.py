@@ -1,4 +1,4 @@
-"""The pages of the reference say what the code says, all of it, and nothing older."""
+"""The generated reference pages are complete and up to date."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def pages() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["settings.md", "events.md", "protocols.md"])
-def test_a_page_is_fresh(name: str) -> None:
+def test_page_is_up_to_date(name: str) -> None:
     written = (ROOT / "docs/reference" / name).read_text(encoding="utf-8")
 
-    assert written == pages()[name], "make docs writes it anew"
+    assert written == pages()[name], "run make docs"
 
 
-def test_everything_that_can_be_settled_is_in_there() -> None:
+def test_every_setting_is_listed() -> None:
     assert [key for key in KEYS if f"| `{key}` |" not in pages()["settings.md"]] == []
 
 
-def test_every_method_of_an_exec_server_is_in_there() -> None:
-    """Whoever serves, asks or tells a method names it; none is left out."""
+def test_every_exec_server_method_is_listed() -> None:
+    """Method names are found as string constants in the exec package."""
     named = {
         node.value
         for path in (ROOT / "src/holdfast/exec").rglob("*.py")
@@ -54,7 +54,7 @@ def test_every_method_of_an_exec_server_is_in_there() -> None:
 
 
 @pytest.mark.parametrize("page", ["events.md", "protocols.md"])
-def test_each_has_a_meaning(page: str) -> None:
+def test_every_row_has_a_description(page: str) -> None:
     rows = [line for line in pages()[page].splitlines() if line.startswith("| `")]
 
     assert [row for row in rows if not re.search(r"[a-z0-9)`]\. \|$", row)] == []

@@ -1,4 +1,4 @@
-"""The shape of the code itself: sizes, words, doors, manners and mirrors."""
+"""All modules keep the shape rules: sizes, words, public API, conventions and mirrors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.shape import doors, manners, mirrors, sizes, words
+from tests.shape import conventions, mirrors, public_api, sizes, words
 from tests.shape.source import SRC, TESTS, Source, sources
 
 Rule = Callable[[Source], Iterator[str]]
@@ -16,30 +16,33 @@ RULES: list[Rule] = [
     sizes.small_class,
     sizes.small_function,
     sizes.few_methods,
-    words.telling_name,
-    words.module_purpose,
-    doors.doors_only,
-    doors.decisions_first,
-    doors.absolute_imports,
-    manners.narrow_excepts,
-    manners.reasons_given,
-    manners.eager_imports,
-    manners.no_text_decides,
-    manners.failures_at_home,
-    manners.pure_decisions,
-    manners.threads_in_world,
+    words.specific_name,
+    words.module_docstring,
+    public_api.public_api_only,
+    public_api.pure_below_effects,
+    public_api.absolute_imports,
+    conventions.narrow_excepts,
+    conventions.suppressions_have_reasons,
+    conventions.imports_at_top,
+    conventions.no_branch_on_failure_text,
+    conventions.failures_in_failures_module,
+    conventions.no_io_in_pure_modules,
+    conventions.threads_in_world,
 ]
 
 # An exemption is one line: the rule, the module, the reason.
 EXEMPT: dict[tuple[Rule, str], str] = {
-    (manners.eager_imports, "agent/mcp/server.py"): "the MCP SDK is loaded by who starts a server",
     (
-        manners.eager_imports,
+        conventions.imports_at_top,
+        "agent/mcp/server.py",
+    ): "the MCP SDK loads only when a server starts",
+    (
+        conventions.imports_at_top,
         "app/failure_catalogue.py",
-    ): "it exists to import all that declares failures",
-    (manners.eager_imports, "world/database.py"): "sqlite3 is loaded by what opens a database only",
+    ): "it imports all modules that declare failures",
+    (conventions.imports_at_top, "world/database.py"): "sqlite3 loads only when a database opens",
 }
-# What only one module uses is tested through it.
+# Modules whose behaviour is tested through their only importer.
 TESTED_THROUGH = {
     "acp/server.py": "journeys/test_editors.py",
     "acp/turn.py": "journeys/test_editors.py",
@@ -64,30 +67,30 @@ MIRRORS = [source.path for source in sources(TESTS, "**/test_*.py")]
 
 @pytest.mark.parametrize("source", sources(SRC), ids=lambda source: str(source.path))
 def test_module_keeps_the_rules(source: Source) -> None:
-    broken = {
-        rule.__name__: complaints
+    found = {
+        rule.__name__: violations
         for rule in RULES
-        if (rule, str(source.path)) not in EXEMPT and (complaints := list(rule(source)))
+        if (rule, str(source.path)) not in EXEMPT and (violations := list(rule(source)))
     }
-    assert broken == {}
+    assert found == {}
 
 
 @pytest.mark.parametrize(
     "source", sources(TESTS, "**/test_*.py"), ids=lambda source: str(source.path)
 )
-def test_tests_use_real_parts(source: Source) -> None:
-    assert list(manners.real_parts(source)) == []
+def test_tests_have_no_mocks_or_sleeps(source: Source) -> None:
+    assert list(conventions.no_mocks_or_sleeps(source)) == []
 
 
 def test_every_test_mirrors_a_module() -> None:
     assert list(mirrors.orphans(MODULES, MIRRORS)) == []
 
 
-def test_every_module_that_decides_or_acts_has_tests() -> None:
-    alone = set(mirrors.untested(MODULES, MIRRORS))
+def test_every_module_with_behaviour_has_tests() -> None:
+    untested = set(mirrors.untested(MODULES, MIRRORS))
 
-    assert alone - TESTED_THROUGH.keys() == set()
-    assert TESTED_THROUGH.keys() <= alone, "it has tests of its own now"
+    assert untested - TESTED_THROUGH.keys() == set()
+    assert TESTED_THROUGH.keys() <= untested, "remove the entry: the module has its own tests"
     assert set(TESTED_THROUGH.values()) <= {str(path) for path in MIRRORS}
 
 

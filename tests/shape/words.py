@@ -1,4 +1,4 @@
-"""Names of modules say something, and each module opens with what it is for."""
+"""Names and opening sentences of modules."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _VAGUE = {
 }
 
 
-def telling_name(source: Source) -> Iterator[str]:
-    """No module is named after nothing in particular; only `runs` has a manager."""
-    allowed = {"manager"} if source.room == "runs" else set[str]()
+def specific_name(source: Source) -> Iterator[str]:
+    """No vague module names; only `runs` has a manager."""
+    allowed = {"manager"} if source.package == "runs" else set[str]()
     yield from sorted((_VAGUE - allowed).intersection(source.path.with_suffix("").parts))
 
 
-def module_purpose(source: Source) -> Iterator[str]:
-    """A module opens with one short sentence that says what it is for."""
+def module_docstring(source: Source) -> Iterator[str]:
+    """The docstring of a module opens with one sentence of at most 90 characters."""
     first = _first_line(source.tree)
     if not first.endswith(".") or len(first) > FIRST_LINE_MAX:
         yield f"its docstring opens with {first!r}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.agent.conversation import OPTIONS, Talk, converse
@@ -72,7 +72,7 @@ __all__ = [
     "without_keys",
 ]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "Asking": "permission_rules",

@@ -109,7 +109,7 @@ class AppServer:
 
     @classmethod
     @asynccontextmanager
-    async def connect(  # noqa: PLR0913  # the public face: all by keyword, all with a default
+    async def connect(  # noqa: PLR0913  # public API: all by keyword, all with a default
         cls,
         *,
         command: Sequence[str] = ("codex", "app-server"),

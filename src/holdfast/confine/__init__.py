@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.confine.entry import Entry, enter
@@ -87,7 +87,7 @@ __all__ = [
     "strength_within",
 ]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "CONFIG_BYTES_MAX": "sandbox.protected_files",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.exec.client.client import Client
@@ -35,7 +35,7 @@ __all__ = [
     "operating",
 ]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "Client": "client.client",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 from holdfast.failures.base import (
     Failure,
     ForeignFailure,
@@ -57,4 +57,6 @@ __all__ = [
     "ungrouped",
 ]
 
-__getattr__ = face(__name__, {"parse_retry_after": "retry_after"})  # few ask, and it is dear
+__getattr__ = lazy_exports(
+    __name__, {"parse_retry_after": "retry_after"}
+)  # few ask, and it is dear

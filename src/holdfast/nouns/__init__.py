@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 from holdfast.nouns.failures import CursorInvalid, IdInvalid, LeaseInvalid, PathInvalid
 from holdfast.nouns.ids import ENTROPY_BYTES, Cursor, Id, Lease, check_id, make_id
 from holdfast.nouns.paths import PATH_BYTES_MAX, RelativePath
@@ -40,7 +40,7 @@ __all__ = [
     "why_it_runs",
 ]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "GUARDED": "autorun",

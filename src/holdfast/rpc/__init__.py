@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 
 # At once: a module of the same name would stand in its way later.
 from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
@@ -92,7 +92,7 @@ __all__ = [
     "welcoming",
 ]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "HELLO": "heartbeat",

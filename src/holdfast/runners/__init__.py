@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
@@ -32,7 +32,7 @@ __all__ = [
     "write_sample",
 ]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "Around": "redaction",

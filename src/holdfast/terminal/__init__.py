@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 
 if TYPE_CHECKING:
     from holdfast.terminal.commands import Meaning
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Meaning", "Setting", "Talk", "Transcript", "draw", "guarded"]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "Meaning": "commands",

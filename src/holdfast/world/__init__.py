@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast import face
+from holdfast import lazy_exports
 
 # At once: a module of the same name would stand in its way later.
 from holdfast.world.retries import Waiting, retrying
@@ -121,7 +121,7 @@ __all__ = [
     "write_all",
 ]
 
-__getattr__ = face(
+__getattr__ = lazy_exports(
     __name__,
     {
         "Bookmark": "journal_reader",

@@ -1,4 +1,4 @@
-"""How code behaves towards its reader and towards what goes wrong."""
+"""Coding conventions: error handling, suppressions, imports, purity, threads, mocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tests.shape.source import PURE, Function, Source
 
 _BROAD = {"Exception", "BaseException", "builtins.Exception", "builtins.BaseException"}
-_LAST_RESORT = "failures/boundary.py"
+_BOUNDARY = "failures/boundary.py"
 _DIRECTIVE = re.compile(r"#\s*(?:type:\s*ignore|noqa|pyright:\s*ignore)[^#]*")
 _TEXTS = {"message", "user_message"}
 _ERROR_NAMES = {"failure", "error", "exc", "exception", "cause"}
@@ -18,8 +18,8 @@ _CLOCKS = {"datetime.now", "datetime.utcnow", "datetime.today", "date.today"}
 
 
 def narrow_excepts(source: Source) -> Iterator[str]:
-    """Only the boundary catches everything; everyone else uses it where foreign code runs."""
-    if str(source.path) == _LAST_RESORT:
+    """Only `failures.boundary` catches Exception; other modules call it around foreign code."""
+    if str(source.path) == _BOUNDARY:
         return
     for node in ast.walk(source.tree):
         if isinstance(node, ast.ExceptHandler) and _is_broad(node.type):
@@ -29,8 +29,8 @@ def narrow_excepts(source: Source) -> Iterator[str]:
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
-def reasons_given(source: Source) -> Iterator[str]:
-    """`Any`, `cast`, `type: ignore` and `noqa` each say why, on their line."""
+def suppressions_have_reasons(source: Source) -> Iterator[str]:
+    """`Any`, `cast`, `type: ignore` and `noqa` carry a reason on their line."""
     for line, comment in source.comments.items():
         if _DIRECTIVE.match(comment) and not _reason(comment):
             yield f"line {line}: {comment}"
@@ -42,9 +42,9 @@ def reasons_given(source: Source) -> Iterator[str]:
             yield f"line {node.lineno}: {name}"
 
 
-def eager_imports(source: Source) -> Iterator[str]:
-    """Imports stand at the top, but for `cli`, the wiring and what every face is made of."""
-    if source.room == "cli" or str(source.path) in {"app/wiring.py", "__init__.py"}:
+def imports_at_top(source: Source) -> Iterator[str]:
+    """No import inside a function, except in `cli`, the wiring and `lazy_exports`."""
+    if source.package == "cli" or str(source.path) in {"app/wiring.py", "__init__.py"}:
         return
     for node in ast.walk(source.tree):
         is_import = isinstance(node, (ast.Import, ast.ImportFrom)) or (
@@ -56,27 +56,27 @@ def eager_imports(source: Source) -> Iterator[str]:
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
-def no_text_decides(source: Source) -> Iterator[str]:
-    """Nobody branches on the text of a failure."""
+def no_branch_on_failure_text(source: Source) -> Iterator[str]:
+    """Code branches on the kind or code of a failure, never on its text."""
     for node in ast.walk(source.tree):
-        looked_at: list[ast.expr] = []
+        inspected: list[ast.expr] = []
         if isinstance(node, ast.Compare):
-            looked_at = [node.left, *node.comparators]
+            inspected = [node.left, *node.comparators]
         elif isinstance(node, ast.Match):
-            looked_at = [node.subject]
+            inspected = [node.subject]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             called = node.func
             if called.attr in {"startswith", "endswith", "find", "index", "count"}:
-                looked_at = [called.value]
+                inspected = [called.value]
             elif called.attr in {"match", "search", "fullmatch", "findall"}:
-                looked_at = [called.value, *node.args]
-        if any(_is_failure_text(expression) for expression in looked_at):
+                inspected = [called.value, *node.args]
+        if any(_is_failure_text(expression) for expression in inspected):
             yield f"line {node.lineno}: {ast.unparse(node).partition(chr(10))[0]}"
 
 
-def failures_at_home(source: Source) -> Iterator[str]:
-    """A failure is declared in the `failures` of its room: a module, or several in a package."""
-    if source.room == "failures" or source.inside[:1] == ["failures"]:
+def failures_in_failures_module(source: Source) -> Iterator[str]:
+    """A failure is declared in `failures.py`, or in the `failures` subpackage, of its package."""
+    if source.package == "failures" or source.inside[:1] == ["failures"]:
         return
     for node in ast.walk(source.tree):
         header = node.keywords if isinstance(node, ast.ClassDef) else []
@@ -84,11 +84,12 @@ def failures_at_home(source: Source) -> Iterator[str]:
             yield f"line {node.lineno}: a failure is declared"
 
 
-def pure_decisions(source: Source) -> Iterator[str]:
-    """What decides is told the time and given the bytes; it neither asks nor prints."""
+def no_io_in_pure_modules(source: Source) -> Iterator[str]:
+    """Pure modules take time and bytes as arguments: no clock, file, print or input."""
     named = {"model", "failures", "ports", "wire"}.intersection(source.inside[:1])
     is_pure = (
-        source.room in {"nouns", "failures"} or ".".join([source.room, *source.inside]) in PURE
+        source.package in {"nouns", "failures"}
+        or ".".join([source.package, *source.inside]) in PURE
     )
     if not is_pure and not named:
         return
@@ -99,8 +100,8 @@ def pure_decisions(source: Source) -> Iterator[str]:
 
 
 def threads_in_world(source: Source) -> Iterator[str]:
-    """Only the writers of `world` use threads."""
-    if source.room == "world":
+    """Only `world` starts threads."""
+    if source.package == "world":
         return
     for node in ast.walk(source.tree):
         names: list[str] = []
@@ -113,8 +114,8 @@ def threads_in_world(source: Source) -> Iterator[str]:
                 yield f"line {node.lineno}: {name}"
 
 
-def real_parts(source: Source) -> Iterator[str]:
-    """Tests use small real parts and wait for news: no mocks, no sleeping."""
+def no_mocks_or_sleeps(source: Source) -> Iterator[str]:
+    """Tests use real implementations and wait for conditions: no mocks, no sleeps."""
     for node in ast.walk(source.tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
