@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import socket
@@ -80,14 +81,30 @@ def _keep(state: str, versions: tuple[int, ...]) -> None:
     serving.Keeper(*serving.listen(state)).serve()
 
 
-def _keep_briefly(state: str) -> None:
+def _keep_nothing_briefly(state: str) -> None:
     """Be a keeper that soon finds that it has nothing to keep."""
-    serving.Keeper(*serving.listen(state), alone_longest=1.0).serve()
+    serving.Keeper(*serving.listen(state), alone_longest=0.1).serve()
+
+
+def _keep_briefly(state: str) -> None:
+    """Be a keeper that ends a second after its last server, unless it holds something."""
+    serving.Keeper(*_listen_for_server(state), alone_longest=1.0).serve()
 
 
 def _keep_ends_briefly(state: str) -> None:
-    """Be a keeper that no server comes to for longer than any session waits."""
-    serving.Keeper(*serving.listen(state), alone_longest=0.1, ends_longest=1.0).serve()
+    """Be a keeper that holds ends for a second after its last server."""
+    serving.Keeper(*_listen_for_server(state), alone_longest=0.1, ends_longest=1.0).serve()
+
+
+def _listen_for_server(state: str) -> tuple[socket.socket, int]:
+    """Listen, and return when the first server connects.
+
+    The keeper counts its time alone from its start: on a busy machine it would be over before the
+    test, which is another process, has connected.
+    """
+    listener, lock = serving.listen(state)
+    select.select([listener], [], [])
+    return listener, lock
 
 
 def _hang_up(state: str) -> None:
@@ -165,10 +182,19 @@ def holding(state: Path) -> Iterator[None]:
         os.kill(pid, signal.SIGKILL)
 
 
+def _connect(server: socket.socket, state: Path) -> None:
+    """Connect to the keeper; its socket refuses between `bind` and `listen`."""
+    while True:
+        try:
+            return server.connect(str(state / "keeper.sock"))
+        except ConnectionRefusedError:
+            assert has_keeper(state)
+
+
 def start_for_nobody(state: Path, *argv: str) -> int:
     """Be a server that starts a process and goes; the number of that process."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as old_server:
-        old_server.connect(str(state / "keeper.sock"))
+        _connect(old_server, state)
         order: dict[str, object] = {"key": "k", "argv": list(argv), "cwd": "/"}
         send(old_server, {"id": 1, "ask": "start", "env": {"PATH": os.defpath}, **order})
         received = receive(old_server)
@@ -224,7 +250,7 @@ def test_a_state_that_cannot_be_written_is_a_failure_of_the_disk(tmp_path: Path)
 
 
 def test_a_keeper_with_nothing_and_nobody_ends_by_itself(tmp_path: Path) -> None:
-    with other_keeper(tmp_path, being=_keep_briefly) as process:
+    with other_keeper(tmp_path, being=_keep_nothing_briefly) as process:
         process.join(timeout=60)
 
         assert process.exitcode == 0
