@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from holdfast.cli.commands.demo import Show
 from holdfast.cli.failures import DemoFailed
 from holdfast.cli.render.style import PLAIN, Look
 from holdfast.runners.rehearsal.runner import FILES
+from holdfast.world import command_of, system_processes
 from tests.cli.planes import eventually
 from tests.cli.running import COMMAND, environment, holdfast, short_home
 
@@ -70,6 +72,41 @@ def test_its_project_can_be_had_where_nothing_is_yet(home: Path) -> None:
     assert {each.name: each.read_text() for each in sample.iterdir()} == FILES
     assert again.returncode == 2
     assert "is there already" in again.stderr
+
+
+RESTART = """
+while :; do "$0" -c 'import os, time; os.fork(); time.sleep(60)' "$1" host; done
+"""
+
+
+def test_it_kills_one_host_and_not_the_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its client starts another at once, and a child looks like it until it calls exec."""
+    (tmp_path / "basket").mkdir()
+    show = Show(tmp_path.resolve(), Look(80, is_coloured=False, signs=PLAIN))
+    with subprocess.Popen(
+        ["sh", "-c", RESTART, sys.executable, "holdfast.cli.main"],
+        cwd=tmp_path / "basket",
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as client:
+        try:
+            eventually(lambda: len(hosts_in(tmp_path / "basket")) == 2)
+            show.kill_host()
+        finally:
+            os.killpg(client.pid, signal.SIGKILL)
+
+    assert capsys.readouterr().out.count("$ kill -9 ") == 1
+
+
+def hosts_in(project: Path) -> list[int]:
+    return [
+        each.pid
+        for each in system_processes()
+        if "holdfast.cli.main host" in command_of(each.pid)
+        and os.readlink(f"/proc/{each.pid}/cwd") == str(project)
+    ]
 
 
 @pytest.mark.timeout(400)

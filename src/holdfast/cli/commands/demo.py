@@ -147,9 +147,16 @@ class Show:
 
     def kill_host(self) -> None:
         """Kill the process that holds the conversation."""
-        for each in system_processes():
-            words = command_of(each.pid)
-            if "holdfast.cli.main host" in words and self._is_ours(each.pid):
+        # All of them before the first is killed: `system_processes` also lists what starts while it
+        # is read, and the client of the session starts another host at once.
+        found = [
+            each
+            for each in system_processes()
+            if "holdfast.cli.main host" in command_of(each.pid) and self._is_ours(each.pid)
+        ]
+        pids = {each.pid for each in found}
+        for each in found:
+            if each.parent not in pids:  # a child that has not called exec yet looks like its host
                 self._kill(each.pid)
 
     def clear_up(self) -> None:
