@@ -37,15 +37,22 @@ _GONE_LONGEST: Final = 10.0
 _LOOK_AGAIN: Final = 0.01
 
 
-async def end_host(path: Path) -> None:
+async def end_host(path: Path, *, grace: float = 0.0) -> None:
     """Kill whoever of our own user listens at a socket; return once nobody does.
 
-    The kernel knows who listens, also if they answer nothing. Nobody there is as good.
+    The kernel knows who listens, also if they answer nothing. Nobody there is as good. A host that
+    was asked to close has `grace` seconds to go by itself.
     """
-    with anyio.move_on_after(_GONE_LONGEST), suppress(FileNotFoundError, ConnectionRefusedError):
+    # A host hangs up before it stops to listen: killed in between, it would leave its socket
+    # behind and end with a status as if it had been stuck.
+    kills_from = anyio.current_time() + grace
+    longest = grace + _GONE_LONGEST
+    with anyio.move_on_after(longest), suppress(FileNotFoundError, ConnectionRefusedError):
         while True:
             with suppress(ProcessLookupError, BlockingIOError):  # it has just ended; it is busy
-                os.kill(listener(path), signal.SIGKILL)
+                pid = listener(path)
+                if anyio.current_time() >= kills_from:
+                    os.kill(pid, signal.SIGKILL)
             await anyio.sleep(_LOOK_AGAIN)
 
 

@@ -119,16 +119,20 @@ async def _end(
 ) -> tuple[bool, tuple[str, ...]]:
     """Whether it had a host, and what could not be ended.
 
-    A host that does not answer is killed: all it knows is in the journal.
+    A host that does not answer or does not go in time is killed: all it knows is in the journal.
     """
     was_hosted = True
+    gone_by = anyio.current_time() + _GONE_LONGEST
     try:
         await _close(sessions, session)
     except SocketRefused:
         was_hosted = False
-    except (ConnectionClosed, ConnectionLost, RequestTimedOut):
+    except (ConnectionClosed, ConnectionLost):
         pass
-    await end_host(sessions.socket(session))
+    except RequestTimedOut:
+        gone_by = anyio.current_time()
+    grace = max(0.0, gone_by - anyio.current_time())
+    await end_host(sessions.socket(session), grace=grace)
     return was_hosted, await end_processes(session, settings)
 
 
