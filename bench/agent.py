@@ -26,10 +26,10 @@ from time import perf_counter, process_time, thread_time
 import anyio
 from alternating import on_one_core
 
-from holdfast.agent import Budget, HttpModels, Keys, Kit, Provider, load_prices
-from holdfast.agent.history.tree import Tree
-from holdfast.agent.model import Choice, Done, ToolSpec
-from holdfast.agent.ports import Desk
+from holdfast.agent import AgentConfig, BudgetLimits, HttpModels, Keys, Provider, load_prices
+from holdfast.agent.history.tree import ConversationTree
+from holdfast.agent.model import ModelChoice, ToolResult, ToolSpec
+from holdfast.agent.ports import ToolContext
 from holdfast.agent.providers.registry import Format
 from holdfast.host.journal import Book
 from holdfast.host.model import Opened, Prompted
@@ -59,11 +59,11 @@ class Marks:
         del arguments
         return "mark"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Note the time, and answer 1 KB."""
         del arguments, desk
         self.times.append(process_time())
-        return Done(f"{len(self.times)} {RESULT}")
+        return ToolResult(f"{len(self.times)} {RESULT}")
 
     async def watch(self) -> None:
         """Note how late the loop is by its own work; a machine may have other things to do."""
@@ -129,7 +129,7 @@ async def stepped(root: Path, url: str) -> Marks:
     marks = Marks()
 
     @asynccontextmanager
-    async def kits() -> AsyncGenerator[Kit]:
+    async def kits() -> AsyncGenerator[AgentConfig]:
         models = HttpModels(
             {"loop": Provider("loop", Format.CHAT, url)},
             keys=Keys((), file=root / "keys.toml"),
@@ -138,12 +138,12 @@ async def stepped(root: Path, url: str) -> Marks:
             chance=SystemChance(),
         )
         async with models:
-            yield Kit(
+            yield AgentConfig(
                 models=models,
-                choice=Choice("loop", "m"),
+                choice=ModelChoice("loop", "m"),
                 tools={"mark": marks},
                 system="You are measured.",
-                budget=Budget(steps=None),
+                budget=BudgetLimits(steps=None),
             )
 
     with WriterThread() as thread:
@@ -180,7 +180,7 @@ def reloaded(root: Path) -> tuple[int, float, float]:
             began = process_time()
             memos = [each.memo for each in book.remembered()]
             read = process_time()
-            tree = Tree()
+            tree = ConversationTree()
             for memo in memos:
                 tree.read(memo)
             messages = len(tree.line.said)

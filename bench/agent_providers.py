@@ -23,11 +23,11 @@ from alternating import on_one_core
 
 from holdfast.agent import EnvironmentKeys, Format, HttpModels, Keys, Provider, load_prices
 from holdfast.agent.model import (
-    Call,
-    Choice,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Said,
+    ModelRequest,
+    PromptMessage,
+    ToolCall,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -36,7 +36,7 @@ from holdfast.agent.providers.formats import writer
 from holdfast.world import SystemChance, SystemClock
 
 LENGTHS, REQUESTS = (10, 2_000, 4_000), 40
-CHOICE = Choice("there", "some-model")
+CHOICE = ModelChoice("there", "some-model")
 TOOLS = tuple(
     ToolSpec(f"tool_{at}", "What it does. " * 20, {"type": "object", "properties": {}})
     for at in range(12)
@@ -66,13 +66,15 @@ ANSWERS = {
 }  # fmt: skip
 
 
-def conversation(messages: int) -> tuple[Said, ...]:
+def conversation(messages: int) -> tuple[PromptMessage, ...]:
     """So many messages, and what is asked after them."""
-    said = [Said("u", UserMessage("Find the bug."))]
+    said = [PromptMessage("u", UserMessage("Find the bug."))]
     for at in range(messages // 2):
-        call = Call(f"call_{at}", "tool_1", '{"path":"src/main.py"}')
-        said.append(Said(f"m{at}", ModelMessage("I look.", (), (call,), "there", "some-model")))
-        said.append(Said(f"t{at}", ToolMessage(call.id, "x" * 1_000)))
+        call = ToolCall(f"call_{at}", "tool_1", '{"path":"src/main.py"}')
+        said.append(
+            PromptMessage(f"m{at}", ModelMessage("I look.", (), (call,), "there", "some-model"))
+        )
+        said.append(PromptMessage(f"t{at}", ToolMessage(call.id, "x" * 1_000)))
     return tuple(said)
 
 
@@ -122,9 +124,11 @@ def measured(form: Format, messages: int) -> dict[str, object]:
     }
 
 
-def _grown(messages: int) -> list[Prompt]:
+def _grown(messages: int) -> list[ModelRequest]:
     said = conversation(messages + 2 * REQUESTS)
-    return [Prompt("S" * 4_000, said[: messages + 2 * at + 1], TOOLS) for at in range(REQUESTS)]
+    return [
+        ModelRequest("S" * 4_000, said[: messages + 2 * at + 1], TOOLS) for at in range(REQUESTS)
+    ]
 
 
 def _written(form: Format, messages: int) -> float:

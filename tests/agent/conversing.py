@@ -10,34 +10,34 @@ import anyio
 import anyio.lowlevel
 import msgspec
 
-from holdfast.agent.conversation import Talk, converse
-from holdfast.agent.history.tree import Tree
-from holdfast.agent.loop import Budget, Crashes
+from holdfast.agent.conversation import AgentConversation, open_conversation
+from holdfast.agent.history.tree import ConversationTree
+from holdfast.agent.loop import BudgetLimits, CrashHistory
 from holdfast.agent.model import (
-    AnyPiece,
-    Asking,
-    Choice,
-    Done,
-    Memo,
+    AnyAnswerDelta,
+    ConversationRecord,
+    ModelChoice,
     ModelMessage,
-    Over,
-    Prompt,
-    Said,
+    ModelRequest,
+    PromptMessage,
     Tokens,
     ToolMessage,
+    ToolResult,
     ToolSpec,
+    TurnOver,
+    TurnQuestion,
     UserMessage,
 )
-from holdfast.agent.ports import Desk, Models, Tool
-from holdfast.agent.providers.scripted import Line, ScriptedCall, ScriptedModels
-from holdfast.agent.turn_context import Kit, Told
+from holdfast.agent.ports import Models, Tool, ToolContext
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall, ScriptedModels
+from holdfast.agent.turn_context import AgentConfig, TurnItem
 from holdfast.failures import RetryPolicy
 
-CHOICE = Choice("scripted", "script")
+CHOICE = ModelChoice("scripted", "script")
 ONCE = RetryPolicy(waits=())
 Kind = TypeVar("Kind")
 
-Use = Callable[[dict[str, object], Desk], Awaitable[Done]]
+Use = Callable[[dict[str, object], ToolContext], Awaitable[ToolResult]]
 
 
 class Small:
@@ -53,33 +53,33 @@ class Small:
     def title(self, arguments: dict[str, object]) -> str:
         return f"{self.spec.name} {arguments.get('text', '')}".strip()
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         self.uses.append(arguments)
         return await self._use(arguments, desk)
 
 
-async def echo(arguments: dict[str, object], desk: Desk) -> Done:
+async def echo(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     """Say what it was told, after showing it."""
     desk.show("…")
     await anyio.lowlevel.checkpoint()
-    return Done(str(arguments.get("text", "")))
+    return ToolResult(str(arguments.get("text", "")))
 
 
-async def hang(arguments: dict[str, object], desk: Desk) -> Done:
+async def hang(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     """Never return."""
     del arguments, desk
     await anyio.sleep_forever()
     raise AssertionError
 
 
-async def crash(arguments: dict[str, object], desk: Desk) -> Done:
+async def crash(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     """Raise what nobody foresaw."""
     raise ZeroDivisionError("by zero")
 
 
-async def inquire(arguments: dict[str, object], desk: Desk) -> Done:
+async def inquire(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     """Ask the person, and say what they said."""
-    return Done(await desk.ask("May I?", choices=("yes", "no"), is_leave=True))
+    return ToolResult(await desk.ask("May I?", choices=("yes", "no"), is_leave=True))
 
 
 def small_tools() -> tuple[Small, ...]:
@@ -101,21 +101,21 @@ class Paced:
 
     @asynccontextmanager
     async def answering(
-        self, choice: Choice, prompt: Prompt
-    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyPiece]]]:
+        self, choice: ModelChoice, prompt: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
         async with self._models.answering(choice, prompt) as pieces:
             yield _paced(pieces)
 
-    def window(self, choice: Choice) -> int | None:
+    def window(self, choice: ModelChoice) -> int | None:
         return self._models.window(choice)
 
-    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+    def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
         return self._models.price(choice, tokens)
 
 
 async def _paced(
-    pieces: AsyncGenerator[Sequence[AnyPiece]],
-) -> AsyncGenerator[Sequence[AnyPiece]]:
+    pieces: AsyncGenerator[Sequence[AnyAnswerDelta]],
+) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
     async for batch in pieces:
         await anyio.sleep(0.001)
         yield batch
@@ -126,36 +126,38 @@ class Stand:
 
     def __init__(
         self,
-        lines: Sequence[Line],
+        lines: Sequence[ScriptedAnswer],
         *,
         tools: Sequence[Tool] | None = None,
-        budget: Budget | None = None,
+        budget: BudgetLimits | None = None,
         window: int | None = None,
         models: Models | None = None,
         policy: RetryPolicy = ONCE,
     ) -> None:
         self.scripted = ScriptedModels(lines, window=window, policy=policy)
         self.tools = small_tools() if tools is None else tuple(tools)
-        self.kit = Kit(
+        self.kit = AgentConfig(
             models=models or Paced(self.scripted),
             choice=CHOICE,
             tools={tool.spec.name: tool for tool in self.tools},
             system="You are a test.",
-            budget=budget or Budget(),
+            budget=budget or BudgetLimits(),
         )
         self.memory: list[bytes] = []
-        self.crashes = Crashes()
+        self.crashes = CrashHistory()
 
     @asynccontextmanager
-    async def talk(self) -> AsyncGenerator[Talk]:
+    async def talk(self) -> AsyncGenerator[AgentConversation]:
         """A conversation that remembers."""
-        async with converse(self.kit, lambda: map(msgspec.Raw, self.memory), self.crashes) as talk:
+        async with open_conversation(
+            self.kit, lambda: map(msgspec.Raw, self.memory), self.crashes
+        ) as talk:
             yield talk
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> ConversationTree:
         """Where the conversation stands, by what was kept."""
-        tree = Tree()
+        tree = ConversationTree()
         for memo in self.memory:
             tree.read(memo)
         return tree
@@ -165,39 +167,41 @@ class Stand:
         """What the model would be told, in short."""
         return [in_short(each) for each in self.tree.line.said]
 
-    def keep(self, batch: Sequence[Told]) -> None:
+    def keep(self, batch: Sequence[TurnItem]) -> None:
         """Keep what is to be kept of a batch, as a host does."""
-        self.memory += [msgspec.json.encode(each) for each in batch if isinstance(each, Memo)]
+        self.memory += [
+            msgspec.json.encode(each) for each in batch if isinstance(each, ConversationRecord)
+        ]
 
     async def turn(
         self,
-        talk: Talk,
+        talk: AgentConversation,
         prompt: str = "go",
         how: Mapping[str, str] | None = None,
         *,
         answer: str = "",
-        heed: Callable[[Told], None] | None = None,
-    ) -> list[Told]:
+        heed: Callable[[TurnItem], None] | None = None,
+    ) -> list[TurnItem]:
         """Take a turn to its end; every question is answered so."""
-        told: list[Told] = []
+        told: list[TurnItem] = []
         async with aclosing(talk.take_turn(prompt, how or {})) as batches:
             async for batch in batches:
                 self.keep(batch)
                 told += batch
                 for each in batch:
-                    if isinstance(each, Asking) and answer:
+                    if isinstance(each, TurnQuestion) and answer:
                         assert talk.answer(each.question, answer)
                     if heed is not None:
                         heed(each)
         return told
 
-    async def whole(self, prompt: str = "go", *, answer: str = "") -> list[Told]:
+    async def whole(self, prompt: str = "go", *, answer: str = "") -> list[TurnItem]:
         """One turn of a conversation of its own."""
         async with self.talk() as talk:
             return await self.turn(talk, prompt, answer=answer)
 
 
-def in_short(said: Said) -> str:
+def in_short(said: PromptMessage) -> str:
     match said.message:
         case UserMessage(text):
             return f"user: {text}"
@@ -207,24 +211,24 @@ def in_short(said: Said) -> str:
             return f"model: {text}{''.join(f' [{each.tool}]' for each in calls)}"
 
 
-def only(told: Sequence[Told], kind: type[Kind]) -> list[Kind]:
+def only(told: Sequence[TurnItem], kind: type[Kind]) -> list[Kind]:
     """Those of one kind."""
     return [each for each in told if isinstance(each, kind)]
 
 
-def end(told: Sequence[Told]) -> Over:
+def end(told: Sequence[TurnItem]) -> TurnOver:
     """How it ended, which is told once and last."""
-    (over,) = only(told, Over)
+    (over,) = only(told, TurnOver)
     assert told[-1] is over
     return over
 
 
-def calls(*tools: str, say: str = "", text: str = "t") -> Line:
+def calls(*tools: str, say: str = "", text: str = "t") -> ScriptedAnswer:
     """An answer that calls for these tools."""
     made = tuple(ScriptedCall(tool, {"text": f"{text}{at}"}) for at, tool in enumerate(tools))
-    return Line(say=say, calls=made)
+    return ScriptedAnswer(say=say, calls=made)
 
 
-def says(text: str) -> Line:
+def says(text: str) -> ScriptedAnswer:
     """An answer that ends a turn."""
-    return Line(say=text)
+    return ScriptedAnswer(say=text)

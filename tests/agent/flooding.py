@@ -12,11 +12,11 @@ from pathlib import Path
 
 import anyio
 
-from holdfast.agent.memory import MemoryDesk
-from holdfast.agent.permission_rules import Answer
-from holdfast.agent.permissions import Approvals
-from holdfast.agent.sandbox import Ground
-from holdfast.agent.tools.shell import Shell, shells_in
+from holdfast.agent.memory import MemoryToolContext
+from holdfast.agent.permission_rules import PermissionAnswer
+from holdfast.agent.permissions import Permissions
+from holdfast.agent.sandbox import SandboxConfig
+from holdfast.agent.tools.shell import ShellTool, open_shell_commands
 from holdfast.exec import Client
 from holdfast.rpc import connect_websocket
 from tests.exec.server.talking import PATH, served
@@ -28,14 +28,14 @@ async def main(directory: Path, size: int) -> None:
         served(directory / "state") as server,
         Client(lambda: connect_websocket(server.url)) as client,
     ):
-        ground = Ground(
+        ground = SandboxConfig(
             processes=client, root=str(directory), environment=PATH, scratch=str(directory)
         )
-        async with shells_in(ground) as shells:
+        async with open_shell_commands(ground) as shells:
             line = f"head -c {size} /dev/zero | tr '\\0' x; echo; echo the end"
             asked: dict[str, object] = {"command": line, "seconds": 300, "reach": "open"}
-            desk = MemoryDesk(answers=[Answer.ONCE])
-            done = await Shell(shells, Approvals()).use(asked, desk)
+            desk = MemoryToolContext(answers=[PermissionAnswer.ONCE])
+            done = await ShellTool(shells, Permissions()).use(asked, desk)
             told = {
                 "said": shells.find("sh1").total,
                 "held": len(done.text),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.sandbox import Ground
+from holdfast.agent.sandbox import SandboxConfig
 from holdfast.confine import strength_within
 from holdfast.exec import Client
 from tests.exec.server.housing import housed
@@ -33,7 +33,7 @@ def needs_sandbox() -> pytest.MarkDecorator:
 
 
 @asynccontextmanager
-async def ground_in(tmp_path: Path) -> AsyncGenerator[Ground]:
+async def ground_in(tmp_path: Path) -> AsyncGenerator[SandboxConfig]:
     """A project and a ground; the project is outside of all that may be written anyway."""
     roomy = next(path for path in ("/var/lib", ORDINARY, str(tmp_path)) if os.access(path, os.W_OK))
     with tempfile.TemporaryDirectory(dir=roomy, prefix="holdfast-test-") as made:
@@ -42,7 +42,7 @@ async def ground_in(tmp_path: Path) -> AsyncGenerator[Ground]:
             (base / name).mkdir()
         env = {"PATH": "/usr/bin:/bin", "HOME": str(base), "OPENAI_API_KEY": "secret-canary"}
         async with housed(tmp_path / "state") as server, Client(server.dial) as client:
-            yield Ground(
+            yield SandboxConfig(
                 processes=client,
                 root=str(base / "project"),
                 environment=env,

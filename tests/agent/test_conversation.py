@@ -15,8 +15,8 @@ from holdfast.agent.failures import (
     AgentUnstable,
     AnswerIncomplete,
     ContentRefused,
-    ContextExhausted,
     ContextTooLong,
+    ContextWindowExhausted,
     CostSpent,
     HeadUnknown,
     StepsSpent,
@@ -25,29 +25,29 @@ from holdfast.agent.failures import (
 )
 from holdfast.agent.history.compaction import COMPRESSED
 from holdfast.agent.history.tree import ABORTED, INTERRUPTED, SUMMARY, repairs
-from holdfast.agent.loop import Budget
+from holdfast.agent.loop import BudgetLimits
 from holdfast.agent.model import (
-    AnyPiece,
-    Asking,
-    Awaiting,
-    Choice,
-    Costing,
-    Done,
-    Ending,
-    Entered,
-    Noting,
-    Over,
-    Prompt,
-    Showing,
-    Stop,
-    Telling,
+    AnyAnswerDelta,
+    MessageAppended,
+    ModelChoice,
+    ModelRequest,
+    ModelText,
+    StopReason,
     Tokens,
-    UsedUp,
-    Using,
+    ToolResult,
+    ToolUse,
+    ToolUseEnded,
+    TurnDelta,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
+    TurnUsage,
+    TurnWaiting,
 )
-from holdfast.agent.ports import Desk
-from holdfast.agent.providers.scripted import Line, ScriptedCall, ScriptedModels
-from holdfast.agent.turn_context import Told
+from holdfast.agent.ports import ToolContext
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall, ScriptedModels
+from holdfast.agent.turn_context import TurnItem
 from holdfast.failures import RetryPolicy
 from holdfast.failures.base import type_of
 from tests.agent.conversing import Small, Stand, calls, end, only, says
@@ -63,16 +63,16 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 
 async def test_what_is_shown_in_pieces_is_told_as_a_whole_by_the_same_name() -> None:
     """Whoever shows pieces knows by it that they are over, also where a model only thinks."""
-    thinks = Line(think="Hm.", calls=(ScriptedCall("look", {"text": "…"}),))
-    stand = Stand([thinks, Line(think="So.", say="All well.")])
+    thinks = ScriptedAnswer(think="Hm.", calls=(ScriptedCall("look", {"text": "…"}),))
+    stand = Stand([thinks, ScriptedAnswer(think="So.", say="All well.")])
 
     told = await stand.whole()
 
     shown: dict[str, str] = {}
-    for each in only(told, Showing):
+    for each in only(told, TurnDelta):
         shown[each.item] = shown.get(each.item, "") + each.text
-    whole = {each.item: each.text for each in only(told, Telling)}
-    whole |= {each.item: each.done.text for each in only(told, UsedUp)}
+    whole = {each.item: each.text for each in only(told, ModelText)}
+    whole |= {each.item: each.done.text for each in only(told, ToolUseEnded)}
     assert shown == whole
     assert list(whole.values()) == ["Hm.", "So.", "All well.", "…"]
 
@@ -82,12 +82,12 @@ async def test_a_turn_is_told_from_its_prompt_to_its_end() -> None:
 
     told = await stand.whole("Look at it.")
 
-    assert end(told) == Over(Ending.COMPLETED)
-    assert [each.text for each in only(told, Telling)] == ["I look.", "All well."]
-    assert [each.title for each in only(told, Using)] == ["look t0"]
-    assert [each.done.text for each in only(told, UsedUp)] == ["t0"]
-    assert "".join(each.text for each in only(told, Showing)) == "I look.…All well."
-    assert [each.context for each in only(told, Costing)] == [110, 110]
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    assert [each.text for each in only(told, ModelText)] == ["I look.", "All well."]
+    assert [each.title for each in only(told, ToolUse)] == ["look t0"]
+    assert [each.done.text for each in only(told, ToolUseEnded)] == ["t0"]
+    assert "".join(each.text for each in only(told, TurnDelta)) == "I look.…All well."
+    assert [each.context for each in only(told, TurnUsage)] == [110, 110]
     assert stand.history == [
         "user: Look at it.",
         "model: I look. [look]",
@@ -116,10 +116,10 @@ async def test_another_process_knows_all_that_was_said() -> None:
 async def test_a_key_is_neither_kept_nor_shown_nor_sent() -> None:
     key = "sk-canary-0123456789abcdef"
 
-    async def leak(arguments: dict[str, object], desk: Desk) -> Done:
+    async def leak(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         for half in (key[:12], key[12:]):
             desk.show(half)
-        return Done(f"it is {key}", shown=key)
+        return ToolResult(f"it is {key}", shown=key)
 
     stand = Stand([calls("leak"), says(f"It was {key}.")], tools=[Small("leak", leak)])
     stand.kit = replace(stand.kit, known=lambda: (key,), complaints=(f"{key} is unusable",))
@@ -132,18 +132,18 @@ async def test_a_key_is_neither_kept_nor_shown_nor_sent() -> None:
     sent = [each.message.text for _, prompt in stand.scripted.asked for each in prompt.said]
     assert [each for each in (*words, *stand.memory) if key[:9].encode() in each] == []
     assert sent == [f"Is it {hidden}?", f"Is it {hidden}?", "", f"it is {hidden}"]
-    assert [each.text for each in only(told, Telling)] == [f"It was {hidden}."]
-    assert hidden in str([each.failure for each in only(told, Over)])
+    assert [each.text for each in only(told, ModelText)] == [f"It was {hidden}."]
+    assert hidden in str([each.failure for each in only(told, TurnOver)])
 
 
 async def test_nobody_goes_on_from_what_never_was() -> None:
     stand = Stand([says("One.")])
     async with stand.talk() as talk:
         told = await stand.turn(talk, "1", {"head": "nowhere"})
-        assert [each.failure["code"] for each in only(told, Over) if each.failure] == [
+        assert [each.failure["code"] for each in only(told, TurnOver) if each.failure] == [
             HeadUnknown.code
         ]
-        assert end(await stand.turn(talk, "1")) == Over(Ending.COMPLETED)
+        assert end(await stand.turn(talk, "1")) == TurnOver(TurnOutcome.COMPLETED)
 
 
 async def test_the_model_and_the_effort_are_chosen_for_a_turn() -> None:
@@ -153,8 +153,8 @@ async def test_the_model_and_the_effort_are_chosen_for_a_turn() -> None:
         await stand.turn(talk, "2")
 
     assert [choice for choice, _ in stand.scripted.asked] == [
-        Choice("other", "large", "high"),
-        Choice("scripted", "script"),
+        ModelChoice("other", "large", "high"),
+        ModelChoice("scripted", "script"),
     ]
 
 
@@ -162,12 +162,12 @@ async def test_what_is_added_is_told_before_the_next_request() -> None:
     stand = Stand([calls("inquire"), says("Done.")])
     async with stand.talk() as talk, anyio.create_task_group() as tasks:
 
-        async def add(asking: Asking) -> None:
+        async def add(asking: TurnQuestion) -> None:
             assert await talk.steer("And mind this.")
             assert talk.answer(asking.question, "yes")
 
-        def heed(each: Told) -> None:
-            if isinstance(each, Asking):
+        def heed(each: TurnItem) -> None:
+            if isinstance(each, TurnQuestion):
                 tasks.start_soon(add, each)
 
         await stand.turn(talk, heed=heed)
@@ -183,8 +183,8 @@ async def test_what_is_added_is_told_before_the_next_request() -> None:
 
 
 async def test_calls_of_one_name_are_told_apart() -> None:
-    twice = Line(calls=(ScriptedCall("mark", {"text": "a"}, "same"),) * 2)
-    again = Line(calls=(ScriptedCall("mark", {"text": "b"}, "same"),))
+    twice = ScriptedAnswer(calls=(ScriptedCall("mark", {"text": "a"}, "same"),) * 2)
+    again = ScriptedAnswer(calls=(ScriptedCall("mark", {"text": "b"}, "same"),))
     stand = Stand([twice, again, says("Well.")])
 
     await stand.whole()
@@ -209,8 +209,8 @@ async def test_what_tools_left_running_ends_with_a_turn_that_is_stopped(*, stops
     stand.kit = replace(stand.kit, clear=clear)
     async with stand.talk() as talk:
 
-        def heed(each: Told) -> None:
-            if isinstance(each, UsedUp) and stops:
+        def heed(each: TurnItem) -> None:
+            if isinstance(each, ToolUseEnded) and stops:
                 talk.interrupt()
 
         await stand.turn(talk, heed=heed)
@@ -223,11 +223,11 @@ async def test_nothing_is_done_and_no_model_is_told_before_it_is_written_down() 
     done: list[bool] = []
     asked: list[bool] = []
 
-    async def look(arguments: dict[str, object], desk: Desk) -> Done:
+    async def look(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         del arguments
         tree = stand.tree
         done.append(desk.call in tree.begun and desk.call in tree.calls)
-        return Done("seen")
+        return ToolResult("seen")
 
     def agreed(provider: str) -> None:  # is asked right before a request
         del provider
@@ -250,37 +250,37 @@ async def test_an_abort_ends_a_tool_at_once_and_says_so() -> None:
     stand = Stand([calls("mark", "hang", "mark"), says("Never.")])
     async with stand.talk() as talk:
 
-        def heed(each: Told) -> None:
-            if isinstance(each, Using) and each.tool == "hang":
+        def heed(each: TurnItem) -> None:
+            if isinstance(each, ToolUse) and each.tool == "hang":
                 talk.interrupt()
 
         began = anyio.current_time()
         told = await stand.turn(talk, heed=heed)
         assert anyio.current_time() - began < 0.1
 
-    assert end(told) == Over(Ending.ABORTED)
+    assert end(told) == TurnOver(TurnOutcome.ABORTED)
     assert stand.history[2:] == [
         "tool: t0",
         f"tool: {ABORTED} It had begun; it may or may not have completed.",
         f"tool: {ABORTED}",
     ]
-    assert Noting("2 tool calls had no result; the model is told that and why.") in told
+    assert TurnNote("2 tool calls had no result; the model is told that and why.") in told
 
 
 @pytest.mark.promise("A11")
 async def test_what_was_said_until_an_abort_is_kept_and_marked() -> None:
-    stand = Stand([Line(say="One two three four."), says("Again.")])
+    stand = Stand([ScriptedAnswer(say="One two three four."), says("Again.")])
     async with stand.talk() as talk:
 
-        def heed(each: Told) -> None:
-            if isinstance(each, Showing) and each.text == " two":
+        def heed(each: TurnItem) -> None:
+            if isinstance(each, TurnDelta) and each.text == " two":
                 talk.interrupt()
 
         told = await stand.turn(talk, heed=heed)
-        assert end(told) == Over(Ending.ABORTED)
+        assert end(told) == TurnOver(TurnOutcome.ABORTED)
         await stand.turn(talk, "Go on.")
 
-    partial = only(told, Telling)[0].text
+    partial = only(told, ModelText)[0].text
     assert partial.startswith("One two")
     assert partial.endswith(ABORTED)
     assert stand.history == ["user: go", f"model: {partial}", "user: Go on.", "model: Again."]
@@ -288,13 +288,13 @@ async def test_what_was_said_until_an_abort_is_kept_and_marked() -> None:
 
 @pytest.mark.promise("A1")
 async def test_a_tool_that_crashes_or_is_none_gets_an_error_and_the_turn_goes_on() -> None:
-    broken = Line(calls=(ScriptedCall("look", "{"), ScriptedCall("look", {"text": 1})))
+    broken = ScriptedAnswer(calls=(ScriptedCall("look", "{"), ScriptedCall("look", {"text": 1})))
     stand = Stand([calls("crash", "nothing"), broken, says("Well.")])
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
-    results = [each.done for each in only(told, UsedUp)]
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    results = [each.done for each in only(told, ToolUseEnded)]
     assert [each.is_error for each in results] == [True] * 4
     assert "ZeroDivisionError" in results[0].text
     assert results[1].text.startswith("Nothing was done: there is no tool 'nothing'; there are")
@@ -309,40 +309,40 @@ async def test_a_tool_that_hangs_is_reported_and_stopped() -> None:
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert 600 <= anyio.current_time() - began < 610
-    notes = [each.text for each in only(told, Noting)]
+    notes = [each.text for each in only(told, TurnNote)]
     assert notes == ["hang has told nothing for 120 seconds; it is stopped after 600."]
-    assert only(told, UsedUp)[0].done.text.startswith("Stopped: it had not ended after 600")
+    assert only(told, ToolUseEnded)[0].done.text.startswith("Stopped: it had not ended after 600")
 
 
 async def test_a_person_may_take_their_time() -> None:
     stand = Stand([calls("inquire"), says("Well.")])
     async with stand.talk() as talk, anyio.create_task_group() as tasks:
 
-        async def answer(asking: Asking) -> None:
+        async def answer(asking: TurnQuestion) -> None:
             await anyio.sleep(5_000)
             assert talk.answer(asking.question, "yes")
 
-        def heed(each: Told) -> None:
-            if isinstance(each, Asking):
+        def heed(each: TurnItem) -> None:
+            if isinstance(each, TurnQuestion):
                 tasks.start_soon(answer, each)
 
         told = await stand.turn(talk, heed=heed)
-        assert [each.done.text for each in only(told, UsedUp)] == ["yes"]
+        assert [each.done.text for each in only(told, ToolUseEnded)] == ["yes"]
 
 
 async def test_what_only_reads_is_used_together() -> None:
     together: list[int] = []
     running = 0
 
-    async def slow(arguments: dict[str, object], desk: Desk) -> Done:
+    async def slow(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         nonlocal running
         running += 1
         together.append(running)
         await anyio.sleep(1)
         running -= 1
-        return Done("x")
+        return ToolResult("x")
 
     tools = (Small("look", slow, only_reads=True), Small("mark", slow))
     stand = Stand([calls("look", "look", "mark", "mark", "look"), says("Well.")], tools=tools)
@@ -355,14 +355,14 @@ async def test_what_only_reads_is_used_together() -> None:
 @pytest.mark.promise("A9")
 @pytest.mark.parametrize("answer", ["Retry", "Cancel"])
 async def test_a_provider_in_trouble_pauses_the_turn(answer: str) -> None:
-    stand = Stand([Line(say="Half", fail="MODEL_OVERLOADED"), says("Well.")])
+    stand = Stand([ScriptedAnswer(say="Half", fail="MODEL_OVERLOADED"), says("Well.")])
 
     told = await stand.whole(answer=answer)
 
-    (asking,) = only(told, Asking)
+    (asking,) = only(told, TurnQuestion)
     assert asking.choices == ("Retry", "Switch model", "Cancel")
     if answer == "Retry":
-        assert end(told) == Over(Ending.COMPLETED)
+        assert end(told) == TurnOver(TurnOutcome.COMPLETED)
         assert stand.history == ["user: go", "model: Well."]
     else:
         failure = end(told).failure
@@ -372,41 +372,43 @@ async def test_a_provider_in_trouble_pauses_the_turn(answer: str) -> None:
 
 @pytest.mark.promise("A9", "W12")
 async def test_switching_the_model_asks_for_consent_again() -> None:
-    stand = Stand([Line(fail="MODEL_OVERLOADED"), says("Well.")])
+    stand = Stand([ScriptedAnswer(fail="MODEL_OVERLOADED"), says("Well.")])
     agreed: list[str] = []
     stand.kit = replace(stand.kit, agreed=agreed.append)
     async with stand.talk() as talk:
 
-        def heed(each: Told) -> None:
-            if isinstance(each, Asking):
+        def heed(each: TurnItem) -> None:
+            if isinstance(each, TurnQuestion):
                 talk.answer(each.question, "Switch model" if each.choices else "other/small")
 
         told = await stand.turn(talk, heed=heed)
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert agreed == ["scripted", "other"]
     assert [choice.model for choice, _ in stand.scripted.asked] == ["script", "small"]
 
 
 @pytest.mark.promise("A9")
 async def test_a_refused_key_fails_at_once() -> None:
-    stand = Stand([Line(fail="MODEL_KEY_REFUSED")])
+    stand = Stand([ScriptedAnswer(fail="MODEL_KEY_REFUSED")])
 
     told = await stand.whole()
 
     failure = end(told).failure
     assert failure is not None
-    assert (failure["code"], only(told, Asking)) == ("MODEL_KEY_REFUSED", [])
+    assert (failure["code"], only(told, TurnQuestion)) == ("MODEL_KEY_REFUSED", [])
 
 
 @pytest.mark.promise("A9")
 async def test_what_is_tried_again_is_told_and_void() -> None:
-    stand = Stand([Line(say="Half", fail="MODEL_OVERLOADED"), says("Well.")], policy=RetryPolicy())
+    stand = Stand(
+        [ScriptedAnswer(say="Half", fail="MODEL_OVERLOADED"), says("Well.")], policy=RetryPolicy()
+    )
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
-    notes = [each.text for each in only(told, Noting)]
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    notes = [each.text for each in only(told, TurnNote)]
     assert any("void" in note for note in notes)
     assert any("Trying again in" in note for note in notes)
     assert stand.history == ["user: go", "model: Well."]
@@ -415,13 +417,15 @@ async def test_what_is_tried_again_is_told_and_void() -> None:
 @pytest.mark.parametrize(
     ("budget", "code"),
     [
-        (Budget(steps=2), StepsSpent.code),
-        (Budget(tokens=200), TokensSpent.code),
-        (Budget(cost_usd=0.0), CostSpent.code),
-        (Budget(seconds=0.0), TimeSpent.code),
+        (BudgetLimits(steps=2), StepsSpent.code),
+        (BudgetLimits(tokens=200), TokensSpent.code),
+        (BudgetLimits(cost_usd=0.0), CostSpent.code),
+        (BudgetLimits(seconds=0.0), TimeSpent.code),
     ],
 )
-async def test_a_turn_ends_with_its_budget_and_keeps_what_it_did(budget: Budget, code: str) -> None:
+async def test_a_turn_ends_with_its_budget_and_keeps_what_it_did(
+    budget: BudgetLimits, code: str
+) -> None:
     stand = Stand([calls("look", text=f"{at}/") for at in range(9)], budget=budget)
 
     told = await stand.whole()
@@ -436,7 +440,7 @@ async def test_a_turn_ends_with_its_budget_and_keeps_what_it_did(budget: Budget,
 @pytest.mark.promise("A10")
 async def test_a_long_conversation_is_summarized_and_nothing_is_deleted() -> None:
     long = "x" * 3_000
-    lines = [says(long), says(long), Line(say="Goal: much."), says("Well.")]
+    lines = [says(long), says(long), ScriptedAnswer(say="Goal: much."), says("Well.")]
     stand = Stand(
         [*(msgspec.structs.replace(each, tokens=Tokens()) for each in lines)], window=2_000
     )
@@ -445,19 +449,19 @@ async def test_a_long_conversation_is_summarized_and_nothing_is_deleted() -> Non
         await stand.turn(talk, "2")
         told = await stand.turn(talk, "3")
 
-    assert end(told) == Over(Ending.COMPLETED)
-    assert Noting(COMPRESSED) in told
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    assert TurnNote(COMPRESSED) in told
     assert stand.history[0].startswith("user: [What follows is a summary")
     assert "Goal: much.\n\n<person-messages>\n[person]\n1\n\n[person]\n2\n<" in stand.history[0]
     assert stand.history[1:] == ["user: 3", "model: Well."]
-    entered = [each for each in stand.tree.way() if isinstance(each, Entered)]
+    entered = [each for each in stand.tree.way() if isinstance(each, MessageAppended)]
     assert len(entered) == 6
     assert [len(prompt.said) for _, prompt in stand.scripted.asked] == [1, 3, 1, 2]
 
 
 @pytest.mark.promise("A10")
 async def test_what_is_too_long_even_summarized_is_exhausted() -> None:
-    too_long = Line(fail=ContextTooLong.code)
+    too_long = ScriptedAnswer(fail=ContextTooLong.code)
     stand = Stand([says("1"), says("2"), too_long, says("S"), too_long, says("S"), too_long])
     async with stand.talk() as talk:
         await stand.turn(talk, "1")
@@ -466,23 +470,23 @@ async def test_what_is_too_long_even_summarized_is_exhausted() -> None:
 
     failure = end(told).failure
     assert failure is not None
-    assert failure["code"] == ContextExhausted.code
+    assert failure["code"] == ContextWindowExhausted.code
     assert "narrower change" in str(failure["userMessage"])
 
 
 FAILED_SUMMARIES = (
-    Line(fail="MODEL_OVERLOADED"),
-    Line(fail="MODEL_RATE_LIMITED", retry_after=0.0),
-    Line(say="Half a summ", fail="MODEL_ANSWER_CUT"),
-    Line(say="Half a summ", stop=Stop.LENGTH),
-    Line(say=""),
-    Line(say="No.", stop=Stop.REFUSED),
+    ScriptedAnswer(fail="MODEL_OVERLOADED"),
+    ScriptedAnswer(fail="MODEL_RATE_LIMITED", retry_after=0.0),
+    ScriptedAnswer(say="Half a summ", fail="MODEL_ANSWER_CUT"),
+    ScriptedAnswer(say="Half a summ", stop=StopReason.LENGTH),
+    ScriptedAnswer(say=""),
+    ScriptedAnswer(say="No.", stop=StopReason.REFUSED),
 )
 
 
 async def summarizing(
-    failed: Line, *lines: Line, answers: Sequence[str]
-) -> tuple[Stand, list[str], list[Told]]:
+    failed: ScriptedAnswer, *lines: ScriptedAnswer, answers: Sequence[str]
+) -> tuple[Stand, list[str], list[TurnItem]]:
     """A second turn that must summarize the first; the history before it, and what was told."""
     big = msgspec.structs.replace(says("x" * 3_000), tokens=Tokens())
     stand = Stand([big, failed, *lines], window=1_000)
@@ -491,8 +495,8 @@ async def summarizing(
         await stand.turn(talk, "Build a boat.")
         history = stand.history
 
-        def answer(told: Told) -> None:
-            if isinstance(told, Asking):
+        def answer(told: TurnItem) -> None:
+            if isinstance(told, TurnQuestion):
                 assert talk.answer(told.question, rest.pop(0))
 
         told = await stand.turn(talk, "And a sail.", heed=answer)
@@ -501,25 +505,27 @@ async def summarizing(
 
 @pytest.mark.promise("A9", "A10")
 @pytest.mark.parametrize("failed", FAILED_SUMMARIES)
-async def test_a_summary_that_fails_replaces_nothing(failed: Line) -> None:
+async def test_a_summary_that_fails_replaces_nothing(failed: ScriptedAnswer) -> None:
     stand, history, told = await summarizing(failed, answers=["Cancel"])
 
-    assert end(told).ending in (Ending.FAILED, Ending.INCOMPLETE)
-    assert Noting(COMPRESSED) not in told
+    assert end(told).ending in (TurnOutcome.FAILED, TurnOutcome.INCOMPLETE)
+    assert TurnNote(COMPRESSED) not in told
     assert stand.history == [*history, "user: And a sail."]
-    (asked,) = only(told, Asking)
+    (asked,) = only(told, TurnQuestion)
     assert asked.choices == ("Retry", "Switch model", "Cancel")
 
 
 @pytest.mark.promise("A9", "A10")
 @pytest.mark.parametrize("failed", FAILED_SUMMARIES)
-async def test_a_summary_that_failed_is_made_when_the_person_retries(failed: Line) -> None:
+async def test_a_summary_that_failed_is_made_when_the_person_retries(
+    failed: ScriptedAnswer,
+) -> None:
     stand, _, told = await summarizing(
         failed, says("Goal: a boat."), says("Well."), answers=["Retry"]
     )
 
-    assert end(told) == Over(Ending.COMPLETED)
-    assert told.count(Noting(COMPRESSED)) == 1
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    assert told.count(TurnNote(COMPRESSED)) == 1
     assert "Goal: a boat." in stand.history[0]
     assert "Build a boat." in stand.history[0]
 
@@ -533,30 +539,30 @@ async def test_another_model_can_make_the_summary() -> None:
         answers=["Switch model", "other/large"],
     )
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert [choice.model for choice, _ in stand.scripted.asked[2:]] == ["large", "large"]
 
 
 @pytest.mark.promise("A10")
 async def test_a_wanted_summary_is_still_wanted_after_trouble() -> None:
-    stand = Stand([says("1"), Line(fail="MODEL_OVERLOADED"), says("S")])
+    stand = Stand([says("1"), ScriptedAnswer(fail="MODEL_OVERLOADED"), says("S")])
     async with stand.talk() as talk:
         await stand.turn(talk, "1")
         told = await stand.turn(talk, "", {"compact": "yes"}, answer="Retry")
 
-    assert end(told) == Over(Ending.COMPLETED)
-    assert Noting(COMPRESSED) in told
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    assert TurnNote(COMPRESSED) in told
 
 
 @pytest.mark.promise("A10")
 async def test_a_request_for_a_summary_that_is_too_long_itself_is_made_shorter() -> None:
-    too_long = Line(fail=ContextTooLong.code)
+    too_long = ScriptedAnswer(fail=ContextTooLong.code)
     stand = Stand([says("x" * 8_000), too_long, too_long, says("S"), says("Well.")])
     async with stand.talk() as talk:
         await stand.turn(talk, "1")
         told = await stand.turn(talk, "2")
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     first, second = (prompt.said[0].message.text for _, prompt in stand.scripted.asked[2:4])
     assert len(second) < len(first)
 
@@ -571,8 +577,8 @@ async def test_what_a_turn_waits_for_is_told_and_not_kept() -> None:
         window=1_000,
     )
     async with stand.talk() as talk:
-        first = only(await stand.turn(talk), Awaiting)
-        second = only(await stand.turn(talk), Awaiting)
+        first = only(await stand.turn(talk), TurnWaiting)
+        second = only(await stand.turn(talk), TurnWaiting)
 
     assert [(each.what, round(each.seconds)) for each in first] == [
         ("scripted/script", seconds) for seconds in range(5, 105, 5)
@@ -581,23 +587,25 @@ async def test_what_a_turn_waits_for_is_told_and_not_kept() -> None:
     assert not [memo for memo in stand.memory if b"wait" in memo]
 
 
-async def nap(arguments: dict[str, object], desk: Desk) -> Done:
+async def nap(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     """Say nothing for a minute."""
     await anyio.sleep(62)
-    return Done("Slept.")
+    return ToolResult("Slept.")
 
 
 CUT_CALL = ScriptedCall("mark", '{"text": "a lo')
 
 
 @pytest.mark.promise("A15")
-@pytest.mark.parametrize("cut", [says("So f"), Line(calls=(CUT_CALL,)), Line(think="Hm")])
-async def test_an_answer_that_is_cut_goes_on(cut: Line) -> None:
-    stand = Stand([msgspec.structs.replace(cut, stop=Stop.LENGTH), says("ar, so good.")])
+@pytest.mark.parametrize(
+    "cut", [says("So f"), ScriptedAnswer(calls=(CUT_CALL,)), ScriptedAnswer(think="Hm")]
+)
+async def test_an_answer_that_is_cut_goes_on(cut: ScriptedAnswer) -> None:
+    stand = Stand([msgspec.structs.replace(cut, stop=StopReason.LENGTH), says("ar, so good.")])
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     mark = next(each for each in stand.tools if each.spec.name == "mark")
     assert isinstance(mark, Small) and not mark.uses
     expected = (
@@ -607,14 +615,16 @@ async def test_an_answer_that_is_cut_goes_on(cut: Line) -> None:
 
 
 @pytest.mark.promise("A15")
-@pytest.mark.parametrize("cut", [says("So f"), Line(calls=(CUT_CALL,)), Line(think="Hm")])
-async def test_an_answer_that_is_cut_again_and_again_is_incomplete(cut: Line) -> None:
-    stand = Stand([msgspec.structs.replace(cut, stop=Stop.LENGTH)] * 9)
+@pytest.mark.parametrize(
+    "cut", [says("So f"), ScriptedAnswer(calls=(CUT_CALL,)), ScriptedAnswer(think="Hm")]
+)
+async def test_an_answer_that_is_cut_again_and_again_is_incomplete(cut: ScriptedAnswer) -> None:
+    stand = Stand([msgspec.structs.replace(cut, stop=StopReason.LENGTH)] * 9)
 
     told = await stand.whole()
 
     over = end(told)
-    assert over.ending is Ending.INCOMPLETE
+    assert over.ending is TurnOutcome.INCOMPLETE
     assert over.failure is not None
     assert (over.failure["code"], len(stand.scripted.asked)) == (AnswerIncomplete.code, 4)
     assert type_of[AnswerIncomplete.code].kind.exit_status == 1
@@ -622,30 +632,31 @@ async def test_an_answer_that_is_cut_again_and_again_is_incomplete(cut: Line) ->
 
 
 @pytest.mark.promise("A15")
-@pytest.mark.parametrize("empty", [Line(), Line(think="Hm."), says(" \n")])
-async def test_an_empty_answer_is_asked_for_once_more(empty: Line) -> None:
+@pytest.mark.parametrize("empty", [ScriptedAnswer(), ScriptedAnswer(think="Hm."), says(" \n")])
+async def test_an_empty_answer_is_asked_for_once_more(empty: ScriptedAnswer) -> None:
     stand = Stand([empty, says("Well."), empty, empty])
     async with stand.talk() as talk:
         once = await stand.turn(talk)
         twice = await stand.turn(talk)
 
-    assert end(once) == Over(Ending.COMPLETED)
+    assert end(once) == TurnOver(TurnOutcome.COMPLETED)
     over = end(twice)
-    assert over.ending is Ending.INCOMPLETE
+    assert over.ending is TurnOutcome.INCOMPLETE
     assert over.failure is not None
     assert over.failure["code"] == AnswerIncomplete.code
 
 
 @pytest.mark.promise("A15")
 @pytest.mark.parametrize(
-    "refused", [Line(say="No.", stop=Stop.REFUSED), Line(fail=ContentRefused.code)]
+    "refused",
+    [ScriptedAnswer(say="No.", stop=StopReason.REFUSED), ScriptedAnswer(fail=ContentRefused.code)],
 )
-async def test_a_refusal_is_not_an_answer(refused: Line) -> None:
+async def test_a_refusal_is_not_an_answer(refused: ScriptedAnswer) -> None:
     stand = Stand([refused])
 
     over = end(await stand.whole())
 
-    assert over.ending is Ending.REFUSED
+    assert over.ending is TurnOutcome.REFUSED
     assert over.failure is not None
     assert over.failure["code"] == ContentRefused.code
     assert type_of[ContentRefused.code].kind.exit_status == 1
@@ -657,20 +668,20 @@ async def test_a_person_can_have_it_summarized() -> None:
         await stand.turn(talk, "1")
         told = await stand.turn(talk, "", {"compact": "yes"})
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     (summary,) = stand.history
     assert summary.startswith(f"user: {SUMMARY}S\n")
 
 
 async def test_a_long_result_is_a_receipt_and_can_be_recalled() -> None:
-    async def flood(arguments: dict[str, object], desk: Desk) -> Done:
-        return Done("a" * 20_000 + "MIDDLE" + "b" * 20_000)
+    async def flood(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
+        return ToolResult("a" * 20_000 + "MIDDLE" + "b" * 20_000)
 
     first = calls("flood")
     stand = Stand([first, says("Well.")], tools=(Small("flood", flood),))
     await stand.whole()
     (call,) = stand.tree.calls
-    recall = Line(calls=(ScriptedCall("recall", {"call": call, "offset": 19_990}),))
+    recall = ScriptedAnswer(calls=(ScriptedCall("recall", {"call": call, "offset": 19_990}),))
     stand.kit = replace(stand.kit, models=ScriptedModels([recall, says("Well.")]))
     await stand.whole("again")
 
@@ -688,11 +699,11 @@ async def test_who_stops_listening_stops_the_turn_and_what_nobody_kept_never_was
         async with aclosing(talk.take_turn("go", {})) as batches:
             async for batch in batches:
                 stand.keep(batch)
-                if any(isinstance(each, Using) and each.tool == "hang" for each in batch):
+                if any(isinstance(each, ToolUse) and each.tool == "hang" for each in batch):
                     break
         told = await stand.turn(talk, "Again.")
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert stand.history[2:] == ["tool: t0", f"tool: {INTERRUPTED}", "user: Again.", "model: Well."]
 
 
@@ -708,19 +719,19 @@ async def test_an_agent_that_crashes_says_so_and_three_times_is_enough() -> None
         await stand.whole()
     await anyio.sleep(61)
     stand.kit = replace(stand.kit, models=ScriptedModels([says("Well.")]))
-    assert end(await stand.whole()) == Over(Ending.COMPLETED)
+    assert end(await stand.whole()) == TurnOver(TurnOutcome.COMPLETED)
 
 
 class Broken:
     """Models with a bug."""
 
     def answering(
-        self, choice: Choice, prompt: Prompt
-    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyPiece]]]:
+        self, choice: ModelChoice, prompt: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
         raise ZeroDivisionError
 
-    def window(self, choice: Choice) -> int | None:
+    def window(self, choice: ModelChoice) -> int | None:
         return None
 
-    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+    def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
         return None

@@ -8,38 +8,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.loop import TABLE, Effect, Event, Phase, step
+from holdfast.agent.loop import TABLE, LoopEffect, LoopEvent, LoopPhase, step
 
 IMPOSSIBLE = {
-    Phase.IDLE: {*Event} - {Event.PROMPTED, Event.ABORTED},
-    Phase.RUNNING: {
-        Event.PROMPTED,
-        Event.CALLED,
-        Event.SAID,
-        Event.EXECUTED,
-        Event.ASKED,
-        Event.ANSWERED,
-        Event.SETTLED,
+    LoopPhase.IDLE: {*LoopEvent} - {LoopEvent.PROMPTED, LoopEvent.ABORTED},
+    LoopPhase.RUNNING: {
+        LoopEvent.PROMPTED,
+        LoopEvent.CALLED,
+        LoopEvent.SAID,
+        LoopEvent.EXECUTED,
+        LoopEvent.ASKED,
+        LoopEvent.ANSWERED,
+        LoopEvent.SETTLED,
     },
-    Phase.STREAMING: {
-        Event.PROMPTED,
-        Event.READY,
-        Event.DONE,
-        Event.EXECUTED,
-        Event.ASKED,
-        Event.ANSWERED,
-        Event.RESUMED,
-        Event.SETTLED,
+    LoopPhase.STREAMING: {
+        LoopEvent.PROMPTED,
+        LoopEvent.READY,
+        LoopEvent.DONE,
+        LoopEvent.EXECUTED,
+        LoopEvent.ASKED,
+        LoopEvent.ANSWERED,
+        LoopEvent.RESUMED,
+        LoopEvent.SETTLED,
     },
-    Phase.EXECUTING: {*Event} - {Event.EXECUTED, Event.ASKED, Event.ABORTED, Event.FAILED},
-    Phase.WAITING: {*Event} - {Event.ASKED, Event.ANSWERED, Event.ABORTED, Event.FAILED},
-    Phase.PAUSED: {*Event} - {Event.RESUMED, Event.ABORTED, Event.FAILED},
-    Phase.STOPPED: {*Event} - {Event.SETTLED, Event.ABORTED, Event.FAILED},
+    LoopPhase.EXECUTING: {*LoopEvent}
+    - {LoopEvent.EXECUTED, LoopEvent.ASKED, LoopEvent.ABORTED, LoopEvent.FAILED},
+    LoopPhase.WAITING: {*LoopEvent}
+    - {LoopEvent.ASKED, LoopEvent.ANSWERED, LoopEvent.ABORTED, LoopEvent.FAILED},
+    LoopPhase.PAUSED: {*LoopEvent} - {LoopEvent.RESUMED, LoopEvent.ABORTED, LoopEvent.FAILED},
+    LoopPhase.STOPPED: {*LoopEvent} - {LoopEvent.SETTLED, LoopEvent.ABORTED, LoopEvent.FAILED},
 }
 
 
-@pytest.mark.parametrize(("phase", "event"), list(product(Phase, Event)))
-def test_every_event_in_every_state_is_foreseen(phase: Phase, event: Event) -> None:
+@pytest.mark.parametrize(("phase", "event"), list(product(LoopPhase, LoopEvent)))
+def test_every_event_in_every_state_is_foreseen(phase: LoopPhase, event: LoopEvent) -> None:
     if event in IMPOSSIBLE[phase]:
         with pytest.raises(AssertionError):
             step(phase, event)
@@ -48,22 +50,22 @@ def test_every_event_in_every_state_is_foreseen(phase: Phase, event: Event) -> N
 
 
 @pytest.mark.promise("A11")
-@pytest.mark.parametrize("phase", [each for each in Phase if each is not Phase.IDLE])
-def test_whatever_runs_can_be_stopped_and_ends(phase: Phase) -> None:
-    stopped, effect = step(phase, Event.ABORTED)
+@pytest.mark.parametrize("phase", [each for each in LoopPhase if each is not LoopPhase.IDLE])
+def test_whatever_runs_can_be_stopped_and_ends(phase: LoopPhase) -> None:
+    stopped, effect = step(phase, LoopEvent.ABORTED)
 
-    assert (stopped, effect in (Effect.SETTLE, None)) == (Phase.STOPPED, True)
-    assert step(stopped, Event.SETTLED) == (Phase.IDLE, Effect.END)
+    assert (stopped, effect in (LoopEffect.SETTLE, None)) == (LoopPhase.STOPPED, True)
+    assert step(stopped, LoopEvent.SETTLED) == (LoopPhase.IDLE, LoopEffect.END)
 
 
 @given(st.data())
 def test_a_turn_ends_only_settled_or_done(data: st.DataObject) -> None:
-    phase, effect = step(Phase.IDLE, Event.PROMPTED)
+    phase, effect = step(LoopPhase.IDLE, LoopEvent.PROMPTED)
     for _ in range(30):
         possible = sorted(event for at, event in TABLE if at is phase)
         event = data.draw(st.sampled_from(possible))
         phase, effect = step(phase, event)
-        if phase is Phase.IDLE:
-            assert effect is Effect.END
-            assert event in (Event.DONE, Event.SETTLED)
+        if phase is LoopPhase.IDLE:
+            assert effect is LoopEffect.END
+            assert event in (LoopEvent.DONE, LoopEvent.SETTLED)
             return

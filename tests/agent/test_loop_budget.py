@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent.failures import CostSpent, StepsSpent, TimeSpent, TokensSpent
-from holdfast.agent.loop import Budget, Purse
+from holdfast.agent.loop import Budget, BudgetLimits
 from holdfast.agent.model import Tokens
 from holdfast.failures import Failure
 
@@ -13,20 +13,22 @@ from holdfast.failures import Failure
 @pytest.mark.parametrize(
     ("budget", "expected"),
     [
-        (Budget(), None),
-        (Budget(steps=None, seconds=None), None),
-        (Budget(steps=4), None),
-        (Budget(steps=3), StepsSpent),
-        (Budget(tokens=161), None),
-        (Budget(tokens=160), TokensSpent),
-        (Budget(cost_usd=0.5), CostSpent),
-        (Budget(cost_usd=0.6), None),
-        (Budget(seconds=10.0), TimeSpent),
-        (Budget(seconds=11.0), None),
+        (BudgetLimits(), None),
+        (BudgetLimits(steps=None, seconds=None), None),
+        (BudgetLimits(steps=4), None),
+        (BudgetLimits(steps=3), StepsSpent),
+        (BudgetLimits(tokens=161), None),
+        (BudgetLimits(tokens=160), TokensSpent),
+        (BudgetLimits(cost_usd=0.5), CostSpent),
+        (BudgetLimits(cost_usd=0.6), None),
+        (BudgetLimits(seconds=10.0), TimeSpent),
+        (BudgetLimits(seconds=11.0), None),
     ],
 )
-def test_it_is_empty_when_all_is_spent(budget: Budget, expected: type[Failure] | None) -> None:
-    purse = Purse(began=100.0, steps=3)
+def test_it_is_empty_when_all_is_spent(
+    budget: BudgetLimits, expected: type[Failure] | None
+) -> None:
+    purse = Budget(began=100.0, steps=3)
     purse.pay(Tokens(200, 50, 10), 0.5)
     purse.pay(Tokens(0, 0, 0), None)
 

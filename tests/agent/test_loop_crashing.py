@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.loop import Crashes
+from holdfast.agent.loop import CrashHistory
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from holdfast.agent.loop import Crashes
 def test_three_within_a_minute_are_too_many(
     times: tuple[float, ...], now: float, wait: int | None
 ) -> None:
-    crashes = Crashes()
+    crashes = CrashHistory()
     for at in times:
         crashes.note("bug", now=at)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.loop import STOP_AT, WARN_AT, Guard, verdict, warning
-from holdfast.agent.model import Call
+from holdfast.agent.loop import STOP_AT, WARN_AT, RepetitionGuard, verdict, warning
+from holdfast.agent.model import ToolCall
 
-LOOK = Call("c1", "look", '{"at":1}')
-OTHER = Call("c2", "look", '{"at":2}')
+LOOK = ToolCall("c1", "look", '{"at":1}')
+OTHER = ToolCall("c2", "look", '{"at":2}')
 
 
 def test_the_same_result_of_the_same_call_is_counted() -> None:
-    guard = Guard()
+    guard = RepetitionGuard()
 
     assert [guard.note(LOOK, "same") for _ in range(3)] == [1, 2, 3]
     assert guard.note(LOOK, "other") == 1
@@ -20,7 +20,7 @@ def test_the_same_result_of_the_same_call_is_counted() -> None:
 
 
 def test_calls_that_alternate_without_effect_are_counted() -> None:
-    guard = Guard()
+    guard = RepetitionGuard()
     guard.note(LOOK, "same")
     guard.note(OTHER, "same")
 
@@ -30,14 +30,14 @@ def test_calls_that_alternate_without_effect_are_counted() -> None:
 @pytest.mark.promise("A1")
 @pytest.mark.parametrize("between", ["change", "new call", "other result"])
 def test_anything_new_in_between_starts_the_counts_again(between: str) -> None:
-    guard = Guard()
+    guard = RepetitionGuard()
     counts: list[int] = []
     for at in range(STOP_AT + 2):
         counts.append(guard.note(LOOK, "quiet"))
         if between == "change":
             guard.note(OTHER, "Changed f.", is_change=True)
         elif between == "new call":
-            guard.note(Call("c", "shell", f'{{"command":"sed -i {at}"}}'), "")
+            guard.note(ToolCall("c", "shell", f'{{"command":"sed -i {at}"}}'), "")
         else:
             guard.note(OTHER, f"result {at}")
 
@@ -55,9 +55,9 @@ def test_the_model_is_warned_first_and_the_turn_stopped_later() -> None:
 
 
 def test_only_so_many_calls_are_known() -> None:
-    guard = Guard()
+    guard = RepetitionGuard()
     guard.note(LOOK, "same")
     for at in range(2_000):
-        guard.note(Call("c", "look", str(at)), "same")
+        guard.note(ToolCall("c", "look", str(at)), "same")
 
     assert guard.note(LOOK, "same") == 1

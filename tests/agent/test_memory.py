@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.memory import MemoryDesk
+from holdfast.agent.memory import MemoryToolContext
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_desk_answers_what_it_was_told_to_and_then_refuses() -> None:
-    desk = MemoryDesk(answers=["yes"])
+    desk = MemoryToolContext(answers=["yes"])
 
     said = [await desk.ask("Sure?", choices=("yes", "no")) for _ in range(2)]
 

@@ -10,38 +10,45 @@ from hypothesis import strategies as st
 
 from holdfast.agent.permission_rules import (
     SHOWN_CHARS_MAX,
-    Answer,
-    Asking,
-    Reach,
-    Verdict,
-    Wish,
+    PermissionAnswer,
+    PermissionDecision,
+    PermissionMode,
+    PermissionRequest,
+    PermissionScope,
     decide,
     detail_of,
-    in_a_line,
+    single_line,
     title_of,
     visible,
 )
 
-WISH = Wish(Reach.NETWORK, "run a command that reaches the network", (("command", "curl x"),))
+WISH = PermissionRequest(
+    PermissionScope.NETWORK, "run a command that reaches the network", (("command", "curl x"),)
+)
 
 
 @pytest.mark.parametrize(
     ("wish", "asking", "granted", "verdict"),
     [
-        (WISH, Asking.ASK, (), Verdict.ASK),
-        (WISH, Asking.NEVER, (), Verdict.REFUSED),
-        (WISH, Asking.ASK, (WISH.digest,), Verdict.ALLOWED),
-        (WISH, Asking.NEVER, (WISH.digest,), Verdict.ALLOWED),
+        (WISH, PermissionMode.ASK, (), PermissionDecision.ASK),
+        (WISH, PermissionMode.NEVER, (), PermissionDecision.REFUSED),
+        (WISH, PermissionMode.ASK, (WISH.digest,), PermissionDecision.ALLOWED),
+        (WISH, PermissionMode.NEVER, (WISH.digest,), PermissionDecision.ALLOWED),
         (
-            Wish(Reach.OPEN, WISH.does, (("command", "x" * SHOWN_CHARS_MAX),)),
-            Asking.ASK,
+            PermissionRequest(
+                PermissionScope.OPEN, WISH.does, (("command", "x" * SHOWN_CHARS_MAX),)
+            ),
+            PermissionMode.ASK,
             (),
-            Verdict.REFUSED,
+            PermissionDecision.REFUSED,
         ),
     ],
 )
 def test_what_is_done_with_a_wish(
-    wish: Wish, asking: Asking, granted: tuple[str, ...], verdict: Verdict
+    wish: PermissionRequest,
+    asking: PermissionMode,
+    granted: tuple[str, ...],
+    verdict: PermissionDecision,
 ) -> None:
     assert decide(wish, asking, granted)[0] is verdict
 
@@ -50,14 +57,14 @@ def test_what_is_done_with_a_wish(
 @pytest.mark.parametrize(
     "other",
     [
-        Wish(Reach.OPEN, WISH.does, WISH.facts),
-        Wish(Reach.NETWORK, WISH.does, (("command", "curl x "),)),
-        Wish(Reach.NETWORK, WISH.does, (("command", "curl"), ("", " x"))),
-        Wish(Reach.NETWORK, WISH.does, (*WISH.facts, ("env", ""))),
+        PermissionRequest(PermissionScope.OPEN, WISH.does, WISH.facts),
+        PermissionRequest(PermissionScope.NETWORK, WISH.does, (("command", "curl x "),)),
+        PermissionRequest(PermissionScope.NETWORK, WISH.does, (("command", "curl"), ("", " x"))),
+        PermissionRequest(PermissionScope.NETWORK, WISH.does, (*WISH.facts, ("env", ""))),
     ],
 )
-def test_leave_for_one_is_none_for_another(other: Wish) -> None:
-    assert decide(other, Asking.ASK, (WISH.digest,))[0] is Verdict.ASK
+def test_leave_for_one_is_none_for_another(other: PermissionRequest) -> None:
+    assert decide(other, PermissionMode.ASK, (WISH.digest,))[0] is PermissionDecision.ASK
 
 
 @pytest.mark.promise("C22")
@@ -81,7 +88,9 @@ def test_nothing_in_a_value_goes_unseen(value: str, shown: str) -> None:
 @settings(deadline=None)
 @given(st.text(), st.text())
 def test_a_value_cannot_speak_for_us(name: str, value: str) -> None:
-    wish = Wish(Reach.OPEN, "run a command", (("file", name), ("command", value)))
+    wish = PermissionRequest(
+        PermissionScope.OPEN, "run a command", (("file", name), ("command", value))
+    )
     lines = detail_of(wish).split("\n")
 
     assert title_of(wish) == "May the agent run a command?"
@@ -95,18 +104,26 @@ def test_a_value_cannot_speak_for_us(name: str, value: str) -> None:
 
 
 def test_leave_does_not_depend_on_why() -> None:
-    why = Wish(WISH.reach, WISH.does, WISH.facts, why="to fetch\nit")
+    why = PermissionRequest(WISH.reach, WISH.does, WISH.facts, why="to fetch\nit")
 
     assert why.digest == WISH.digest
     assert detail_of(why) == "command: curl x\nthe agent says why: to fetch\n    it"
 
 
 def test_only_a_server_can_be_allowed_for_good() -> None:
-    assert WISH.answers == (Answer.ONCE, Answer.SESSION, Answer.REFUSE)
-    server = Wish(Reach.SERVER, "start an MCP server", ())
-    assert server.answers == (Answer.ALWAYS, Answer.SESSION, Answer.REFUSE)
+    assert WISH.answers == (
+        PermissionAnswer.ONCE,
+        PermissionAnswer.SESSION,
+        PermissionAnswer.REFUSE,
+    )
+    server = PermissionRequest(PermissionScope.SERVER, "start an MCP server", ())
+    assert server.answers == (
+        PermissionAnswer.ALWAYS,
+        PermissionAnswer.SESSION,
+        PermissionAnswer.REFUSE,
+    )
 
 
 def test_any_value_fits_in_a_line() -> None:
-    assert in_a_line("make\n  test\x1b") == "make test<U+001B>"
-    assert in_a_line("x" * 10**6) == "x" * 119 + "…"
+    assert single_line("make\n  test\x1b") == "make test<U+001B>"
+    assert single_line("x" * 10**6) == "x" * 119 + "…"

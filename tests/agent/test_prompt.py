@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from holdfast.agent.prompt import Surroundings, system_prompt
+from holdfast.agent.prompt import PromptContext, system_prompt
 
-HERE = Surroundings(root="/p", system="Linux", day="2026-01-02")
+HERE = PromptContext(root="/p", system="Linux", day="2026-01-02")
 
 
 def test_it_says_where_it_is_and_what_the_rules_are() -> None:

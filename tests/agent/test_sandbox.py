@@ -8,7 +8,13 @@ from typing import cast
 
 import pytest
 
-from holdfast.agent.sandbox import Confinement, Freedom, Ground, sandbox_for, toolchains_in
+from holdfast.agent.sandbox import (
+    SandboxConfig,
+    SandboxLevel,
+    SandboxStrength,
+    sandbox_for,
+    toolchains_in,
+)
 from holdfast.exec import Client, Process
 from holdfast.exec.failures import StartFailed
 from holdfast.exec.model import Command
@@ -20,7 +26,7 @@ SECRETS = (
     *("OPENAI_API_KEY", "GITHUB_TOKEN", "MY_SECRET", "PGPASSWORD", "DB_PASS", "api_key"),
     *("AWS_CREDENTIALS", "SSH_AUTH_SOCK", "SESSION_COOKIE"),
 )
-GROUND = Ground(
+GROUND = SandboxConfig(
     processes=cast("Client", None),  # nothing is started here
     root="/project",
     environment={"PATH": "/bin", "LANG": "C", **dict.fromkeys(SECRETS, "canary")},
@@ -31,8 +37,8 @@ GROUND = Ground(
 
 @pytest.mark.promise("C22")
 @pytest.mark.promise("C6")
-@pytest.mark.parametrize("freedom", Freedom)
-def test_no_secret_is_given_to_anybody(freedom: Freedom) -> None:
+@pytest.mark.parametrize("freedom", SandboxLevel)
+def test_no_secret_is_given_to_anybody(freedom: SandboxLevel) -> None:
     command = GROUND.shell("true", freedom, mark="s1/m", has_stdin=False)
 
     assert "canary" not in repr(command)
@@ -44,12 +50,12 @@ def test_no_secret_is_given_to_anybody(freedom: Freedom) -> None:
 @pytest.mark.parametrize(
     ("freedom", "sandbox"),
     [
-        (Freedom.SANDBOX, sandbox_for("/project", "/scratch", ("/opt",))),
-        (Freedom.NETWORK, sandbox_for("/project", "/scratch", ("/opt",), has_network=True)),
-        (Freedom.OPEN, None),
+        (SandboxLevel.SANDBOX, sandbox_for("/project", "/scratch", ("/opt",))),
+        (SandboxLevel.NETWORK, sandbox_for("/project", "/scratch", ("/opt",), has_network=True)),
+        (SandboxLevel.OPEN, None),
     ],
 )
-def test_how_far_it_reaches(freedom: Freedom, sandbox: object) -> None:
+def test_how_far_it_reaches(freedom: SandboxLevel, sandbox: object) -> None:
     ground = replace(GROUND, readable=("/opt",))
 
     command = ground.command(("x", "$(y)"), freedom, mark="m")
@@ -84,7 +90,7 @@ class Refusing:
 async def test_where_nobody_is_shut_in_it_is_said_why() -> None:
     ground = replace(GROUND, processes=cast("Client", Refusing()))  # all that is asked of it
 
-    assert await ground.confinement() == Confinement("none", ("bubblewrap is missing",))
+    assert await ground.confinement() == SandboxStrength("none", ("bubblewrap is missing",))
 
 
 @pytest.mark.anyio

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.sandbox import Confinement, sandbox_for
+from holdfast.agent.sandbox import SandboxStrength, sandbox_for
 from holdfast.exec.server.sandbox_request import Confinement as Asked
 from holdfast.exec.server.sandbox_request import Surroundings, confinement
 
@@ -42,7 +42,7 @@ def test_what_a_command_may_touch(has_network: bool) -> None:
 def test_a_sandbox_that_is_not_whole_is_told_to_both(
     strength: str, model: str, person: str
 ) -> None:
-    found = Confinement(strength, ("it leaks", "it drips"))
+    found = SandboxStrength(strength, ("it leaks", "it drips"))
 
     assert model in found.for_model()
     assert person in found.for_person()
@@ -51,6 +51,6 @@ def test_a_sandbox_that_is_not_whole_is_told_to_both(
 
 @pytest.mark.parametrize("strength", ["full", ""])  # a server of another kind says nothing of it
 def test_of_a_whole_one_nothing_is_told(strength: str) -> None:
-    found = Confinement(strength, ("its memory is limited for each process",))
+    found = SandboxStrength(strength, ("its memory is limited for each process",))
 
     assert (found.for_model(), found.for_person()) == ("", "")

@@ -7,25 +7,25 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from holdfast.agent.loop import Budget
+from holdfast.agent.loop import BudgetLimits
 from holdfast.agent.model import (
-    Asking,
-    Ending,
-    Noting,
-    Over,
-    Showing,
-    Sort,
-    Spent,
-    Stop,
-    UsedUp,
+    StopReason,
+    ToolUseEnded,
+    TurnDelta,
+    TurnDeltaKind,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
+    UsageRecorded,
 )
-from holdfast.agent.providers.scripted import Line, ScriptedCall, ScriptedModels
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall, ScriptedModels
 from holdfast.agent.subagent import NAME, SubAgent
 from tests.agent.conversing import Paced, Stand, calls, end, only, says
 from tests.simulation.clock import VirtualTimeLoop
 
 pytestmark = [pytest.mark.anyio, pytest.mark.promise("A1")]
-DELEGATE = Line(calls=(ScriptedCall(NAME, {"task": "Count."}),))
+DELEGATE = ScriptedAnswer(calls=(ScriptedCall(NAME, {"task": "Count."}),))
 
 
 @pytest.fixture
@@ -33,12 +33,14 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
     return "asyncio", {"loop_factory": lambda: VirtualTimeLoop(seed=1)}
 
 
-def delegating(*lines: Line, budget: Budget | None = None) -> tuple[Stand, ScriptedModels]:
+def delegating(
+    *lines: ScriptedAnswer, budget: BudgetLimits | None = None
+) -> tuple[Stand, ScriptedModels]:
     """A stand whose agent has another one do something, and then goes on."""
     stand = Stand([DELEGATE, says("Done.")])
     below = ScriptedModels(lines)
     kit = replace(stand.kit, models=Paced(below))
-    tool = SubAgent(kit, budget=budget or Budget())
+    tool = SubAgent(kit, budget=budget or BudgetLimits())
     stand.kit = replace(stand.kit, tools={**stand.kit.tools, NAME: tool})
     return stand, below
 
@@ -48,12 +50,12 @@ async def test_its_last_words_are_the_result_and_its_steps_are_shown() -> None:
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert stand.history == ["user: go", f"model:  [{NAME}]", "tool: Seven.", "model: Done."]
-    shown = [each.text for each in only(told, Showing) if each.sort is Sort.OUTPUT]
+    shown = [each.text for each in only(told, TurnDelta) if each.sort is TurnDeltaKind.OUTPUT]
     assert "".join(shown) == "I count.\n▸ mark t0\nSeven.\n"
-    assert [each.done.shown for each in only(told, UsedUp)] == ["".join(shown)]
-    assert len(only(told, Spent)) == 4
+    assert [each.done.shown for each in only(told, ToolUseEnded)] == ["".join(shown)]
+    assert len(only(told, UsageRecorded)) == 4
     ((_, first), _) = below.asked
     assert NAME not in [each.name for each in first.tools]
     assert [each.message.text for each in first.said] == ["Count."]
@@ -61,7 +63,9 @@ async def test_its_last_words_are_the_result_and_its_steps_are_shown() -> None:
 
 @pytest.mark.promise("A15")
 async def test_an_answer_that_was_cut_and_continued_is_the_result_as_a_whole() -> None:
-    stand, _ = delegating(Line(say="Se", stop=Stop.LENGTH), Line(say="ven."))
+    stand, _ = delegating(
+        ScriptedAnswer(say="Se", stop=StopReason.LENGTH), ScriptedAnswer(say="ven.")
+    )
 
     await stand.whole()
 
@@ -73,7 +77,7 @@ async def test_what_it_asks_for_is_asked_of_the_person() -> None:
 
     told = await stand.whole(answer="yes")
 
-    assert [(each.title, each.is_leave) for each in only(told, Asking)] == [
+    assert [(each.title, each.is_leave) for each in only(told, TurnQuestion)] == [
         ("Sub-agent: May I?", True)
     ]
     assert stand.history[2] == "tool: It said yes."
@@ -82,21 +86,25 @@ async def test_what_it_asks_for_is_asked_of_the_person() -> None:
 @pytest.mark.parametrize(
     ("lines", "budget", "words"),
     [
-        ([Line(fail="MODEL_KEY_REFUSED")], None, "did not finish"),
-        ([calls("look")] * 3, Budget(steps=2), "did not finish: The turn was stopped after 2"),
+        ([ScriptedAnswer(fail="MODEL_KEY_REFUSED")], None, "did not finish"),
+        (
+            [calls("look")] * 3,
+            BudgetLimits(steps=2),
+            "did not finish: The turn was stopped after 2",
+        ),
         ([], None, "did not finish"),
     ],
     ids=["refused", "spent", "ended"],
 )
 async def test_one_that_fails_is_an_error_and_the_turn_goes_on(
-    lines: list[Line], budget: Budget | None, words: str
+    lines: list[ScriptedAnswer], budget: BudgetLimits | None, words: str
 ) -> None:
     stand, _ = delegating(*lines, budget=budget)
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
-    (used,) = only(told, UsedUp)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    (used,) = only(told, ToolUseEnded)
     assert used.done.is_error
     assert words in used.done.text
 
@@ -108,8 +116,8 @@ async def test_one_that_crashes_is_an_error_and_the_turn_goes_on() -> None:
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
-    assert "ZeroDivisionError" in only(told, UsedUp)[0].done.text
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    assert "ZeroDivisionError" in only(told, ToolUseEnded)[0].done.text
 
 
 def _break(provider: str) -> None:
@@ -122,9 +130,9 @@ async def test_one_that_hangs_is_reported_and_stopped() -> None:
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert anyio.current_time() - began <= 601
-    assert any("told nothing for 120" in each.text for each in only(told, Noting))
+    assert any("told nothing for 120" in each.text for each in only(told, TurnNote))
 
 
 async def test_an_abort_ends_it_too() -> None:
@@ -132,10 +140,10 @@ async def test_an_abort_ends_it_too() -> None:
     async with stand.talk() as talk:
 
         def heed(each: object) -> None:
-            if isinstance(each, Showing) and each.text.startswith("▸ hang"):
+            if isinstance(each, TurnDelta) and each.text.startswith("▸ hang"):
                 talk.interrupt()
 
         told = await stand.turn(talk, heed=heed)
 
-    assert end(told) == Over(Ending.ABORTED)
+    assert end(told) == TurnOver(TurnOutcome.ABORTED)
     assert stand.history[-1].startswith("tool: [Aborted by user]")

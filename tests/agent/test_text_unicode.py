@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.model import Asking, Done, Noting, Progress, Task, UsedUp, Using
+from holdfast.agent.model import (
+    Task,
+    TaskProgress,
+    ToolResult,
+    ToolUse,
+    ToolUseEnded,
+    TurnNote,
+    TurnQuestion,
+)
 from holdfast.agent.text import is_well_formed, well_formed, writable
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -27,12 +35,12 @@ def test_text_becomes_valid_and_valid_text_stays(text: str) -> None:
 @pytest.mark.promise("A1")
 @given(ANY_TEXT)
 def test_every_record_can_be_written(text: str) -> None:
-    done = Done(text, shown=text, paths=(text,), plan=(Task(1, text, Progress.DONE),))
+    done = ToolResult(text, shown=text, paths=(text,), plan=(Task(1, text, TaskProgress.DONE),))
     for record in (
-        UsedUp("c", done),
-        Using("c", text, text, {text: [text, {"a": text}]}),
-        Asking("q", text, text, (text,)),
-        Noting(text, {"code": text}),
+        ToolUseEnded("c", done),
+        ToolUse("c", text, text, {text: [text, {"a": text}]}),
+        TurnQuestion("q", text, text, (text,)),
+        TurnNote(text, {"code": text}),
     ):
         clean = writable(record)
         msgspec.json.encode(clean)
@@ -41,4 +49,6 @@ def test_every_record_can_be_written(text: str) -> None:
 
 
 def test_bytes_that_are_not_utf8_are_marked() -> None:
-    assert writable(UsedUp("c", Done(ESCAPED, status=3))) == UsedUp("c", Done("a�b", status=3))
+    assert writable(ToolUseEnded("c", ToolResult(ESCAPED, status=3))) == ToolUseEnded(
+        "c", ToolResult("a�b", status=3)
+    )

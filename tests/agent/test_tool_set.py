@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.failures import LeaveRefused
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
-from holdfast.agent.permission_rules import Asking
-from holdfast.agent.tool_set import Known, ToolSettings, toolbox
+from holdfast.agent.failures import PermissionRefused
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
+from holdfast.agent.permission_rules import PermissionMode
+from holdfast.agent.tool_set import SessionContext, ToolSettings, open_tool_set
 from tests.agent.grounds import ground_in, needs_sandbox
 from tests.journeys.stage import linux_only
 
@@ -27,7 +27,9 @@ FILES = {
 async def test_the_tools_of_a_session(tmp_path: Path) -> None:
     async with ground_in(tmp_path) as ground:
         workspace = MemoryWorkspace(FILES, root=ground.root)
-        async with toolbox(ground, workspace, ToolSettings(asking=Asking.NEVER)) as box:
+        async with open_tool_set(
+            ground, workspace, ToolSettings(asking=PermissionMode.NEVER)
+        ) as box:
             names = ["read", "search", "edit", "write", "apply_patch", "shell", "ask", "skill"]
             assert list(box.tools) == names
             assert box.known.notes == (("AGENTS.md", "Be kind."),)
@@ -37,11 +39,11 @@ async def test_the_tools_of_a_session(tmp_path: Path) -> None:
             ]
 
             shell = box.tools["shell"]
-            left = await shell.use({"command": "sleep 300", "seconds": 1}, MemoryDesk())
+            left = await shell.use({"command": "sleep 300", "seconds": 1}, MemoryToolContext())
             await box.clear()
-            after = await shell.use({"action": "wait", "id": "sh1"}, MemoryDesk())
-            with pytest.raises(LeaveRefused):
-                await shell.use({"command": "x", "reach": "open"}, MemoryDesk())
+            after = await shell.use({"action": "wait", "id": "sh1"}, MemoryToolContext())
+            with pytest.raises(PermissionRefused):
+                await shell.use({"command": "x", "reach": "open"}, MemoryToolContext())
 
         assert left.text.startswith("still running")
         assert after.text.startswith("the turn was stopped")
@@ -52,9 +54,9 @@ async def test_the_tools_of_a_session(tmp_path: Path) -> None:
 async def test_no_skills_no_tool_for_them(tmp_path: Path) -> None:
     async with ground_in(tmp_path) as ground:
         workspace = MemoryWorkspace({}, root=ground.root)
-        async with toolbox(ground, workspace, ToolSettings()) as box:
+        async with open_tool_set(ground, workspace, ToolSettings()) as box:
             assert "skill" not in box.tools
-            assert box.known == Known(
+            assert box.known == SessionContext(
                 notes=(), skills=(), complaints=(), confinement=box.known.confinement
             )
             assert "ask" in box.tools and "ask" not in box.without_person

@@ -10,16 +10,24 @@ import pytest
 from holdfast.agent.failures import GoingInCircles
 from holdfast.agent.loop import CONTINUE, STOP, STOP_AT
 from holdfast.agent.memory import MemoryWorkspace
-from holdfast.agent.model import Asking, Done, Ending, Over, Progress, Task, UsedUp
-from holdfast.agent.permissions import Approvals
-from holdfast.agent.ports import Desk, Tool
-from holdfast.agent.providers.scripted import Line, ScriptedCall
+from holdfast.agent.model import (
+    Task,
+    TaskProgress,
+    ToolResult,
+    ToolUseEnded,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
+)
+from holdfast.agent.permissions import Permissions
+from holdfast.agent.ports import Tool, ToolContext
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
 from holdfast.agent.tools.documents import hash_of
-from holdfast.agent.tools.edit import Edit
-from holdfast.agent.tools.patch import ApplyPatch
-from holdfast.agent.tools.read import Read
-from holdfast.agent.tools.write import Write
-from holdfast.agent.turn_context import Told
+from holdfast.agent.tools.edit import EditTool
+from holdfast.agent.tools.patch import PatchTool
+from holdfast.agent.tools.read import ReadTool
+from holdfast.agent.tools.write import WriteTool
+from holdfast.agent.turn_context import TurnItem
 from holdfast.runners.native import translated
 from holdfast.workbench.failures import BatchRefused
 from tests.agent.conversing import Small, Stand, calls, echo, end, only, says
@@ -31,12 +39,12 @@ ESCAPED = b"a\xffb".decode("utf-8", "surrogateescape")
 
 
 def file_tools(workspace: MemoryWorkspace) -> tuple[Tool, ...]:
-    approvals = Approvals()
+    approvals = Permissions()
     return (
-        Read(workspace),
-        Edit(workspace, approvals),
-        Write(workspace, approvals),
-        ApplyPatch(workspace, approvals),
+        ReadTool(workspace),
+        EditTool(workspace, approvals),
+        WriteTool(workspace, approvals),
+        PatchTool(workspace, approvals),
     )
 
 
@@ -55,7 +63,7 @@ def patch(*lines: str) -> ScriptedCall:
     return ScriptedCall("apply_patch", {"patch": body})
 
 
-def written(told: list[Told]) -> bytes:
+def written(told: list[TurnItem]) -> bytes:
     """What a host writes down of a turn."""
     return b"\n".join(map(msgspec.json.encode, translated(told)))
 
@@ -81,15 +89,15 @@ async def test_a_file_that_is_not_utf8_keeps_every_byte_that_was_not_changed(
     call: ScriptedCall, after: bytes, known: tuple[str, ...]
 ) -> None:
     workspace = MemoryWorkspace({"f": LATIN, "b": b"\xff\xfe\0\x01"})
-    stand = Stand([Line(calls=(call,)), says("Done.")], tools=file_tools(workspace))
+    stand = Stand([ScriptedAnswer(calls=(call,)), says("Done.")], tools=file_tools(workspace))
     stand.kit = replace(stand.kit, known=lambda: known)
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert workspace.files["f"] == after
     written(told)
-    (used,) = only(told, UsedUp)
+    (used,) = only(told, ToolUseEnded)
     changes = "f" if workspace.files["f"] != LATIN else None
     assert used.done.is_error == (changes is None and call.tool != "read" and "b" not in str(call))
 
@@ -97,13 +105,13 @@ async def test_a_file_that_is_not_utf8_keeps_every_byte_that_was_not_changed(
 @pytest.mark.promise("A1")
 async def test_a_protected_file_that_is_not_utf8_is_asked_for_and_changed() -> None:
     workspace = MemoryWorkspace({".envrc": LATIN})
-    script = [Line(calls=(edit(2, "name = 'y'", ".envrc"),)), says("Done.")]
+    script = [ScriptedAnswer(calls=(edit(2, "name = 'y'", ".envrc"),)), says("Done.")]
     stand = Stand(script, tools=file_tools(workspace))
 
     told = await stand.whole(answer="Allow once")
 
-    assert end(told) == Over(Ending.COMPLETED)
-    assert len(only(told, Asking)) == 1
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
+    assert len(only(told, TurnQuestion)) == 1
     assert workspace.files[".envrc"] == LATIN.replace(b"'x'", b"'y'")
     written(told)
 
@@ -116,11 +124,13 @@ class _Odd(Small):
         return ESCAPED
 
 
-async def _odd(arguments: dict[str, object], desk: Desk) -> Done:
+async def _odd(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     del arguments
     desk.show(ESCAPED)
     await desk.ask(ESCAPED, ESCAPED, ("yes", "no"))
-    return Done(ESCAPED, shown=ESCAPED, paths=(ESCAPED,), plan=(Task(1, ESCAPED, Progress.OPEN),))
+    return ToolResult(
+        ESCAPED, shown=ESCAPED, paths=(ESCAPED,), plan=(Task(1, ESCAPED, TaskProgress.OPEN),)
+    )
 
 
 @pytest.mark.promise("A1")
@@ -131,19 +141,19 @@ async def test_every_text_that_leaves_a_tool_is_valid_unicode(known: tuple[str, 
 
     told = await stand.whole(answer="yes")
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert written(told).decode().count("a�b") == 8
     assert "tool: a�b" in stand.history
 
 
-def quiet_checks(times: int, *between: ScriptedCall) -> list[Line]:
+def quiet_checks(times: int, *between: ScriptedCall) -> list[ScriptedAnswer]:
     check = ScriptedCall("look", {"text": "all quiet"})
-    return [Line(calls=(check, *between)) for _ in range(times)]
+    return [ScriptedAnswer(calls=(check, *between)) for _ in range(times)]
 
 
-async def _changing(arguments: dict[str, object], desk: Desk) -> Done:
+async def _changing(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
     del desk
-    return Done("Changed f.", paths=(str(arguments.get("text", "f")),))
+    return ToolResult("Changed f.", paths=(str(arguments.get("text", "f")),))
 
 
 @pytest.mark.promise("A1")
@@ -154,7 +164,7 @@ async def test_a_check_that_stays_quiet_while_files_are_edited_is_healthy() -> N
 
     told = await stand.whole()
 
-    assert end(told) == Over(Ending.COMPLETED)
+    assert end(told) == TurnOver(TurnOutcome.COMPLETED)
     assert not [each for each in stand.history if "by now" in each]
 
 
@@ -164,11 +174,11 @@ async def test_a_command_that_changes_files_without_a_word_is_no_repetition(chan
     """A shell does not know which files its commands change: the draft does."""
     revision = 0
 
-    async def step(arguments: dict[str, object], desk: Desk) -> Done:
+    async def step(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         nonlocal revision
         del arguments, desk
         revision += changes
-        return Done("exit status 0")
+        return ToolResult("exit status 0")
 
     async def revised() -> int:
         return revision
@@ -180,7 +190,7 @@ async def test_a_command_that_changes_files_without_a_word_is_no_repetition(chan
 
     told = await stand.whole(answer=STOP)
 
-    ending = Ending.COMPLETED if changes else Ending.FAILED
+    ending = TurnOutcome.COMPLETED if changes else TurnOutcome.FAILED
     assert end(told).ending is ending
     assert any("by now" in each for each in stand.history) is not changes
 
@@ -193,7 +203,7 @@ async def test_a_draft_that_cannot_be_looked_at_does_not_end_the_turn() -> None:
     stand = Stand([*quiet_checks(3), says("Done.")])
     stand.kit = replace(stand.kit, revision=revised)
 
-    assert end(await stand.whole()) == Over(Ending.COMPLETED)
+    assert end(await stand.whole()) == TurnOver(TurnOutcome.COMPLETED)
 
 
 @pytest.mark.promise("A1")
@@ -203,12 +213,12 @@ async def test_repetition_is_told_to_the_model_and_then_the_person_decides(answe
 
     told = await stand.whole(answer=answer)
 
-    (asked,) = only(told, Asking)
+    (asked,) = only(told, TurnQuestion)
     assert asked.choices == (CONTINUE, STOP)
     results = [each for each in stand.history if each.startswith("tool")]
     assert ["by now" in each for each in results[:6]] == [False, False, True, False, False, True]
     if answer == CONTINUE:
-        assert end(told) == Over(Ending.COMPLETED)
+        assert end(told) == TurnOver(TurnOutcome.COMPLETED)
         return
     failure = end(told).failure
     assert failure is not None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from holdfast.agent.model import Noting, Showing, Sort
-from holdfast.agent.turn_context import Outbox
+from holdfast.agent.model import TurnDelta, TurnDeltaKind, TurnNote
+from holdfast.agent.turn_context import TurnQueue
 
 pytestmark = pytest.mark.anyio
-ONE, TWO = Noting("1"), Noting("2")
+ONE, TWO = TurnNote("1"), TurnNote("2")
 
 
 async def test_nobody_acts_before_it_is_kept() -> None:
-    outbox = Outbox()
+    outbox = TurnQueue()
     acted = False
 
     async def act() -> None:
@@ -34,9 +34,9 @@ async def test_nobody_acts_before_it_is_kept() -> None:
 
 
 async def test_what_is_only_shown_may_be_left_out() -> None:
-    outbox = Outbox()
+    outbox = TurnQueue()
     for _ in range(10_000):
-        outbox.show(Showing("1", Sort.TEXT, "x"))
+        outbox.show(TurnDelta("1", TurnDeltaKind.TEXT, "x"))
     outbox.put(ONE)
 
     taken = await outbox.take()
@@ -48,7 +48,7 @@ async def test_what_is_only_shown_may_be_left_out() -> None:
 async def test_once_nobody_reads_nobody_waits_and_it_is_said_what_became_of_it(
     *, is_kept: bool
 ) -> None:
-    outbox = Outbox()
+    outbox = TurnQueue()
     outbox.put(ONE)
     await outbox.take()
     outbox.close(is_kept=is_kept)

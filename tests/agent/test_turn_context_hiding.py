@@ -10,44 +10,48 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agent.model import (
-    Asking,
-    Call,
-    Done,
-    Ending,
-    Entered,
+    MessageAppended,
     ModelMessage,
-    Noting,
-    Over,
-    Showing,
-    Sort,
+    ModelText,
     Task,
-    Telling,
+    ToolCall,
     ToolMessage,
-    UsedUp,
-    Using,
+    ToolResult,
+    ToolUse,
+    ToolUseEnded,
+    TurnDelta,
+    TurnDeltaKind,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
 )
-from holdfast.agent.turn_context import Told, Veil
+from holdfast.agent.turn_context import KeyRedactor, TurnItem
 
 KEY = "sk-there-0123456789abcdef"
 HIDDEN = "[redacted:known]"
 
 
-def told(word: str) -> list[Told]:
+def told(word: str) -> list[TurnItem]:
     """Something of every kind, with a word in it."""
     return [
-        Entered("1", "", ToolMessage("c", f"a {word}\nb", is_error=True)),
-        Entered("2", "1", ModelMessage("", (), (Call("c", "run", f'{{"x":"{word}"}}'),), "p", "m")),
-        Using("i", "run", f"run {word}", {"command": ["echo", word], "deep": {"er": word}}),
-        UsedUp("i", Done(f"«{word}»", shown=word, paths=("a",), plan=(Task(1, word),))),
-        Asking("q", word, word, (word, "no"), "i", is_leave=True),
-        Noting(word, {"code": "X", "details": {"said": f"your key is {word}."}}),
-        Over(Ending.FAILED, {"userMessage": word, "retryable": False, "waits": [1, 2.5, None]}),
+        MessageAppended("1", "", ToolMessage("c", f"a {word}\nb", is_error=True)),
+        MessageAppended(
+            "2", "1", ModelMessage("", (), (ToolCall("c", "run", f'{{"x":"{word}"}}'),), "p", "m")
+        ),
+        ToolUse("i", "run", f"run {word}", {"command": ["echo", word], "deep": {"er": word}}),
+        ToolUseEnded("i", ToolResult(f"«{word}»", shown=word, paths=("a",), plan=(Task(1, word),))),
+        TurnQuestion("q", word, word, (word, "no"), "i", is_leave=True),
+        TurnNote(word, {"code": "X", "details": {"said": f"your key is {word}."}}),
+        TurnOver(
+            TurnOutcome.FAILED, {"userMessage": word, "retryable": False, "waits": [1, 2.5, None]}
+        ),
     ]
 
 
 @pytest.mark.promise("T6", "C6")
 def test_a_key_is_hidden_wherever_it_stands() -> None:
-    veil = Veil(lambda: (KEY,))
+    veil = KeyRedactor(lambda: (KEY,))
 
     assert [veil.over(each) for each in told(KEY)] == told(HIDDEN)
 
@@ -55,7 +59,7 @@ def test_a_key_is_hidden_wherever_it_stands() -> None:
 @pytest.mark.promise("T6", "C6")
 def test_a_key_is_hidden_also_where_it_is_encoded() -> None:
     words = b64encode(f"Bearer {KEY} and more".encode()).decode()
-    clean = Veil(lambda: (KEY,)).over(Noting(f"header: {words}"))
+    clean = KeyRedactor(lambda: (KEY,)).over(TurnNote(f"header: {words}"))
 
     assert b64encode(KEY.encode())[4:-4].decode() not in clean.text
     assert HIDDEN in clean.text
@@ -63,7 +67,7 @@ def test_a_key_is_hidden_also_where_it_is_encoded() -> None:
 
 @pytest.mark.parametrize("known", [(), (KEY,)])
 def test_what_holds_no_key_is_told_as_it_is(known: tuple[str, ...]) -> None:
-    veil = Veil(lambda: known)
+    veil = KeyRedactor(lambda: known)
     words = told('sk-proj-0123456789abcdefABCDEF "q" \\ é \x00 🔑')
 
     assert all(veil.over(each) is each for each in words)
@@ -71,30 +75,33 @@ def test_what_holds_no_key_is_told_as_it_is(known: tuple[str, ...]) -> None:
 
 def test_a_key_that_is_found_later_is_hidden_from_then_on() -> None:
     known: list[str] = []
-    veil = Veil(lambda: tuple(known))
-    assert veil.over(Noting(KEY)) == Noting(KEY)
+    veil = KeyRedactor(lambda: tuple(known))
+    assert veil.over(TurnNote(KEY)) == TurnNote(KEY)
     known.append(KEY)
 
-    assert veil.over(Noting(KEY)) == Noting(HIDDEN)
-    assert veil.over_piece(Showing("i", Sort.TEXT, KEY)).text == HIDDEN
+    assert veil.over(TurnNote(KEY)) == TurnNote(HIDDEN)
+    assert veil.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY)).text == HIDDEN
 
 
 @pytest.mark.promise("T6", "C6")
-@given(st.lists(st.integers(0, len(KEY) + 10), max_size=5), st.sampled_from(Sort))
-def test_a_key_in_pieces_is_never_shown(cuts: list[int], sort: Sort) -> None:
+@given(st.lists(st.integers(0, len(KEY) + 10), max_size=5), st.sampled_from(TurnDeltaKind))
+def test_a_key_in_pieces_is_never_shown(cuts: list[int], sort: TurnDeltaKind) -> None:
     whole = f"Here: {KEY} so."
     edges = [0, *sorted(cuts), len(whole)]
     pieces = [whole[start:end] for start, end in pairwise(edges)]
-    veil = Veil(lambda: (KEY,))
-    shown = [veil.over_piece(Showing("i", sort, piece)).text for piece in pieces]
+    veil = KeyRedactor(lambda: (KEY,))
+    shown = [veil.over_piece(TurnDelta("i", sort, piece)).text for piece in pieces]
 
     assert "".join(shown) == f"Here: {HIDDEN} so."
 
 
-@pytest.mark.parametrize("end", [Telling("i", "x"), UsedUp("i", Done("x")), Over(Ending.COMPLETED)])
-def test_an_item_that_is_over_has_no_beginnings_left(end: Told) -> None:
-    veil = Veil(lambda: (KEY,))
-    veil.over_piece(Showing("i", Sort.TEXT, KEY[:9]))
+@pytest.mark.parametrize(
+    "end",
+    [ModelText("i", "x"), ToolUseEnded("i", ToolResult("x")), TurnOver(TurnOutcome.COMPLETED)],
+)
+def test_an_item_that_is_over_has_no_beginnings_left(end: TurnItem) -> None:
+    veil = KeyRedactor(lambda: (KEY,))
+    veil.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY[:9]))
     veil.over(end)
 
-    assert veil.over_piece(Showing("i", Sort.TEXT, KEY[9:])).text == KEY[9:]
+    assert veil.over_piece(TurnDelta("i", TurnDeltaKind.TEXT, KEY[9:])).text == KEY[9:]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.model import FileSort, Put
-from holdfast.agent.ports import Tree
+from holdfast.agent.model import FileKind, FileWrite
+from holdfast.agent.ports import FileTree
 from holdfast.agent.workspace import DraftWorkspace
 from holdfast.failures import Failure
 from holdfast.workbench import list_drafts
@@ -60,7 +60,7 @@ async def test_a_revision_is_another_one_after_a_change_only(
     for line in ("echo 3 >> a", "true", "cat a", "chmod 755 a", "rm d/b"):
         bench.run(line, draft)
         seen.append(await workspace.revision())
-    await workspace.write([Put(at("new"), b"x", None)], "call_1")
+    await workspace.write([FileWrite(at("new"), b"x", None)], "call_1")
     seen.append(await workspace.revision())
 
     assert [one != other for one, other in pairwise(seen)] == [
@@ -74,8 +74,8 @@ async def test_every_change_leaves_a_revision_and_the_project_alone(
 ) -> None:
     before = bench.sight()
 
-    await workspace.write([Put(at("a"), b"x", b"1\n2\n")], "call_1")
-    await workspace.write([Put(at("a"), b"y", b"x")], "call_2")
+    await workspace.write([FileWrite(at("a"), b"x", b"1\n2\n")], "call_1")
+    await workspace.write([FileWrite(at("a"), b"y", b"x")], "call_2")
 
     (found,) = list_drafts(bench.workbench)
     causes = [each.cause.split()[:2] for each in found.revisions]
@@ -98,12 +98,12 @@ async def test_no_link_leads_out(bench: Bench, tmp_path: Path, workspace: DraftW
         with pytest.raises(PathEscapes):
             await workspace.within(reading(path))
     with pytest.raises(Failure):
-        await workspace.write([Put(at("above/new"), b"x", None)], "one")
+        await workspace.write([FileWrite(at("above/new"), b"x", None)], "one")
     assert not (tmp_path / "new").exists()
     assert await workspace.within(lambda tree: tree.read(at("in"), 9)) == b"b\n"
     seen = await workspace.within(lambda tree: tree.look(at("in")))
-    assert seen is not None and seen.sort is FileSort.LINK
+    assert seen is not None and seen.sort is FileKind.LINK
 
 
-def reading(path: str) -> Callable[[Tree], bytes]:
+def reading(path: str) -> Callable[[FileTree], bytes]:
     return lambda tree: tree.read(at(path), 9)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.agent import Budget, Deadlines
+from holdfast.agent import BudgetLimits, Deadlines
 from holdfast.app.failures import SettingInvalid
 from holdfast.app.sessions import Sessions
 from holdfast.cli.declarations import Request
@@ -86,8 +86,8 @@ def test_who_has_settled_nothing_means_the_same(bench: Bench) -> None:
 def test_budgets_reach_the_agent() -> None:
     said = {"budget.steps": "3", "budget.cost_usd": "0.5", "model": "a/b"}
 
-    assert budget_of(said) == Budget(steps=3, cost_usd=0.5)
-    assert budget_of({}) == Budget()
+    assert budget_of(said) == BudgetLimits(steps=3, cost_usd=0.5)
+    assert budget_of({}) == BudgetLimits()
 
 
 @pytest.mark.promise("A9")

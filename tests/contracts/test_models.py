@@ -12,7 +12,7 @@ from holdfast.agent.ports import Models
 from holdfast.agent.providers.http_provider import HttpModels, load_prices
 from holdfast.agent.providers.keys import EnvironmentKeys, Keys
 from holdfast.agent.providers.registry import Format, Provider
-from holdfast.agent.providers.scripted import Line, ScriptedModels
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedModels
 from holdfast.agent.testing import ModelsContract, Prepare
 from holdfast.failures import RetryPolicy
 from holdfast.world import SystemChance, SystemClock
@@ -27,7 +27,7 @@ class TestScriptedModels(ModelsContract):
     @pytest.fixture
     def prepare(self) -> Prepare:
         @asynccontextmanager
-        async def prepared(lines: Sequence[Line]) -> AsyncGenerator[Models]:
+        async def prepared(lines: Sequence[ScriptedAnswer]) -> AsyncGenerator[Models]:
             yield ScriptedModels(lines, policy=POLICY)
 
         return prepared
@@ -39,7 +39,7 @@ class TestHttpModels(ModelsContract):
     @pytest.fixture
     def prepare(self, form: Format) -> Prepare:
         @asynccontextmanager
-        async def prepared(lines: Sequence[Line]) -> AsyncGenerator[Models]:
+        async def prepared(lines: Sequence[ScriptedAnswer]) -> AsyncGenerator[Models]:
             async with ProviderServer([reply(form, line) for line in lines]) as server:
                 there = Provider("there", form, server.url, "THERE_API_KEY")
                 keys = Keys([EnvironmentKeys({"THERE_API_KEY": "sk-there"})], file=Path("keys"))

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent import Kit, ScriptedModels
+from holdfast.agent import AgentConfig, ScriptedModels
 from holdfast.agent.conversation import TASK
-from holdfast.agent.model import Choice
-from holdfast.agent.permissions import Approvals
-from holdfast.agent.providers.scripted import Line, ScriptedCall
-from holdfast.agent.sandbox import Ground
-from holdfast.agent.tools.shell import Shell, shells_in
+from holdfast.agent.model import ModelChoice
+from holdfast.agent.permissions import Permissions
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
+from holdfast.agent.sandbox import SandboxConfig
+from holdfast.agent.tools.shell import ShellTool, open_shell_commands
 from holdfast.exec import Client
 from holdfast.rpc import connect_websocket
 from holdfast.runners.codex import CodexRunner
@@ -133,7 +133,7 @@ class TestNative(RunnerContract):
         async def prepare(turns: Turns) -> AsyncGenerator[NativeRunner]:
             models = ScriptedModels(line for turn in turns for line in lines(turn))
             async with stage_in(tmp_path, root) as stage:
-                ground = Ground(
+                ground = SandboxConfig(
                     processes=stage.processes,
                     root=stage.root,
                     environment=stage.environment,
@@ -142,12 +142,12 @@ class TestNative(RunnerContract):
                 )
 
                 @asynccontextmanager
-                async def kits() -> AsyncGenerator[Kit]:
-                    async with shells_in(ground) as shells:
-                        yield Kit(
+                async def kits() -> AsyncGenerator[AgentConfig]:
+                    async with open_shell_commands(ground) as shells:
+                        yield AgentConfig(
                             models=models,
-                            choice=Choice("scripted", "script"),
-                            tools={"shell": Shell(shells, Approvals())},
+                            choice=ModelChoice("scripted", "script"),
+                            tools={"shell": ShellTool(shells, Permissions())},
                             clear=partial(shells.end_all, "the turn was stopped"),
                         )
 
@@ -164,9 +164,9 @@ class TestNative(RunnerContract):
         return kill
 
 
-def lines(turn: Sequence[Says | Runs]) -> list[Line]:
+def lines(turn: Sequence[Says | Runs]) -> list[ScriptedAnswer]:
     """An answer for each command, with what is said before it, and one for what is said last."""
-    made: list[Line] = []
+    made: list[ScriptedAnswer] = []
     said = ""
     for each in turn:
         if isinstance(each, Says):
@@ -174,9 +174,9 @@ def lines(turn: Sequence[Says | Runs]) -> list[Line]:
         else:
             reach = "open" if each.needs_leave else "sandbox"
             arguments: dict[str, object] = {"command": each.command, "reach": reach, "seconds": 60}
-            made.append(Line(say=said, calls=(ScriptedCall("shell", arguments),)))
+            made.append(ScriptedAnswer(say=said, calls=(ScriptedCall("shell", arguments),)))
             said = ""
-    return [*made, Line(say=said)] if said else made
+    return [*made, ScriptedAnswer(say=said)] if said else made
 
 
 def needs_leave(turn: Sequence[Says | Runs]) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.memory import MemoryWorkspace
-from holdfast.agent.model import Drop, FileChange, FileSort, Put, Shift, Sight
-from holdfast.agent.ports import Tree, Workspace
+from holdfast.agent.model import FileChange, FileInfo, FileKind, FileRemoval, FileRename, FileWrite
+from holdfast.agent.ports import FileTree, Workspace
 from holdfast.agent.workspace import DraftWorkspace
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused
@@ -60,11 +60,11 @@ class WorkspaceContract:
             )
         )
 
-        entries = ((b"b", FileSort.FILE), (b"e", FileSort.DIRECTORY))
-        file = Sight(FileSort.FILE, 4, 0o644)
+        entries = ((b"b", FileKind.FILE), (b"e", FileKind.DIRECTORY))
+        file = FileInfo(FileKind.FILE, 4, 0o644)
         assert seen == (b"1\n2\n", b"1\n2", entries, file, None, None)
         top = await workspace.within(lambda tree: tree.list(None))
-        assert {(b"a", FileSort.FILE), (b"d", FileSort.DIRECTORY)} <= set(top)
+        assert {(b"a", FileKind.FILE), (b"d", FileKind.DIRECTORY)} <= set(top)
 
     async def test_what_is_not_there_is_missed(self, workspace: Workspace) -> None:
         with pytest.raises(DiskMissing):
@@ -80,44 +80,44 @@ class WorkspaceContract:
 
     async def test_changes_are_made_together(self, workspace: Workspace) -> None:
         changes: list[FileChange] = [
-            Put(at("a"), b"new\n", b"1\n2\n"),
-            Put(at("n/f"), b"f", None, 0o755),
-            Shift(at("d/b"), at("n/b")),
-            Drop(at("d/e/c")),
+            FileWrite(at("a"), b"new\n", b"1\n2\n"),
+            FileWrite(at("n/f"), b"f", None, 0o755),
+            FileRename(at("d/b"), at("n/b")),
+            FileRemoval(at("d/e/c")),
         ]
         await workspace.write(changes, "one")
 
-        def seen(path: str) -> Callable[[Tree], Sight | None]:
+        def seen(path: str) -> Callable[[FileTree], FileInfo | None]:
             return lambda tree: tree.look(at(path))
 
         assert await workspace.within(lambda tree: tree.read(at("a"), 9)) == b"new\n"
         assert await workspace.within(lambda tree: tree.read(at("n/b"), 9)) == b"b\n"
-        assert await workspace.within(seen("n/f")) == Sight(FileSort.FILE, 1, 0o755)
+        assert await workspace.within(seen("n/f")) == FileInfo(FileKind.FILE, 1, 0o755)
         assert [await workspace.within(seen(path)) for path in ("d/b", "d/e/c")] == [None, None]
 
     @pytest.mark.promise("W2")
     async def test_one_that_does_not_fit_stops_all(self, workspace: Workspace) -> None:
         wrong: list[FileChange] = [
-            Put(at("a"), b"x", b"other"),
-            Put(at("a"), b"x", None),
-            Drop(at("x")),
-            Shift(at("x"), at("y")),
-            Shift(at("d/b"), at("a")),
+            FileWrite(at("a"), b"x", b"other"),
+            FileWrite(at("a"), b"x", None),
+            FileRemoval(at("x")),
+            FileRename(at("x"), at("y")),
+            FileRename(at("d/b"), at("a")),
         ]
         for each in wrong:
             with pytest.raises(BatchRefused):
-                await workspace.write([Put(at("n"), b"n", None), each], repr(each))
+                await workspace.write([FileWrite(at("n"), b"n", None), each], repr(each))
 
         assert await workspace.within(lambda tree: tree.look(at("n"))) is None
 
     @pytest.mark.promise("W2")
     async def test_the_same_is_done_once(self, workspace: Workspace) -> None:
-        await workspace.write([Put(at("n"), b"1", None)], "one")
-        await workspace.write([Put(at("n"), b"2", b"1")], "two")
-        await workspace.write([Put(at("n"), b"1", None)], "one")
+        await workspace.write([FileWrite(at("n"), b"1", None)], "one")
+        await workspace.write([FileWrite(at("n"), b"2", b"1")], "two")
+        await workspace.write([FileWrite(at("n"), b"1", None)], "one")
         assert await workspace.within(lambda tree: tree.read(at("n"), 9)) == b"2"
 
-        await workspace.write([Put(at("n"), b"3", b"2")], "one")
+        await workspace.write([FileWrite(at("n"), b"3", b"2")], "one")
         assert await workspace.within(lambda tree: tree.read(at("n"), 9)) == b"3"
 
 

@@ -10,14 +10,22 @@ from dataclasses import replace
 import anyio
 import msgspec
 
-from holdfast.agent.conversation import TASK, Talk
+from holdfast.agent.conversation import TASK, AgentConversation
 from holdfast.agent.history.tree import repairs
-from holdfast.agent.model import AnyMemo, AnyPiece, Asking, Choice, Prompt, Tokens, ToolBegun
+from holdfast.agent.model import (
+    AnyAnswerDelta,
+    AnyConversationRecord,
+    ModelChoice,
+    ModelRequest,
+    Tokens,
+    ToolCallStarted,
+    TurnQuestion,
+)
 from holdfast.agent.ports import Models
 from holdfast.agent.providers.formats import writer
 from holdfast.agent.providers.registry import Format, Provider
-from holdfast.agent.providers.scripted import Line
-from holdfast.agent.turn_context import Told
+from holdfast.agent.providers.scripted import ScriptedAnswer
+from holdfast.agent.turn_context import TurnItem
 from tests.agent.conversing import Paced, Small, Stand, only
 from tests.parts.provider_validators import validate
 
@@ -33,21 +41,21 @@ class Validated:
         self.requests = 0
 
     def answering(
-        self, choice: Choice, prompt: Prompt
-    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyPiece]]]:
+        self, choice: ModelChoice, prompt: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
         for form, each in self._writers.items():
             validate(form, each.body(choice, prompt))
         self.requests += 1
         return self._models.answering(choice, prompt)
 
-    def window(self, choice: Choice) -> int | None:
+    def window(self, choice: ModelChoice) -> int | None:
         return self._models.window(choice)
 
-    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+    def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
         return self._models.price(choice, tokens)
 
 
-def stand_of(lines: Sequence[Line], *, window: int | None = None) -> Stand:
+def stand_of(lines: Sequence[ScriptedAnswer], *, window: int | None = None) -> Stand:
     """A stand with the usual tools, that plays these lines whatever becomes of its turns."""
     stand = Stand(lines, window=window)
     stand.kit = replace(stand.kit, models=Validated(Paced(stand.scripted)))
@@ -55,17 +63,17 @@ def stand_of(lines: Sequence[Line], *, window: int | None = None) -> Stand:
 
 
 async def disturbed(
-    stand: Stand, talk: Talk, at: int, *, crashes: bool = False, leaves: bool = False
-) -> tuple[list[Told], float]:
+    stand: Stand, talk: AgentConversation, at: int, *, crashes: bool = False, leaves: bool = False
+) -> tuple[list[TurnItem], float]:
     """A turn that something is done to when so much of it was told; and how long it went on."""
-    told: list[Told] = []
+    told: list[TurnItem] = []
     since = 0.0
     is_done = False
     async with aclosing(talk.take_turn("go", {})) as batches:
         async for batch in batches:
             stand.keep(batch)
             told += batch
-            for each in only(batch, Asking):
+            for each in only(batch, TurnQuestion):
                 talk.answer(each.question, "yes")
             if len(told) > at and not is_done:
                 is_done, since = True, anyio.current_time()
@@ -90,8 +98,8 @@ def assert_sound(stand: Stand) -> None:
     tree = stand.tree
     assert not repairs(tree)
     assert not tree.line.open
-    memos = [msgspec.json.decode(each, type=AnyMemo) for each in stand.memory]
-    begun = [each for each in memos if isinstance(each, ToolBegun)]
+    memos = [msgspec.json.decode(each, type=AnyConversationRecord) for each in stand.memory]
+    begun = [each for each in memos if isinstance(each, ToolCallStarted)]
     assert len({each.call for each in begun}) == len(begun)
     uses = sum(len(tool.uses) for tool in stand.tools if isinstance(tool, Small))
     assert uses <= len(begun)

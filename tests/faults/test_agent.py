@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent.conversation import Talk
-from holdfast.agent.model import Done, Ending, Over, Showing
-from holdfast.agent.ports import Desk
-from holdfast.agent.providers.scripted import Line, ScriptedCall
-from holdfast.agent.turn_context import Told
+from holdfast.agent.conversation import AgentConversation
+from holdfast.agent.model import ToolResult, TurnDelta, TurnOutcome, TurnOver
+from holdfast.agent.ports import ToolContext
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
+from holdfast.agent.turn_context import TurnItem
 from tests.agent.conversing import Small, Stand, calls, end, says
 from tests.faults.agent_stand import assert_sound, disturbed, stand_of
 from tests.simulation.clock import VirtualTimeLoop
@@ -19,7 +19,7 @@ from tests.simulation.clock import VirtualTimeLoop
 LINES = (
     calls("look", "look", "mark", say="I look and mark."),
     calls("inquire", "crash"),
-    Line(say="Half", fail="MODEL_ANSWER_CUT"),
+    ScriptedAnswer(say="Half", fail="MODEL_ANSWER_CUT"),
     says("Done with it."),
     *(says("Well then."),) * 3,
 )
@@ -40,9 +40,9 @@ async def test_an_abort_at_any_point_is_fast_and_leaves_a_valid_history(at: int)
     async with stand.talk() as talk:
         told, passed = await disturbed(stand, talk, at)
         assert passed < 0.1
-        assert end(told).ending in (Ending.ABORTED, Ending.COMPLETED, Ending.FAILED)
+        assert end(told).ending in (TurnOutcome.ABORTED, TurnOutcome.COMPLETED, TurnOutcome.FAILED)
         assert_sound(stand)
-        assert end(await stand.turn(talk, "Go on.", answer="yes")).ending is not Ending.ABORTED
+        assert end(await stand.turn(talk, "Go on.", answer="yes")).ending is not TurnOutcome.ABORTED
     assert_sound(stand)
 
 
@@ -80,7 +80,7 @@ async def test_a_journal_may_be_torn_or_damaged_anywhere() -> None:
             again.memory = list(kept)
             async with again.talk() as talk:
                 told = await again.turn(talk, "Go on.")
-            assert end(told) == Over(Ending.COMPLETED)
+            assert end(told) == TurnOver(TurnOutcome.COMPLETED)
             assert again.history[-2:] == ["user: Go on.", "model: Well."]
             assert not again.tree.line.open
 
@@ -93,7 +93,7 @@ CALLS = st.builds(
     st.sampled_from(["", "same"]),
 )
 ANSWERS = st.builds(
-    Line,
+    ScriptedAnswer,
     say=st.sampled_from(["", "One two."]),
     think=st.sampled_from(["", "Hm."]),
     calls=st.lists(CALLS, max_size=3).map(tuple),
@@ -110,7 +110,7 @@ FAULTS = st.lists(
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANSWERS, max_size=8), FAULTS, st.integers(0, 3))
 def test_any_interleaving_leaves_what_every_provider_takes(
-    lines: list[Line], faults: list[tuple[str, int]], seed: int
+    lines: list[ScriptedAnswer], faults: list[tuple[str, int]], seed: int
 ) -> None:
     anyio.run(
         _interleaved,
@@ -126,7 +126,7 @@ def test_any_interleaving_leaves_what_every_provider_takes(
 @settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ANSWERS, max_size=12), FAULTS, st.integers(0, 9))
 def test_very_many_interleavings_do(
-    lines: list[Line], faults: list[tuple[str, int]], seed: int
+    lines: list[ScriptedAnswer], faults: list[tuple[str, int]], seed: int
 ) -> None:
     anyio.run(
         _interleaved,
@@ -136,7 +136,7 @@ def test_very_many_interleavings_do(
     )
 
 
-async def _interleaved(lines: list[Line], faults: list[tuple[str, int]]) -> None:
+async def _interleaved(lines: list[ScriptedAnswer], faults: list[tuple[str, int]]) -> None:
     stand = stand_of([*lines, *(says("Well."),) * 40], window=4_000)
     for fault, at in faults:
         async with stand.talk() as talk:
@@ -151,7 +151,7 @@ async def _interleaved(lines: list[Line], faults: list[tuple[str, int]]) -> None
     assert not stand.tree.queued
 
 
-async def _steered(stand: Stand, talk: Talk, at: int) -> None:
+async def _steered(stand: Stand, talk: AgentConversation, at: int) -> None:
     """A turn in which the person says something more."""
     async with anyio.create_task_group() as tasks:
         seen = 0
@@ -170,7 +170,7 @@ async def _steered(stand: Stand, talk: Talk, at: int) -> None:
 async def test_nothing_of_a_stopped_turn_runs_on() -> None:
     ended: list[str] = []
 
-    async def stubborn(arguments: dict[str, object], desk: Desk) -> Done:
+    async def stubborn(arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         del arguments
         desk.show("begun")
         try:
@@ -184,13 +184,13 @@ async def test_nothing_of_a_stopped_turn_runs_on() -> None:
     shown: list[str] = []
     async with stand.talk() as talk:
 
-        def heed(each: Told) -> None:
-            if isinstance(each, Showing) and each.text == "begun":
+        def heed(each: TurnItem) -> None:
+            if isinstance(each, TurnDelta) and each.text == "begun":
                 shown.append(each.item)
             if len(shown) == 2:
                 talk.interrupt()
 
         told = await stand.turn(talk, heed=heed)
 
-    assert (end(told).ending, ended) == (Ending.ABORTED, ["cancelled"] * 2)
+    assert (end(told).ending, ended) == (TurnOutcome.ABORTED, ["cancelled"] * 2)
     assert_sound(stand)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import (
@@ -76,7 +76,7 @@ def arm(bench: Bench, elsewhere: str) -> Path:
     return wire
 
 
-def working(server: ProviderServer) -> Iterator[Line | Reply]:
+def working(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
     """Look at everything, and do what the project asks for, as far as it goes."""
     yield use("search", pattern="odd", context=0)
     yield use("search", pattern="--pre=touch", glob="--output=*")
@@ -88,7 +88,7 @@ def working(server: ProviderServer) -> Iterator[Line | Reply]:
     yield use("write", path=".git/hooks/post-merge", content="#!/bin/sh\n")
     assert "out\n" not in told(server)
     yield use("write", path="done", content="done\n")
-    yield Line(say="I have looked.")
+    yield ScriptedAnswer(say="I have looked.")
 
 
 @pytest.mark.promise("C6", "C10", "C11", "C12", "C19", "C22")

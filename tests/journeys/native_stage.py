@@ -12,18 +12,18 @@ from pathlib import Path
 import anyio.to_thread
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line, ScriptedCall
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
 from tests.parts.provider_server import ProviderServer, Reply, reply
 
 KEY = "sk-canary-0123456789abcdefghijklmnopqrstuvwxyz"
-Script = Callable[[ProviderServer], Iterator[Line | Reply]]
+Script = Callable[[ProviderServer], Iterator[ScriptedAnswer | Reply]]
 
 
-def use(tool: str, /, **arguments: object) -> Line:
+def use(tool: str, /, **arguments: object) -> ScriptedAnswer:
     """An answer that calls one tool."""
-    return Line(calls=(ScriptedCall(tool, arguments),))
+    return ScriptedAnswer(calls=(ScriptedCall(tool, arguments),))
 
 
 def serving(form: Format, script: Script) -> ProviderServer:
@@ -32,7 +32,7 @@ def serving(form: Format, script: Script) -> ProviderServer:
 
     def replies() -> Iterator[Reply]:
         for number, each in enumerate(script(server)):
-            yield reply(form, each, f"m{number}") if isinstance(each, Line) else each
+            yield reply(form, each, f"m{number}") if isinstance(each, ScriptedAnswer) else each
 
     server.replies = replies()
     return server

@@ -16,7 +16,7 @@ import pytest
 from acp import schema
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from tests.agent.mcp.test_server import HERE
 from tests.cli.conversations import in_conversation, scripted
 from tests.cli.running import COMMAND, environment
@@ -40,9 +40,9 @@ def bench() -> Iterator[Bench]:
         yield made
 
 
-def greetings(_: ProviderServer) -> Iterator[Line | Reply]:
+def greetings(_: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
     while True:
-        yield Line(say="Hello.")
+        yield ScriptedAnswer(say="Hello.")
 
 
 def stub_server(log: Path) -> schema.McpServerStdio:

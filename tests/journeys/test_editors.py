@@ -16,7 +16,7 @@ import pytest
 from acp import schema
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from holdfast.app.sessions import Sessions
 from holdfast.host.model import Answered, AnyRecord, Happened, Prompted, Who
 from holdfast.workbench import Workbench
@@ -156,8 +156,8 @@ async def test_an_editor_forks_a_session_and_changes_how_turns_are_taken(bench: 
 @pytest.mark.long
 @pytest.mark.promise("W12")
 async def test_an_editor_asks_before_anything_is_sent(bench: Bench) -> None:
-    def answers(_: ProviderServer) -> Iterator[Line | Reply]:
-        yield Line(say="Hello.")
+    def answers(_: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
+        yield ScriptedAnswer(say="Hello.")
 
     words = ("--runner", "native", "--model", "there/some-model")
     prompt = [acp.text_block("Greet")]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from holdfast.runners import write_sample
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
@@ -57,11 +57,11 @@ def mending(bench: Bench, seen: list[bool]) -> Script:
     """Look, mend it wrongly, see that, mend it well; the provider stumbles, and says the key."""
     keys = bench.settings.config / "keys.toml"
 
-    def edit(server: ProviderServer, old: str, new: str) -> Line:
+    def edit(server: ProviderServer, old: str, new: str) -> ScriptedAnswer:
         change = {"operation": "replace", "start": anchor(server, old), "text": new}
         return use("edit", path="basket.py", edits=[change])
 
-    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+    def script(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         yield use("shell", command=TESTS, seconds=200)
         assert "FAILED (failures=1)" in told(server)
         yield Status(500, headers={"retry-after": "0"}, body=echo("server_error"))
@@ -82,7 +82,7 @@ def mending(bench: Bench, seen: list[bool]) -> Script:
         seen.append(any(KEY.encode() in command + environ for command, environ in running))
         yield use("shell", action="input", id="sh6", input="well\n", seconds=200)
         assert "heard well" in told(server)
-        yield Line(say="It is mended.")
+        yield ScriptedAnswer(say="It is mended.")
         yield Status(400, body=echo("invalid_request_error"))
 
     return script

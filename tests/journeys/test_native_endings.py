@@ -8,9 +8,9 @@ import pytest
 
 from holdfast.agent.failures import GoingInCircles
 from holdfast.agent.loop import STOP_AT
-from holdfast.agent.model import Stop
+from holdfast.agent.model import StopReason
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line, ScriptedCall
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
 from tests.cli.conversations import in_conversation, lines
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import anchor, asked, new_session, serving, settle, told, use
@@ -31,17 +31,23 @@ def bench() -> Iterator[Bench]:
 
 @pytest.mark.promise("A15")
 async def test_an_answer_that_is_not_one_is_never_completed(bench: Bench) -> None:
-    cut, empty = Line(say="So f", stop=Stop.LENGTH), Line(think="Hm.")
+    cut, empty = ScriptedAnswer(say="So f", stop=StopReason.LENGTH), ScriptedAnswer(think="Hm.")
     expected = [
-        ([cut, Line(say="ar, so good.")], "completed", "So far, so good.", None, 0),
+        ([cut, ScriptedAnswer(say="ar, so good.")], "completed", "So far, so good.", None, 0),
         ([cut] * 4, "incomplete", "So f" * 4, "MODEL_ANSWER_INCOMPLETE", 1),
         ([empty] * 2, "incomplete", "", "MODEL_ANSWER_INCOMPLETE", 1),
-        ([Line(say="No.", stop=Stop.REFUSED)], "refused", "No.", "MODEL_CONTENT_REFUSED", 1),
-        ([cut, use("look"), Line(say="Well.")], "completed", "Well.", None, 0),
-        ([Line(say="Well.")], "completed", "Well.", None, 0),
+        (
+            [ScriptedAnswer(say="No.", stop=StopReason.REFUSED)],
+            "refused",
+            "No.",
+            "MODEL_CONTENT_REFUSED",
+            1,
+        ),
+        ([cut, use("look"), ScriptedAnswer(say="Well.")], "completed", "Well.", None, 0),
+        ([ScriptedAnswer(say="Well.")], "completed", "Well.", None, 0),
     ]
 
-    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+    def script(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         del server
         for answers, *_ in expected:
             yield from answers
@@ -67,12 +73,12 @@ async def test_a_turn_that_only_edits_reports_its_revision(bench: Bench) -> None
     """Also of a file that is not UTF-8, of which all other bytes stay."""
     (bench.project / "old.py").write_bytes(LATIN)
 
-    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+    def script(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         yield use("read", path="old.py")
         change = {"operation": "replace", "start": anchor(server, "name"), "text": "name = 'y'"}
         yield use("edit", path="old.py", edits=[change])
-        yield Line(say="Done.")
-        yield Line(say="Nothing to do.")
+        yield ScriptedAnswer(say="Done.")
+        yield ScriptedAnswer(say="Nothing to do.")
 
     async with serving(Format.CHAT, script) as server:
         settle(bench, Format.CHAT, there=server.url)
@@ -95,11 +101,11 @@ async def test_commands_that_change_files_without_a_word_are_not_taken_for_a_loo
     step = ScriptedCall("shell", {"command": "echo x >> f"})
     check = ScriptedCall("shell", {"command": "test -s f"})
 
-    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+    def script(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         del server
         for _ in range(STOP_AT + 2):
-            yield Line(calls=(step, check))
-        yield Line(say="Done.")
+            yield ScriptedAnswer(calls=(step, check))
+        yield ScriptedAnswer(say="Done.")
 
     async with serving(Format.CHAT, script) as server:
         settle(bench, Format.CHAT, there=server.url)
@@ -111,7 +117,7 @@ async def test_commands_that_change_files_without_a_word_are_not_taken_for_a_loo
 
 @pytest.mark.promise("A1")
 async def test_a_turn_that_repeats_itself_without_effect_ends_by_itself(bench: Bench) -> None:
-    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+    def script(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         del server
         while True:
             yield use("shell", command="true")

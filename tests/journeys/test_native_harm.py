@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from tests.cli.conversations import Records, hosts_of, in_conversation, lines
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import Script, asked, new_session, serving, settle, told, use
@@ -43,7 +43,7 @@ def misbehaving(bench: Bench, size: int, peaks: list[int]) -> Script:
     """Tools that hang, crash and flood, one after the other."""
     flood = f"head -c {size} /dev/zero | tr '\\0' x; echo; echo the end"
 
-    def script(server: ProviderServer) -> Iterator[Line | Reply]:
+    def script(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         yield use("shell", command="echo hung; exec sleep 3600", seconds=1)
         assert "still running after" in told(server)
         yield use("shell", action="kill", id="sh1")
@@ -54,7 +54,7 @@ def misbehaving(bench: Bench, size: int, peaks: list[int]) -> Script:
         assert "the end" in told(server)
         assert len(told(server)) < MIB
         yield use("nothing", of="this name")
-        yield Line(say="Still here.")
+        yield ScriptedAnswer(say="Still here.")
 
     return script
 
@@ -84,16 +84,16 @@ async def ended(bench: Bench, *words: str) -> Records:
 async def test_the_crash_of_a_session_leaves_the_other_alone(bench: Bench) -> None:
     doomed: list[int] = []
 
-    def lost(_: ProviderServer) -> Iterator[Line | Reply]:
+    def lost(_: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         yield Silence()
-        yield Line(say="Here again.")
+        yield ScriptedAnswer(say="Here again.")
 
-    def steady(server: ProviderServer) -> Iterator[Line | Reply]:
+    def steady(server: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
         yield use("shell", command="read -r word; echo $word >b", keeps_input=True, seconds=1)
         os.kill(doomed[0], signal.SIGKILL)
         yield use("shell", action="input", id="sh1", input="two\n", seconds=LONG_ENOUGH)
         assert "exit status 0" in told(server)
-        yield Line(say="Undisturbed.")
+        yield ScriptedAnswer(say="Undisturbed.")
 
     crashed: Records = []
     async with serving(Format.CHAT, lost) as one, serving(Format.CHAT, steady) as two:

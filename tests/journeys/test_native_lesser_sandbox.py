@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from holdfast.confine.restrict import landlock_version
 from holdfast.confine.sandbox.landlock import LACKS
 from tests.cli.conversations import in_conversation, lines
@@ -32,14 +32,14 @@ def bench() -> Iterator[Bench]:
         yield made
 
 
-def script(server: ProviderServer) -> Iterator[Line]:
+def script(server: ProviderServer) -> Iterator[ScriptedAnswer]:
     assert all(lack in told(server) for lack in ("# The sandbox here", *LACKS))
     yield use("shell", command="echo two >c; cat c")
     assert "c: Permission denied" in told(server)
     yield use("write", path="c", content="three\n")
     yield use("shell", command="echo four >>c; cat a c")
     assert "exit status 0\\none\\nthree\\nfour" in told(server)
-    yield Line(say="Done.")
+    yield ScriptedAnswer(say="Done.")
 
 
 async def test_the_model_and_the_person_know_of_it(bench: Bench) -> None:

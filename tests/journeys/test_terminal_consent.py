@@ -8,7 +8,7 @@ import anyio.to_thread
 import pytest
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from tests.cli.conversations import in_conversation
 from tests.cli.workbenches import Bench
 from tests.journeys.native_stage import serving, settle
@@ -28,8 +28,8 @@ def bench() -> Iterator[Bench]:
         yield made
 
 
-def answers(_: ProviderServer) -> Iterator[Line | Reply]:
-    yield from (Line(say=f"Answer {number}.") for number in range(1, 5))
+def answers(_: ProviderServer) -> Iterator[ScriptedAnswer | Reply]:
+    yield from (ScriptedAnswer(say=f"Answer {number}.") for number in range(1, 5))
 
 
 async def test_a_person_is_asked_where_they_type(bench: Bench) -> None:

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from holdfast.agent.model import (
     AnyMessage,
-    Call,
     ModelMessage,
     Origin,
-    Said,
+    PromptMessage,
     Thinking,
+    ToolCall,
     ToolMessage,
     UserMessage,
 )
@@ -36,7 +36,7 @@ def _exchanges(draw: st.DrawFn, provider: str) -> list[AnyMessage]:
     forms = draw(st.lists(st.sampled_from(["call_{}", "functions.read:{}", "{}" * 30]), max_size=3))
     first = draw(st.integers(0, 10**12))
     calls = tuple(
-        Call(form.replace("{}", str(first + at)), draw(TOOLS), draw(ARGUMENTS))
+        ToolCall(form.replace("{}", str(first + at)), draw(TOOLS), draw(ARGUMENTS))
         for at, form in enumerate(forms)
     )
     maker = draw(st.sampled_from([provider, "another"]))
@@ -47,7 +47,7 @@ def _exchanges(draw: st.DrawFn, provider: str) -> list[AnyMessage]:
     return [said, *draw(st.permutations([*results, *others]))]
 
 
-def conversations(provider: str) -> st.SearchStrategy[tuple[Said, ...]]:
+def conversations(provider: str) -> st.SearchStrategy[tuple[PromptMessage, ...]]:
     """Conversations of which every call has a result before the model speaks again.
 
     No call has the name of another.
@@ -56,12 +56,12 @@ def conversations(provider: str) -> st.SearchStrategy[tuple[Said, ...]]:
     parts = st.tuples(beginnings, st.lists(_exchanges(provider), max_size=5))
     flat = parts.map(lambda both: [*both[0], *(each for some in both[1] for each in some)])
     named = flat.map(
-        lambda messages: tuple(Said(f"m{at}", each) for at, each in enumerate(messages))
+        lambda messages: tuple(PromptMessage(f"m{at}", each) for at, each in enumerate(messages))
     )
     return named.filter(_are_calls_apart)
 
 
-def _are_calls_apart(said: tuple[Said, ...]) -> bool:
+def _are_calls_apart(said: tuple[PromptMessage, ...]) -> bool:
     spoken = [each.message for each in said if isinstance(each.message, ModelMessage)]
     names = [call.id for message in spoken for call in message.calls]
     return len(names) == len(set(names))

@@ -6,18 +6,18 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.agent.model import Call, Choice, Stop
+from holdfast.agent.model import ModelChoice, StopReason, ToolCall
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line, message_of
+from holdfast.agent.providers.scripted import ScriptedAnswer, message_of
 
 Event = dict[str, Any]  # Any: JSON, as the API defines it
 
-NOBODY = Choice("", "")
+NOBODY = ModelChoice("", "")
 ENCRYPTED = "gAAAA-encrypted"
 SIGNATURE = "c2lnbmF0dXJl"
 
 
-def frames(form: Format, line: Line, mark: str = "m") -> list[bytes]:
+def frames(form: Format, line: ScriptedAnswer, mark: str = "m") -> list[bytes]:
     """All events of a line; one that fails lacks its end."""
     made = {
         Format.RESPONSES: _responses,
@@ -55,11 +55,11 @@ def pieces(text: str) -> list[str]:
     return [text[at : at + 7] for at in range(0, len(text), 7)]
 
 
-def _calls(line: Line, mark: str) -> list[Call]:
-    return list(message_of(Line(calls=line.calls), NOBODY, mark).calls)
+def _calls(line: ScriptedAnswer, mark: str) -> list[ToolCall]:
+    return list(message_of(ScriptedAnswer(calls=line.calls), NOBODY, mark).calls)
 
 
-def _responses(line: Line, mark: str) -> Iterator[bytes]:
+def _responses(line: ScriptedAnswer, mark: str) -> Iterator[bytes]:
     yield sse({"type": "response.created", "response": {"id": "resp_1", "output": []}})
     yield sse({"type": "response.in_progress", "response": {"id": "resp_1"}})
     at = 0
@@ -88,13 +88,15 @@ def _responses(line: Line, mark: str) -> Iterator[bytes]:
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": line.tokens.input + line.tokens.output,
         }
-        reason = {Stop.LENGTH: "max_output_tokens", Stop.REFUSED: "content_filter"}.get(line.stop)  # type: ignore[arg-type]  # None is no key
+        reason = {StopReason.LENGTH: "max_output_tokens", StopReason.REFUSED: "content_filter"}.get(
+            line.stop
+        )  # type: ignore[arg-type]  # None is no key
         kind = "response.incomplete" if reason else "response.completed"
         why = {"incomplete_details": {"reason": reason} if reason else None}
         yield sse({"type": kind, "response": {"id": "resp_1", "usage": usage, **why}})
 
 
-def _said(line: Line, at: int) -> Iterator[bytes]:
+def _said(line: ScriptedAnswer, at: int) -> Iterator[bytes]:
     item: Event = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
     where = {"item_id": "msg_1", "output_index": at, "content_index": 0}
     yield sse({"type": "response.output_item.added", "output_index": at, "item": item})
@@ -104,7 +106,7 @@ def _said(line: Line, at: int) -> Iterator[bytes]:
     yield sse({"type": "response.output_item.done", "output_index": at, "item": item})
 
 
-def _function_call(call: Call, at: int) -> Iterator[bytes]:
+def _function_call(call: ToolCall, at: int) -> Iterator[bytes]:
     item = {"id": f"fc_{at}", "type": "function_call", "call_id": call.id, "name": call.tool}
     where = {"item_id": item["id"], "output_index": at}
     begun = {**item, "arguments": "", "status": "in_progress"}
@@ -118,7 +120,7 @@ def _function_call(call: Call, at: int) -> Iterator[bytes]:
     yield sse({"type": "response.output_item.done", "output_index": at, "item": whole})
 
 
-def _chat(line: Line, mark: str) -> Iterator[bytes]:
+def _chat(line: ScriptedAnswer, mark: str) -> Iterator[bytes]:
     yield _chunk({"role": "assistant", "content": ""})
     for part in pieces(line.think):
         yield _chunk({"reasoning_content": part})
@@ -131,7 +133,7 @@ def _chat(line: Line, mark: str) -> Iterator[bytes]:
         for part in pieces(call.arguments):
             yield _chunk({"tool_calls": [{"index": index, "function": {"arguments": part}}]})
     if not line.fail:
-        reason = {Stop.LENGTH: "length", Stop.REFUSED: "content_filter"}.get(line.stop)  # type: ignore[arg-type]  # None is no key
+        reason = {StopReason.LENGTH: "length", StopReason.REFUSED: "content_filter"}.get(line.stop)  # type: ignore[arg-type]  # None is no key
         yield _chunk({}, reason or ("tool_calls" if line.calls else "stop"))
         usage = {
             "prompt_tokens": line.tokens.input,
@@ -147,7 +149,7 @@ def _chunk(delta: Event, finish: str | None = None) -> bytes:
     return data({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]})
 
 
-def _messages(line: Line, mark: str) -> Iterator[bytes]:
+def _messages(line: ScriptedAnswer, mark: str) -> Iterator[bytes]:
     usage = {
         "input_tokens": line.tokens.input - line.tokens.cached,
         "cache_creation_input_tokens": 0,
@@ -175,7 +177,7 @@ def _messages(line: Line, mark: str) -> Iterator[bytes]:
         yield from _block(at, block, deltas)
         at += 1
     if not line.fail:
-        reason = {Stop.LENGTH: "max_tokens", Stop.REFUSED: "refusal"}.get(line.stop)  # type: ignore[arg-type]  # None is no key
+        reason = {StopReason.LENGTH: "max_tokens", StopReason.REFUSED: "refusal"}.get(line.stop)  # type: ignore[arg-type]  # None is no key
         ended = {"stop_reason": reason or ("tool_use" if line.calls else "end_turn")}
         tokens = {"output_tokens": line.tokens.output}
         yield sse({"type": "message_delta", "delta": ended, "usage": tokens})

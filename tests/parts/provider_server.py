@@ -21,7 +21,7 @@ from typing import Any, Self
 import anyio
 
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from tests.parts.provider_frames import error, frames
 
 
@@ -87,7 +87,7 @@ WORDS = {
 }
 
 
-def reply(form: Format, line: Line, mark: str = "m") -> Reply:
+def reply(form: Format, line: ScriptedAnswer, mark: str = "m") -> Reply:
     """What a provider of this format does that is to answer with this line."""
     events = frames(form, line, mark)
     if not line.fail:

@@ -7,30 +7,30 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from holdfast.agent import Kit, ScriptedModels
+from holdfast.agent import AgentConfig, ScriptedModels
 from holdfast.agent.failures import AgentUnstable, KeyMissing
-from holdfast.agent.model import Choice
-from holdfast.agent.providers.scripted import Line
+from holdfast.agent.model import ModelChoice
+from holdfast.agent.providers.scripted import ScriptedAnswer
 from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import Ending, Remembered, Said, SessionKnown, TurnEnded, TurnStarted
 from holdfast.runners.native import NativeRunner
 from holdfast.runners.testing import Notebook, heard
 
 pytestmark = pytest.mark.anyio
-CHOICE = Choice("scripted", "script")
+CHOICE = ModelChoice("scripted", "script")
 
 
 def runner_of(models: ScriptedModels) -> NativeRunner:
     @asynccontextmanager
-    async def kits() -> AsyncGenerator[Kit]:
-        yield Kit(models=models, choice=CHOICE, tools={})
+    async def kits() -> AsyncGenerator[AgentConfig]:
+        yield AgentConfig(models=models, choice=CHOICE, tools={})
 
     return NativeRunner(kits)
 
 
 async def test_the_first_batch_says_how_to_go_on() -> None:
     memory = Notebook()
-    runner = runner_of(ScriptedModels([Line(say="Hello.")]))
+    runner = runner_of(ScriptedModels([ScriptedAnswer(say="Hello.")]))
     async with runner.converse(None, memory) as talk:
         events = await heard(talk, memory)
 
@@ -49,7 +49,7 @@ async def test_it_does_not_go_on_with_what_another_began() -> None:
 
 async def test_it_says_what_it_lacks() -> None:
     @asynccontextmanager
-    async def kits() -> AsyncGenerator[Kit]:
+    async def kits() -> AsyncGenerator[AgentConfig]:
         raise AssertionError("no conversation is begun for that")
         yield
 
@@ -65,11 +65,11 @@ async def test_it_says_what_it_lacks() -> None:
 @pytest.mark.promise("A2")
 async def test_its_crashes_are_counted_over_all_conversations() -> None:
     @asynccontextmanager
-    async def kits() -> AsyncGenerator[Kit]:
+    async def kits() -> AsyncGenerator[AgentConfig]:
         def broken(provider: str) -> None:
             raise ZeroDivisionError(provider)
 
-        yield Kit(models=ScriptedModels([]), choice=CHOICE, tools={}, agreed=broken)
+        yield AgentConfig(models=ScriptedModels([]), choice=CHOICE, tools={}, agreed=broken)
 
     runner = NativeRunner(kits)
     for _ in range(3):

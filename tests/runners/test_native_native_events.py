@@ -6,24 +6,24 @@ import msgspec
 import pytest
 
 from holdfast.agent.model import (
-    AnyNews,
-    Asking,
-    Choice,
-    Costing,
-    Done,
-    Moved,
-    Noting,
-    Over,
-    Progress,
-    Showing,
+    AnyTurnEvent,
+    HeadMoved,
+    ModelChoice,
+    ModelText,
     Task,
-    Telling,
+    TaskProgress,
     Tokens,
-    UsedUp,
-    Using,
+    ToolResult,
+    ToolUse,
+    ToolUseEnded,
+    TurnDelta,
+    TurnDeltaKind,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
+    TurnUsage,
 )
-from holdfast.agent.model import Ending as Ended
-from holdfast.agent.model import Sort as Shown
 from holdfast.runners import model as runner
 from holdfast.runners.model import (
     AnyEvent,
@@ -49,20 +49,22 @@ from holdfast.runners.native import translated
 @pytest.mark.parametrize(
     ("news", "events"),
     [
-        (Telling("1", "Hello"), [Said("1", "Hello")]),
-        (Telling("1", "Hm", is_thinking=True), [Thought("1", "Hm")]),
-        (Using("1", "look", "Look", {"a": 1}), [ToolStarted("1", "look", "Look", {"a": 1})]),
+        (ModelText("1", "Hello"), [Said("1", "Hello")]),
+        (ModelText("1", "Hm", is_thinking=True), [Thought("1", "Hm")]),
+        (ToolUse("1", "look", "Look", {"a": 1}), [ToolStarted("1", "look", "Look", {"a": 1})]),
         (
-            Using("1", "write", "Write", {"content": "x" * 3_000}),
+            ToolUse("1", "write", "Write", {"content": "x" * 3_000}),
             [ToolStarted("1", "write", "Write", {"content": "x" * 2_000 + "…"})],
         ),
-        (UsedUp("1", Done("text")), [ToolEnded("1", True, "text")]),
+        (ToolUseEnded("1", ToolResult("text")), [ToolEnded("1", True, "text")]),
         (
-            UsedUp("1", Done("for the model", shown="for you", status=3)),
+            ToolUseEnded("1", ToolResult("for the model", shown="for you", status=3)),
             [ToolEnded("1", False, "for you", status=3)],
         ),
         (
-            UsedUp("1", Done("x", paths=("a",), plan=(Task(1, "do", Progress.BEGUN),))),
+            ToolUseEnded(
+                "1", ToolResult("x", paths=("a",), plan=(Task(1, "do", TaskProgress.BEGUN),))
+            ),
             [
                 ToolEnded("1", True, "x"),
                 FilesChanged("1", ("a",)),
@@ -70,7 +72,7 @@ from holdfast.runners.native import translated
             ],
         ),
         (
-            Asking("q", "May I?", "really", ("yes", "no"), "1", is_leave=True),
+            TurnQuestion("q", "May I?", "really", ("yes", "no"), "1", is_leave=True),
             [
                 Asked(
                     "q",
@@ -83,21 +85,24 @@ from holdfast.runners.native import translated
             ],
         ),
         (
-            Costing(Choice("p", "m"), Tokens(1, 2, 3), 4, 5, 0.5),
+            TurnUsage(ModelChoice("p", "m"), Tokens(1, 2, 3), 4, 5, 0.5),
             [Used("p/m", 1, 2, 3, 4, 5, 0.5)],
         ),
-        (Noting("n", {"code": "X"}), [Noticed("n", {"code": "X"})]),
-        (Over(Ended.ABORTED), [TurnEnded(Ending.INTERRUPTED)]),
-        (Over(Ended.FAILED, {"code": "X"}), [TurnEnded(Ending.FAILED, {"code": "X"})]),
+        (TurnNote("n", {"code": "X"}), [Noticed("n", {"code": "X"})]),
+        (TurnOver(TurnOutcome.ABORTED), [TurnEnded(Ending.INTERRUPTED)]),
+        (TurnOver(TurnOutcome.FAILED, {"code": "X"}), [TurnEnded(Ending.FAILED, {"code": "X"})]),
     ],
 )
-def test_each_has_its_word(news: AnyNews, events: list[AnyEvent]) -> None:
+def test_each_has_its_word(news: AnyTurnEvent, events: list[AnyEvent]) -> None:
     assert list(translated([news])) == events
 
 
 def test_pieces_of_one_thing_are_joined() -> None:
-    pieces = [Showing("1", Shown.TEXT, "He"), Showing("1", Shown.TEXT, "llo")]
-    others = [Showing("1", Shown.THINKING, "Hm"), Showing("2", Shown.OUTPUT, "out")]
+    pieces = [TurnDelta("1", TurnDeltaKind.TEXT, "He"), TurnDelta("1", TurnDeltaKind.TEXT, "llo")]
+    others = [
+        TurnDelta("1", TurnDeltaKind.THINKING, "Hm"),
+        TurnDelta("2", TurnDeltaKind.OUTPUT, "out"),
+    ]
 
     assert list(translated([*pieces, *others])) == [
         Delta("1", Sort.TEXT, "Hello"),
@@ -107,7 +112,7 @@ def test_pieces_of_one_thing_are_joined() -> None:
 
 
 def test_what_is_kept_is_kept_as_it_is() -> None:
-    (remembered,) = translated([Moved("e1")])
+    (remembered,) = translated([HeadMoved("e1")])
 
     assert isinstance(remembered, Remembered)
     assert msgspec.json.decode(remembered.memo) == {"memo": "moved", "head": "e1"}
@@ -115,7 +120,7 @@ def test_what_is_kept_is_kept_as_it_is() -> None:
 
 @pytest.mark.promise("A1")
 def test_a_flood_is_shown_by_its_ends() -> None:
-    (ended,) = translated([UsedUp("1", Done("x" * 1_000_000))])
+    (ended,) = translated([ToolUseEnded("1", ToolResult("x" * 1_000_000))])
 
     assert isinstance(ended, ToolEnded)
     assert (len(ended.output) < 40_000, ended.left_out > 900_000) == (True, True)

@@ -6,25 +6,25 @@ import msgspec
 import pytest
 
 from holdfast.agent.model import (
-    AnyMemo,
-    Compacted,
-    Entered,
+    AnyConversationRecord,
+    HeadMoved,
+    HistoryCompacted,
+    MessageAppended,
     ModelMessage,
-    Moved,
     Origin,
-    Spent,
     Tokens,
+    UsageRecorded,
     UserMessage,
 )
 from holdfast.terminal.transcript import Branches, Earlier, prompt_lines
 
-FIRST = Entered("1", "", UserMessage("First"))
-ANSWER = Entered("2", "1", ModelMessage("Yes"))
-SECOND = Entered("3", "2", UserMessage("Second"))
-AGAIN = Entered("4", "2", UserMessage("Second, again"))
+FIRST = MessageAppended("1", "", UserMessage("First"))
+ANSWER = MessageAppended("2", "1", ModelMessage("Yes"))
+SECOND = MessageAppended("3", "2", UserMessage("Second"))
+AGAIN = MessageAppended("4", "2", UserMessage("Second, again"))
 
 
-def fed(*memos: AnyMemo) -> Branches:
+def fed(*memos: AnyConversationRecord) -> Branches:
     branches = Branches()
     for memo in memos:
         branches.take(msgspec.json.encode(memo))
@@ -38,25 +38,27 @@ def fed(*memos: AnyMemo) -> Branches:
         ((FIRST,), [Earlier("First", "")]),
         ((FIRST, ANSWER, SECOND), [Earlier("First", ""), Earlier("Second", "2")]),
         (
-            (FIRST, ANSWER, SECOND, Moved("2"), AGAIN),
+            (FIRST, ANSWER, SECOND, HeadMoved("2"), AGAIN),
             [Earlier("First", ""), Earlier("Second", "2", False), Earlier("Second, again", "2")],
         ),
-        ((FIRST, ANSWER, Moved("")), [Earlier("First", "", False)]),
+        ((FIRST, ANSWER, HeadMoved("")), [Earlier("First", "", False)]),
         (
-            (FIRST, ANSWER, Compacted("5", "2", "Short", "2", 9, 1)),
+            (FIRST, ANSWER, HistoryCompacted("5", "2", "Short", "2", 9, 1)),
             [Earlier("First", "")],
         ),
         (
             (
                 FIRST,
-                Entered("9", "1", UserMessage("And this", Origin.STEERING)),
-                Spent("p", "m", Tokens(), None),
+                MessageAppended("9", "1", UserMessage("And this", Origin.STEERING)),
+                UsageRecorded("p", "m", Tokens(), None),
             ),
             [Earlier("First", "")],
         ),
     ],
 )
-def test_what_one_can_go_back_to(memos: tuple[AnyMemo, ...], expected: list[Earlier]) -> None:
+def test_what_one_can_go_back_to(
+    memos: tuple[AnyConversationRecord, ...], expected: list[Earlier]
+) -> None:
     assert fed(*memos).prompts() == expected
 
 
@@ -69,7 +71,9 @@ def test_what_cannot_be_read_changes_nothing(memo: bytes) -> None:
 
 
 def test_a_circle_ends() -> None:
-    round_about = fed(Entered("1", "2", UserMessage("a")), Entered("2", "1", UserMessage("b")))
+    round_about = fed(
+        MessageAppended("1", "2", UserMessage("a")), MessageAppended("2", "1", UserMessage("b"))
+    )
 
     assert [each.is_here for each in round_about.prompts()] == [True, True]
 

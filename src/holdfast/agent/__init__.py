@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from holdfast import lazy_exports
 
 if TYPE_CHECKING:
-    from holdfast.agent.conversation import OPTIONS, Talk, converse
-    from holdfast.agent.loop import Budget, Crashes
+    from holdfast.agent.conversation import OPTIONS, AgentConversation, open_conversation
+    from holdfast.agent.loop import BudgetLimits, CrashHistory
     from holdfast.agent.mcp.config import editor_servers, own_servers
-    from holdfast.agent.permission_rules import Asking
-    from holdfast.agent.prompt import Surroundings, system_prompt
+    from holdfast.agent.permission_rules import PermissionMode
+    from holdfast.agent.prompt import PromptContext, system_prompt
     from holdfast.agent.providers.http_provider import Deadlines, HttpModels, load_prices
     from holdfast.agent.providers.http_request import Proxies
     from holdfast.agent.providers.keys import (
+        ApiKey,
         EnvironmentKeys,
         FileKeys,
-        Key,
         KeyringKeys,
         Keys,
         KeySource,
@@ -28,46 +28,46 @@ if TYPE_CHECKING:
     )
     from holdfast.agent.providers.registry import Format, Provider, read_providers
     from holdfast.agent.providers.scripted import ScriptedModels, load_script
-    from holdfast.agent.sandbox import Ground, toolchains_in
+    from holdfast.agent.sandbox import SandboxConfig, toolchains_in
     from holdfast.agent.subagent import SubAgent
-    from holdfast.agent.tool_set import Toolbox, ToolSettings, toolbox
-    from holdfast.agent.turn_context import Kit, chosen
+    from holdfast.agent.tool_set import ToolSet, ToolSettings, open_tool_set
+    from holdfast.agent.turn_context import AgentConfig, chosen
     from holdfast.agent.workspace import DraftWorkspace
 
 __all__ = [
     "OPTIONS",
-    "Asking",
-    "Budget",
-    "Crashes",
+    "AgentConfig",
+    "AgentConversation",
+    "ApiKey",
+    "BudgetLimits",
+    "CrashHistory",
     "Deadlines",
     "DraftWorkspace",
     "EnvironmentKeys",
     "FileKeys",
     "Format",
-    "Ground",
     "HttpModels",
-    "Key",
     "KeySource",
     "KeyringKeys",
     "Keys",
-    "Kit",
+    "PermissionMode",
+    "PromptContext",
     "Provider",
     "Proxies",
+    "SandboxConfig",
     "ScriptedModels",
     "SubAgent",
-    "Surroundings",
-    "Talk",
+    "ToolSet",
     "ToolSettings",
-    "Toolbox",
     "chosen",
-    "converse",
     "editor_servers",
     "load_prices",
     "load_script",
+    "open_conversation",
+    "open_tool_set",
     "own_servers",
     "read_providers",
     "system_prompt",
-    "toolbox",
     "toolchains_in",
     "without_keys",
 ]
@@ -75,31 +75,31 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "Asking": "permission_rules",
+        "PermissionMode": "permission_rules",
         "DraftWorkspace": "workspace",
-        "Ground": "sandbox",
+        "SandboxConfig": "sandbox",
         "ToolSettings": "tool_set",
-        "Toolbox": "tool_set",
+        "ToolSet": "tool_set",
         "editor_servers": "mcp.config",
         "own_servers": "mcp.config",
-        "toolbox": "tool_set",
+        "open_tool_set": "tool_set",
         "toolchains_in": "sandbox",
         "SubAgent": "subagent",
-        "Budget": "loop",
-        "Crashes": "loop",
-        "Kit": "turn_context",
+        "BudgetLimits": "loop",
+        "CrashHistory": "loop",
+        "AgentConfig": "turn_context",
         "OPTIONS": "conversation",
-        "Surroundings": "prompt",
-        "Talk": "conversation",
+        "PromptContext": "prompt",
+        "AgentConversation": "conversation",
         "chosen": "turn_context",
-        "converse": "conversation",
+        "open_conversation": "conversation",
         "system_prompt": "prompt",
         "Deadlines": "providers.http_provider",
         "EnvironmentKeys": "providers.keys",
         "FileKeys": "providers.keys",
         "Format": "providers.registry",
         "HttpModels": "providers.http_provider",
-        "Key": "providers.keys",
+        "ApiKey": "providers.keys",
         "KeySource": "providers.keys",
         "KeyringKeys": "providers.keys",
         "Keys": "providers.keys",

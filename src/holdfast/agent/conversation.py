@@ -13,15 +13,30 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from holdfast.agent.failures import AgentCrashed, HeadUnknown
-from holdfast.agent.history.tree import Tree
-from holdfast.agent.loop import Crashes
-from holdfast.agent.model import AnyMessage, Choice, Ending, Entered, Moved, Noting, Over
+from holdfast.agent.history.tree import ConversationTree
+from holdfast.agent.loop import CrashHistory
+from holdfast.agent.model import (
+    AnyMessage,
+    HeadMoved,
+    MessageAppended,
+    ModelChoice,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+)
 from holdfast.agent.ports import Tool
 from holdfast.agent.text import RECALL
-from holdfast.agent.tools.recall import Recall
-from holdfast.agent.tools.todo import TOOL, Tasks
-from holdfast.agent.turn import Turn
-from holdfast.agent.turn_context import Kit, Log, Outbox, Told, Veil, chosen
+from holdfast.agent.tools.recall import RecallTool
+from holdfast.agent.tools.todo import TOOL, TodoTool
+from holdfast.agent.turn import AgentTurn
+from holdfast.agent.turn_context import (
+    AgentConfig,
+    ConversationLog,
+    KeyRedactor,
+    TurnItem,
+    TurnQueue,
+    chosen,
+)
 from holdfast.failures import Failure, UnexpectedError, boundary, to_wire
 from holdfast.world import companions
 
@@ -30,12 +45,14 @@ TASK: Final = "holdfast.agent.turn"  # the name of the task that a turn is taken
 
 _BATCH: Final = 500  # memos that are read without letting others have a turn
 
-Memory = Callable[[], Iterable[msgspec.Raw]]
+ReadRecords = Callable[[], Iterable[msgspec.Raw]]
 """Reads back everything that was kept of the conversation, in order."""
 
 
 @asynccontextmanager
-async def converse(kit: Kit, memory: Memory, crashes: Crashes) -> AsyncGenerator[Talk]:
+async def open_conversation(
+    kit: AgentConfig, memory: ReadRecords, crashes: CrashHistory
+) -> AsyncGenerator[AgentConversation]:
     """A conversation that goes on where its memory ends; its turn ends with the block.
 
     It is refused with AgentUnstable to an agent that has crashed too often lately.
@@ -44,36 +61,38 @@ async def converse(kit: Kit, memory: Memory, crashes: Crashes) -> AsyncGenerator
     if refusal is not None:
         raise refusal
     async with companions() as tasks:
-        yield Talk(kit, memory, crashes, tasks)
+        yield AgentConversation(kit, memory, crashes, tasks)
 
 
-class Talk:
+class AgentConversation:
     """A conversation; what was not kept of it, it does not know."""
 
-    def __init__(self, kit: Kit, memory: Memory, crashes: Crashes, tasks: TaskGroup) -> None:
-        own: dict[str, Tool] = {RECALL: Recall(self._result), TOOL: Tasks(self._said)}
+    def __init__(
+        self, kit: AgentConfig, memory: ReadRecords, crashes: CrashHistory, tasks: TaskGroup
+    ) -> None:
+        own: dict[str, Tool] = {RECALL: RecallTool(self._result), TOOL: TodoTool(self._said)}
         self._kit = replace(kit, tools={**kit.tools, **own})
         self._memory, self._crashes, self._tasks = memory, crashes, tasks
-        self._veil = Veil(kit.known)
+        self._veil = KeyRedactor(kit.known)
         self._complaints = kit.complaints  # that nobody was told of yet
-        self._tree: Tree | None = None  # as long as it is what was kept
-        self._turn: Turn | None = None
+        self._tree: ConversationTree | None = None  # as long as it is what was kept
+        self._turn: AgentTurn | None = None
 
     async def take_turn(
         self, prompt: str, how: Mapping[str, str]
-    ) -> AsyncGenerator[Sequence[Told]]:
+    ) -> AsyncGenerator[Sequence[TurnItem]]:
         """Yield what is to be kept and shown, as it comes, up to and with `Over`.
 
         What was yielded counts as kept when the next is asked for. Who stops before the end stops
         the turn, and what nobody kept of it never was.
         """
-        outbox, ended = Outbox(), anyio.Event()
+        outbox, ended = TurnQueue(), anyio.Event()
         self._tasks.start_soon(self._run, prompt, how, outbox, ended, name=TASK)
         is_over = False
         try:
             while not is_over:
                 batch = await outbox.take()
-                is_over = isinstance(batch[-1], Over)
+                is_over = isinstance(batch[-1], TurnOver)
                 yield batch
         finally:
             if not is_over:
@@ -98,7 +117,7 @@ class Talk:
             self._turn.stop()
 
     async def _run(
-        self, prompt: str, how: Mapping[str, str], outbox: Outbox, ended: anyio.Event
+        self, prompt: str, how: Mapping[str, str], outbox: TurnQueue, ended: anyio.Event
     ) -> None:
         """Take a turn, and tell its end in any case."""
         reason: str | None = "its task was ended"
@@ -110,49 +129,51 @@ class Talk:
             reason = f"{error.error} in {error.where}"
         except Failure as failure:
             reason = None
-            outbox.put(self._veil.over(Over(Ending.FAILED, to_wire(failure))))
+            outbox.put(self._veil.over(TurnOver(TurnOutcome.FAILED, to_wire(failure))))
         finally:
             self._turn = None
             if reason is not None:
                 self._tree = None
                 self._crashes.note(reason, now=anyio.current_time())
-                over = Over(Ending.FAILED, to_wire(AgentCrashed(reason=reason)))
+                over = TurnOver(TurnOutcome.FAILED, to_wire(AgentCrashed(reason=reason)))
                 outbox.put(self._veil.over(over))
             ended.set()
 
-    async def _take(self, prompt: str, how: Mapping[str, str], outbox: Outbox) -> None:
+    async def _take(self, prompt: str, how: Mapping[str, str], outbox: TurnQueue) -> None:
         tree = self._tree
         if tree is None:
             tree = self._tree = await self._remembered(outbox)
-        log = Log(tree, outbox, self._veil)
-        log.put(*map(Noting, self._complaints))
+        log = ConversationLog(tree, outbox, self._veil)
+        log.put(*map(TurnNote, self._complaints))
         self._complaints = ()
         head = how.get("head")
         if head is not None and head != tree.head:
             if head and head not in tree.entries:
                 raise HeadUnknown(head=head)
-            log.put(Moved(head))
-        self._turn = Turn(self._kit, log, self._choice(how))
+            log.put(HeadMoved(head))
+        self._turn = AgentTurn(self._kit, log, self._choice(how))
         await self._turn.run(prompt, compacts="compact" in how)
 
-    async def _remembered(self, outbox: Outbox) -> Tree:
-        tree = Tree()
+    async def _remembered(self, outbox: TurnQueue) -> ConversationTree:
+        tree = ConversationTree()
         for number, memo in enumerate(self._memory()):
             tree.read(memo)
             if number % _BATCH == _BATCH - 1:
                 await anyio.lowlevel.checkpoint()
         if tree.skipped:
             records = "1 record" if tree.skipped == 1 else f"{tree.skipped} records"
-            outbox.put(Noting(f"{records} of this conversation could not be read; the others are."))
+            outbox.put(
+                TurnNote(f"{records} of this conversation could not be read; the others are.")
+            )
         return tree
 
-    def _choice(self, how: Mapping[str, str]) -> Choice:
+    def _choice(self, how: Mapping[str, str]) -> ModelChoice:
         return chosen(how.get("model", ""), self._kit.choice, effort=how.get("effort", ""))
 
     def _said(self) -> Iterator[AnyMessage]:
         """Everything on the way to the head, the newest first."""
         way = () if self._tree is None else self._tree.way()
-        return (each.message for each in way if isinstance(each, Entered))
+        return (each.message for each in way if isinstance(each, MessageAppended))
 
     def _result(self, call: str) -> str | None:
         return None if self._tree is None else self._tree.result(call)

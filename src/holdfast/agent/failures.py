@@ -398,7 +398,7 @@ class EditStale(
     now: str
 
 
-class LeaveRefused(
+class PermissionRefused(
     Failure,
     code="TOOL_LEAVE_REFUSED",
     kind=Kind.DENIED,
@@ -531,7 +531,7 @@ class GoingInCircles(
     times: int
 
 
-class ContextExhausted(
+class ContextWindowExhausted(
     Failure,
     code="CONTEXT_EXHAUSTED",
     kind=Kind.SPENT,

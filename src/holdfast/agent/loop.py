@@ -34,11 +34,11 @@ from holdfast.agent.failures import (
     TimeSpent,
     TokensSpent,
 )
-from holdfast.agent.model import Call, Tokens
+from holdfast.agent.model import Tokens, ToolCall
 from holdfast.failures import Failure
 
 
-class Phase(StrEnum):
+class LoopPhase(StrEnum):
     """What a turn is doing."""
 
     IDLE = "idle"
@@ -50,7 +50,7 @@ class Phase(StrEnum):
     STOPPED = "stopped"  # it is not wanted any more, or cannot go on
 
 
-class Event(StrEnum):
+class LoopEvent(StrEnum):
     """What has happened."""
 
     PROMPTED = "prompted"
@@ -69,7 +69,7 @@ class Event(StrEnum):
     SETTLED = "settled"  # nothing runs, and every call has its result
 
 
-class Effect(StrEnum):
+class LoopEffect(StrEnum):
     """What is to be done."""
 
     PREPARE = "prepare"  # repair, take up what was added, look at the budget, make room
@@ -81,41 +81,41 @@ class Effect(StrEnum):
     END = "end"
 
 
-Step = tuple[Phase, Effect | None]
+LoopStep = tuple[LoopPhase, LoopEffect | None]
 
-_STOP: Final[Step] = (Phase.STOPPED, Effect.SETTLE)
+_STOP: Final[LoopStep] = (LoopPhase.STOPPED, LoopEffect.SETTLE)
 
-TABLE: Final[dict[tuple[Phase, Event], Step]] = {
-    (Phase.IDLE, Event.PROMPTED): (Phase.RUNNING, Effect.PREPARE),
-    (Phase.RUNNING, Event.READY): (Phase.STREAMING, Effect.REQUEST),
-    (Phase.RUNNING, Event.DONE): (Phase.IDLE, Effect.END),
-    (Phase.RUNNING, Event.TROUBLED): (Phase.PAUSED, Effect.ASK),
-    (Phase.RUNNING, Event.TOO_LONG): (Phase.RUNNING, Effect.COMPACT),
-    (Phase.RUNNING, Event.RESUMED): (Phase.RUNNING, Effect.PREPARE),
-    (Phase.STREAMING, Event.CALLED): (Phase.EXECUTING, Effect.EXECUTE),
-    (Phase.STREAMING, Event.SAID): (Phase.RUNNING, Effect.PREPARE),
-    (Phase.STREAMING, Event.TOO_LONG): (Phase.RUNNING, Effect.COMPACT),
-    (Phase.STREAMING, Event.TROUBLED): (Phase.PAUSED, Effect.ASK),
-    (Phase.EXECUTING, Event.EXECUTED): (Phase.RUNNING, Effect.PREPARE),
-    (Phase.EXECUTING, Event.ASKED): (Phase.WAITING, None),
-    (Phase.WAITING, Event.ASKED): (Phase.WAITING, None),
-    (Phase.WAITING, Event.ANSWERED): (Phase.EXECUTING, None),
-    (Phase.PAUSED, Event.RESUMED): (Phase.RUNNING, Effect.PREPARE),
-    (Phase.STOPPED, Event.SETTLED): (Phase.IDLE, Effect.END),
+TABLE: Final[dict[tuple[LoopPhase, LoopEvent], LoopStep]] = {
+    (LoopPhase.IDLE, LoopEvent.PROMPTED): (LoopPhase.RUNNING, LoopEffect.PREPARE),
+    (LoopPhase.RUNNING, LoopEvent.READY): (LoopPhase.STREAMING, LoopEffect.REQUEST),
+    (LoopPhase.RUNNING, LoopEvent.DONE): (LoopPhase.IDLE, LoopEffect.END),
+    (LoopPhase.RUNNING, LoopEvent.TROUBLED): (LoopPhase.PAUSED, LoopEffect.ASK),
+    (LoopPhase.RUNNING, LoopEvent.TOO_LONG): (LoopPhase.RUNNING, LoopEffect.COMPACT),
+    (LoopPhase.RUNNING, LoopEvent.RESUMED): (LoopPhase.RUNNING, LoopEffect.PREPARE),
+    (LoopPhase.STREAMING, LoopEvent.CALLED): (LoopPhase.EXECUTING, LoopEffect.EXECUTE),
+    (LoopPhase.STREAMING, LoopEvent.SAID): (LoopPhase.RUNNING, LoopEffect.PREPARE),
+    (LoopPhase.STREAMING, LoopEvent.TOO_LONG): (LoopPhase.RUNNING, LoopEffect.COMPACT),
+    (LoopPhase.STREAMING, LoopEvent.TROUBLED): (LoopPhase.PAUSED, LoopEffect.ASK),
+    (LoopPhase.EXECUTING, LoopEvent.EXECUTED): (LoopPhase.RUNNING, LoopEffect.PREPARE),
+    (LoopPhase.EXECUTING, LoopEvent.ASKED): (LoopPhase.WAITING, None),
+    (LoopPhase.WAITING, LoopEvent.ASKED): (LoopPhase.WAITING, None),
+    (LoopPhase.WAITING, LoopEvent.ANSWERED): (LoopPhase.EXECUTING, None),
+    (LoopPhase.PAUSED, LoopEvent.RESUMED): (LoopPhase.RUNNING, LoopEffect.PREPARE),
+    (LoopPhase.STOPPED, LoopEvent.SETTLED): (LoopPhase.IDLE, LoopEffect.END),
     **{
         (phase, event): _STOP
-        for phase in Phase
-        if phase not in (Phase.IDLE, Phase.STOPPED)
-        for event in (Event.ABORTED, Event.FAILED)
+        for phase in LoopPhase
+        if phase not in (LoopPhase.IDLE, LoopPhase.STOPPED)
+        for event in (LoopEvent.ABORTED, LoopEvent.FAILED)
     },
-    (Phase.IDLE, Event.ABORTED): (Phase.IDLE, None),
-    (Phase.STOPPED, Event.ABORTED): (Phase.STOPPED, None),
-    (Phase.STOPPED, Event.FAILED): (Phase.STOPPED, None),
+    (LoopPhase.IDLE, LoopEvent.ABORTED): (LoopPhase.IDLE, None),
+    (LoopPhase.STOPPED, LoopEvent.ABORTED): (LoopPhase.STOPPED, None),
+    (LoopPhase.STOPPED, LoopEvent.FAILED): (LoopPhase.STOPPED, None),
 }
 """What follows; what is not here cannot happen."""
 
 
-def step(phase: Phase, event: Event) -> Step:
+def step(phase: LoopPhase, event: LoopEvent) -> LoopStep:
     """The next state, and what is to be done in it."""
     found = TABLE.get((phase, event))
     assert found is not None, f"{event} cannot happen while {phase}"
@@ -129,18 +129,18 @@ STOP: Final = "Stop"
 _KNOWN_MAX: Final = 1_000  # different calls
 
 
-class Guard:
+class RepetitionGuard:
     """Counts, within a turn, calls that are repeated while nothing changes."""
 
     def __init__(self) -> None:
         self._results: dict[tuple[str, str], int] = {}
         self._times: dict[tuple[str, str], int] = {}
 
-    def is_repeated(self, call: Call, text: str) -> bool:
+    def is_repeated(self, call: ToolCall, text: str) -> bool:
         """Whether this call had this result the last time, too."""
         return self._results.get((call.tool, call.arguments)) == hash(text)
 
-    def note(self, call: Call, text: str, *, is_change: bool = False) -> int:
+    def note(self, call: ToolCall, text: str, *, is_change: bool = False) -> int:
         """How often this call had this result since something was new."""
         key, result = (call.tool, call.arguments), hash(text)
         if is_change or self._results.pop(key, None) != result:
@@ -156,7 +156,7 @@ class Guard:
         self._times.clear()
 
 
-def warning(call: Call, times: int) -> str:
+def warning(call: ToolCall, times: int) -> str:
     """What the model is told together with the result, if anything."""
     if times not in WARN_AT:
         return ""
@@ -167,7 +167,7 @@ def warning(call: Call, times: int) -> str:
     )
 
 
-def verdict(call: Call, times: int) -> GoingInCircles | None:
+def verdict(call: ToolCall, times: int) -> GoingInCircles | None:
     """The failure that stops the turn, if it must stop."""
     return GoingInCircles(tool=call.tool, times=times) if times >= STOP_AT else None
 
@@ -176,7 +176,7 @@ def verdict(call: Call, times: int) -> GoingInCircles | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class BudgetLimits:
     """What one turn may take; None is no limit."""
 
     steps: int | None = 500  # requests to the model
@@ -186,7 +186,7 @@ class Budget:
 
 
 @dataclass(slots=True)
-class Purse:
+class Budget:
     """What one turn has taken so far."""
 
     began: float
@@ -199,7 +199,7 @@ class Purse:
         self.tokens += tokens.input - tokens.cached + tokens.output
         self.cost_usd += cost_usd or 0.0
 
-    def empty(self, budget: Budget, *, now: float) -> Failure | None:
+    def empty(self, budget: BudgetLimits, *, now: float) -> Failure | None:
         """Why the model may not be asked again, if it may not."""
         if budget.steps is not None and self.steps >= budget.steps:
             return StepsSpent(most=budget.steps)
@@ -218,7 +218,7 @@ CRASHES_MAX: Final = 3
 WITHIN: Final = 60.0  # seconds
 
 
-class Crashes:
+class CrashHistory:
     """The crashes of one session's agent."""
 
     def __init__(self) -> None:

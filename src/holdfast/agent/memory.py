@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from holdfast.agent.model import Drop, FileChange, FileSort, Put, Sight
-from holdfast.agent.ports import Tree
+from holdfast.agent.model import FileChange, FileInfo, FileKind, FileRemoval, FileWrite
+from holdfast.agent.ports import FileTree
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused
 from holdfast.world.failures import DiskMissing, PathUnfit
@@ -33,9 +33,9 @@ class MemoryWorkspace:
         """All files by their paths."""
         return {str(path): data for path, data in sorted(self._files.items())}
 
-    async def within(self, work: Callable[[Tree], Result]) -> Result:
+    async def within(self, work: Callable[[FileTree], Result]) -> Result:
         """What comes of looking at the files as they are now."""
-        return work(_MemoryTree(self._files, self._modes))
+        return work(_MemoryFileTree(self._files, self._modes))
 
     async def write(self, changes: Sequence[FileChange], key: str) -> None:
         """Make all of the changes or none; the same said again with the same key is done once."""
@@ -54,7 +54,7 @@ class MemoryWorkspace:
         self._done.add(key)
 
 
-class MemoryDesk:
+class MemoryToolContext:
     """A desk at which somebody has answered everything beforehand."""
 
     def __init__(self, call: str = "call", answers: Sequence[str] = ()) -> None:
@@ -81,25 +81,25 @@ class MemoryDesk:
         return choices[-1] if choices else ""
 
 
-class _MemoryTree:
+class _MemoryFileTree:
     def __init__(
         self, files: Mapping[RelativePath, bytes], modes: Mapping[RelativePath, int]
     ) -> None:
         self._files, self._modes = files, modes
 
-    def look(self, path: RelativePath) -> Sight | None:
+    def look(self, path: RelativePath) -> FileInfo | None:
         if path in self._files:
-            return Sight(FileSort.FILE, len(self._files[path]), self._modes.get(path, 0o644))
+            return FileInfo(FileKind.FILE, len(self._files[path]), self._modes.get(path, 0o644))
         if any(each.within(path) for each in self._files):
-            return Sight(FileSort.DIRECTORY, 0, 0o755)
+            return FileInfo(FileKind.DIRECTORY, 0, 0o755)
         return None
 
-    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileSort], ...]:
+    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileKind], ...]:
         if path is not None:
             found = self.look(path)
             if found is None:
                 raise DiskMissing(path=str(path))
-            if found.sort is not FileSort.DIRECTORY:
+            if found.sort is not FileKind.DIRECTORY:
                 raise PathUnfit(path=str(path), reason="it is no directory")
         depth = 0 if path is None else len(path.parts)
         below = [each for each in self._files if path is None or each.within(path)]
@@ -108,7 +108,7 @@ class _MemoryTree:
                 {
                     (
                         each.parts[depth],
-                        FileSort.FILE if len(each.parts) == depth + 1 else FileSort.DIRECTORY,
+                        FileKind.FILE if len(each.parts) == depth + 1 else FileKind.DIRECTORY,
                     )
                     for each in below
                 }
@@ -119,7 +119,7 @@ class _MemoryTree:
         found = self.look(path)
         if found is None:
             raise DiskMissing(path=str(path))
-        if found.sort is not FileSort.FILE:
+        if found.sort is not FileKind.FILE:
             raise PathUnfit(path=str(path), reason="it is not a file")
         return self._files[path][:bytes_max]
 
@@ -130,7 +130,7 @@ def _made(
     """Make a change; say why it does not fit, if it does not."""
     is_there = change.path in files
     match change:
-        case Put(path, data, before, mode):
+        case FileWrite(path, data, before, mode):
             if before is None and (is_there or any(each.within(path) for each in files)):
                 return "something is there already"
             if before is not None and files.get(path) != before:
@@ -138,7 +138,7 @@ def _made(
             if before is None:
                 modes[path] = mode
             files[path] = data
-        case Drop(path):
+        case FileRemoval(path):
             if not is_there:
                 return "nothing is there"
             del files[path]

@@ -16,7 +16,7 @@ import msgspec
 from holdfast.nouns import RelativePath
 
 
-class Call(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The model wants a tool used; the arguments are JSON as far as the model has kept to it.
 
     `opaque` is JSON that the provider wants back with the call, unread.
@@ -35,7 +35,9 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     proof: str = ""
 
 
-class Message(msgspec.Struct, frozen=True, tag_field="role", omit_defaults=True, gc=False):
+class ConversationMessage(
+    msgspec.Struct, frozen=True, tag_field="role", omit_defaults=True, gc=False
+):
     """One thing that was said in a conversation."""
 
 
@@ -48,7 +50,7 @@ class Origin(StrEnum):
     NOTICE = "notice"  # the agent itself, about what happened to it
 
 
-class UserMessage(Message, frozen=True, tag="user"):
+class UserMessage(ConversationMessage, frozen=True, tag="user"):
     """What the model is told."""
 
     text: str
@@ -58,23 +60,23 @@ class UserMessage(Message, frozen=True, tag="user"):
 THINKING: Final = "thinking"
 CALL: Final = "call"
 
-Order = tuple[int | str, ...]
+BlockOrder = tuple[int | str, ...]
 """Kinds of blocks in the order in which they came: `THINKING`, `CALL`, or so many characters of
 text. Empty in the usual order, which is also that of journals without it: thinking, text, calls.
 """
 
 
-class ModelMessage(Message, frozen=True, tag="model"):
+class ModelMessage(ConversationMessage, frozen=True, tag="model"):
     """What the model said, whole; `provider` and `model` made it."""
 
     text: str = ""
     thinking: tuple[Thinking, ...] = ()
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     provider: str = ""
     model: str = ""
-    order: Order = ()
+    order: BlockOrder = ()
 
-    def blocks(self) -> Iterator[Thinking | str | Call]:
+    def blocks(self) -> Iterator[Thinking | str | ToolCall]:
         """Thinking, text and calls in the order in which they came."""
         thinking, calls, at = iter(self.thinking), iter(self.calls), 0
         for part in self.order:
@@ -89,7 +91,7 @@ class ModelMessage(Message, frozen=True, tag="model"):
             yield self.text[at:]
         yield from calls
 
-    def sendable(self) -> Iterator[Thinking | str | Call]:
+    def sendable(self) -> Iterator[Thinking | str | ToolCall]:
         """The blocks without thinking at the end, as an answer that was cut may have.
 
         Providers refuse thinking that nothing follows.
@@ -100,11 +102,11 @@ class ModelMessage(Message, frozen=True, tag="model"):
         return iter(blocks)
 
 
-def _is_trailing(block: Thinking | str | Call) -> bool:
+def _is_trailing(block: Thinking | str | ToolCall) -> bool:
     return isinstance(block, Thinking) or (isinstance(block, str) and not block.strip())
 
 
-class ToolMessage(Message, frozen=True, tag="tool"):
+class ToolMessage(ConversationMessage, frozen=True, tag="tool"):
     """What came of a call, as the model is told it."""
 
     call: str
@@ -128,7 +130,7 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     written: int = 0
 
 
-def order_of(blocks: Iterable[Thinking | str | Call]) -> Order:
+def order_of(blocks: Iterable[Thinking | str | ToolCall]) -> BlockOrder:
     """The order of blocks as a message keeps it: empty if it is the usual one."""
     parts = tuple(_part(block) for block in blocks)
     ranks = [{THINKING: 0, CALL: 2}.get(str(part), 1) for part in parts]
@@ -136,7 +138,7 @@ def order_of(blocks: Iterable[Thinking | str | Call]) -> Order:
     return () if is_usual else parts
 
 
-def _part(block: Thinking | str | Call) -> int | str:
+def _part(block: Thinking | str | ToolCall) -> int | str:
     if isinstance(block, str):
         return len(block)
     return THINKING if isinstance(block, Thinking) else CALL
@@ -145,7 +147,7 @@ def _part(block: Thinking | str | Call) -> int | str:
 # What a model is sent, and the pieces in which its answer comes.
 
 
-class Choice(msgspec.Struct, frozen=True, omit_defaults=True):
+class ModelChoice(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model of a provider, and how hard it is to think."""
 
     provider: str
@@ -161,23 +163,23 @@ class ToolSpec(msgspec.Struct, frozen=True):
     parameters: dict[str, object]
 
 
-class Said(msgspec.Struct, frozen=True, gc=False):
+class PromptMessage(msgspec.Struct, frozen=True, gc=False):
     """A message with the name of its entry, under which its wire bytes may be kept."""
 
     id: str
     message: AnyMessage
 
 
-class Prompt(msgspec.Struct, frozen=True):
+class ModelRequest(msgspec.Struct, frozen=True):
     """All that a model is sent for one answer."""
 
     system: str
-    said: tuple[Said, ...]
+    said: tuple[PromptMessage, ...]
     tools: tuple[ToolSpec, ...] = ()
     output_max: int | None = None  # tokens
 
 
-class Stop(StrEnum):
+class StopReason(StrEnum):
     """Why a model stopped."""
 
     DONE = "done"
@@ -186,23 +188,23 @@ class Stop(StrEnum):
     REFUSED = "refused"
 
 
-class Piece(msgspec.Struct, frozen=True):
+class AnswerDelta(msgspec.Struct, frozen=True):
     """A part of an answer that is still being made."""
 
 
-class TextPiece(Piece, frozen=True):
+class TextDelta(AnswerDelta, frozen=True):
     """More of the text."""
 
     text: str
 
 
-class ThinkingPiece(Piece, frozen=True):
+class ThinkingDelta(AnswerDelta, frozen=True):
     """More of the thinking."""
 
     text: str
 
 
-class CallPiece(Piece, frozen=True):
+class ToolCallDelta(AnswerDelta, frozen=True):
     """More of the arguments of a call; the first piece of each names it."""
 
     index: int
@@ -210,7 +212,7 @@ class CallPiece(Piece, frozen=True):
     text: str
 
 
-class Waiting(Piece, frozen=True):
+class RetryScheduled(AnswerDelta, frozen=True):
     """The provider wants us to wait, or we do so of ourselves, before trying again."""
 
     seconds: float
@@ -218,29 +220,33 @@ class Waiting(Piece, frozen=True):
     attempt: int
 
 
-class Discarded(Piece, frozen=True):
+class AnswerDiscarded(AnswerDelta, frozen=True):
     """What came of this answer so far is void: it is begun anew from the same head."""
 
     failure: dict[str, object]
 
 
-class Answered(Piece, frozen=True):
+class AnswerCompleted(AnswerDelta, frozen=True):
     """The answer is whole; always the last piece."""
 
     message: ModelMessage
-    stop: Stop
+    stop: StopReason
     tokens: Tokens
 
 
-AnyPiece = TextPiece | ThinkingPiece | CallPiece | Waiting | Discarded | Answered
+AnyAnswerDelta = (
+    TextDelta | ThinkingDelta | ToolCallDelta | RetryScheduled | AnswerDiscarded | AnswerCompleted
+)
 """Everything that comes while a model answers."""
 
 
-class Memo(msgspec.Struct, frozen=True, tag_field="memo", omit_defaults=True, gc=False):
+class ConversationRecord(
+    msgspec.Struct, frozen=True, tag_field="memo", omit_defaults=True, gc=False
+):
     """One thing that the agent keeps in its session's journal; nothing else is kept anywhere."""
 
 
-class Entered(Memo, frozen=True, tag="entered"):
+class MessageAppended(ConversationRecord, frozen=True, tag="entered"):
     """A message follows another one in the tree, or begins it, and is the head now."""
 
     id: str
@@ -248,7 +254,7 @@ class Entered(Memo, frozen=True, tag="entered"):
     message: AnyMessage
 
 
-class Compacted(Memo, frozen=True, tag="compacted"):
+class HistoryCompacted(ConversationRecord, frozen=True, tag="compacted"):
     """On the way to `after`, the model is told this summary in place of all before `keeps`.
 
     Nothing is deleted. It is an entry of the tree, and the head now.
@@ -262,39 +268,39 @@ class Compacted(Memo, frozen=True, tag="compacted"):
     tokens_after: int
 
 
-class Moved(Memo, frozen=True, tag="moved"):
+class HeadMoved(ConversationRecord, frozen=True, tag="moved"):
     """The conversation goes on from this entry; what came after it stays, as a branch."""
 
     head: str
 
 
-class ToolBegun(Memo, frozen=True, tag="tool_begun"):
+class ToolCallStarted(ConversationRecord, frozen=True, tag="tool_begun"):
     """From here on the call may have done something, whatever is kept afterwards."""
 
     call: str
 
 
-class Mended(Memo, frozen=True, tag="mended"):
+class ToolCallRepaired(ConversationRecord, frozen=True, tag="mended"):
     """A call has no result and never will: this is what the model is told in its place."""
 
     call: str
     text: str
 
 
-class Queued(Memo, frozen=True, tag="queued"):
+class SteeringQueued(ConversationRecord, frozen=True, tag="queued"):
     """The person has added this to the running turn; the model has not been told yet."""
 
     id: str
     text: str
 
 
-class Dequeued(Memo, frozen=True, tag="dequeued"):
+class SteeringDequeued(ConversationRecord, frozen=True, tag="dequeued"):
     """What was added is a message now, or is not wanted any more."""
 
     id: str
 
 
-class Spent(Memo, frozen=True, tag="spent"):
+class UsageRecorded(ConversationRecord, frozen=True, tag="spent"):
     """An answer was paid for, also one that nobody kept."""
 
     provider: str
@@ -303,14 +309,23 @@ class Spent(Memo, frozen=True, tag="spent"):
     cost_usd: float | None = None
 
 
-AnyMemo = Entered | Compacted | Moved | ToolBegun | Mended | Queued | Dequeued | Spent
+AnyConversationRecord = (
+    MessageAppended
+    | HistoryCompacted
+    | HeadMoved
+    | ToolCallStarted
+    | ToolCallRepaired
+    | SteeringQueued
+    | SteeringDequeued
+    | UsageRecorded
+)
 """Everything that the agent keeps."""
 
 
 # What tools do: with files, and for who used them.
 
 
-class Progress(StrEnum):
+class TaskProgress(StrEnum):
     """How far a task is."""
 
     OPEN = "open"
@@ -323,10 +338,10 @@ class Task(msgspec.Struct, frozen=True):
 
     number: int
     text: str
-    progress: Progress = Progress.OPEN
+    progress: TaskProgress = TaskProgress.OPEN
 
 
-class Done(msgspec.Struct, frozen=True, omit_defaults=True):
+class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What came of using a tool: what the model is told, and what the person is shown."""
 
     text: str
@@ -335,10 +350,10 @@ class Done(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int | None = None
     paths: tuple[str, ...] = ()  # that it changed
     plan: tuple[Task, ...] | None = None  # that it made: all that is to be done from now on
-    spent: tuple[Spent, ...] = ()  # on models of its own
+    spent: tuple[UsageRecorded, ...] = ()  # on models of its own
 
 
-class FileSort(StrEnum):
+class FileKind(StrEnum):
     """What stands at a path."""
 
     FILE = "file"
@@ -347,15 +362,15 @@ class FileSort(StrEnum):
     OTHER = "other"
 
 
-class Sight(msgspec.Struct, frozen=True):
+class FileInfo(msgspec.Struct, frozen=True):
     """What stands at a path, how many bytes it has, and who may do what with it."""
 
-    sort: FileSort
+    sort: FileKind
     size: int
     mode: int
 
 
-class Put(msgspec.Struct, frozen=True):
+class FileWrite(msgspec.Struct, frozen=True):
     """A file with these bytes; `before` is what it must have now, None if it must not be there.
 
     A file that is there keeps its mode.
@@ -367,31 +382,31 @@ class Put(msgspec.Struct, frozen=True):
     mode: int = 0o644
 
 
-class Drop(msgspec.Struct, frozen=True):
+class FileRemoval(msgspec.Struct, frozen=True):
     """No file any more."""
 
     path: RelativePath
 
 
-class Shift(msgspec.Struct, frozen=True):
+class FileRename(msgspec.Struct, frozen=True):
     """Another name, where nothing is, for a file."""
 
     path: RelativePath
     target: RelativePath
 
 
-FileChange = Put | Drop | Shift
+FileChange = FileWrite | FileRemoval | FileRename
 """One change of files; a later one of several finds what an earlier one made."""
 
 
 # What the person is shown of a turn, beside what the model is told.
 
 
-class News(msgspec.Struct, frozen=True):
+class TurnEvent(msgspec.Struct, frozen=True):
     """One thing that the person is shown of a turn, beside what the model is told."""
 
 
-class Sort(StrEnum):
+class TurnDeltaKind(StrEnum):
     """What a piece that is shown at once belongs to."""
 
     TEXT = "text"
@@ -399,15 +414,15 @@ class Sort(StrEnum):
     OUTPUT = "output"
 
 
-class Showing(News, frozen=True):
+class TurnDelta(TurnEvent, frozen=True):
     """A piece of what an item will be as a whole; it is not kept."""
 
     item: str
-    sort: Sort
+    sort: TurnDeltaKind
     text: str
 
 
-class Telling(News, frozen=True):
+class ModelText(TurnEvent, frozen=True):
     """The model has said this, or let see that it thinks this.
 
     `continues` says that it goes on with a text that was cut off.
@@ -419,7 +434,7 @@ class Telling(News, frozen=True):
     continues: bool = False
 
 
-class Using(News, frozen=True):
+class ToolUse(TurnEvent, frozen=True):
     """A tool is about to be used."""
 
     item: str
@@ -428,14 +443,14 @@ class Using(News, frozen=True):
     arguments: dict[str, object]
 
 
-class UsedUp(News, frozen=True):
+class ToolUseEnded(TurnEvent, frozen=True):
     """A tool has been used, with this result."""
 
     item: str
-    done: Done
+    done: ToolResult
 
 
-class Asking(News, frozen=True):
+class TurnQuestion(TurnEvent, frozen=True):
     """The turn waits for the person; the last choice is the refusal."""
 
     question: str
@@ -446,31 +461,31 @@ class Asking(News, frozen=True):
     is_leave: bool = False
 
 
-class Costing(News, frozen=True):
+class TurnUsage(TurnEvent, frozen=True):
     """What the conversation has taken so far, and how full the model is."""
 
-    choice: Choice
+    choice: ModelChoice
     tokens: Tokens
     context: int
     window: int | None
     cost_usd: float | None
 
 
-class Noting(News, frozen=True):
+class TurnNote(TurnEvent, frozen=True):
     """Something that the person may want to know."""
 
     text: str
     failure: dict[str, object] | None = None
 
 
-class Awaiting(News, frozen=True):
+class TurnWaiting(TurnEvent, frozen=True):
     """The turn waits for a model or a tool, for so many seconds by now; it is not kept."""
 
     what: str
     seconds: float
 
 
-class Ending(StrEnum):
+class TurnOutcome(StrEnum):
     """How a turn ended."""
 
     COMPLETED = "completed"
@@ -480,12 +495,22 @@ class Ending(StrEnum):
     REFUSED = "refused"  # by the provider
 
 
-class Over(News, frozen=True):
+class TurnOver(TurnEvent, frozen=True):
     """The turn is over; always the last."""
 
-    ending: Ending
+    ending: TurnOutcome
     failure: dict[str, object] | None = None
 
 
-AnyNews = Showing | Telling | Using | UsedUp | Asking | Costing | Noting | Awaiting | Over
+AnyTurnEvent = (
+    TurnDelta
+    | ModelText
+    | ToolUse
+    | ToolUseEnded
+    | TurnQuestion
+    | TurnUsage
+    | TurnNote
+    | TurnWaiting
+    | TurnOver
+)
 """Everything that the person is shown of a turn."""

@@ -8,34 +8,34 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from holdfast.agent.failures import AnswerIncomplete, ContextExhausted, ContextTooLong
+from holdfast.agent.failures import AnswerIncomplete, ContextTooLong, ContextWindowExhausted
 from holdfast.agent.history import compaction as compacting
 from holdfast.agent.model import (
-    Answered,
-    AnyPiece,
-    CallPiece,
-    Choice,
-    Compacted,
-    Discarded,
+    AnswerCompleted,
+    AnswerDiscarded,
+    AnyAnswerDelta,
+    HistoryCompacted,
+    ModelChoice,
     ModelMessage,
-    Noting,
-    Prompt,
-    Showing,
-    Sort,
-    Spent,
-    Stop,
-    TextPiece,
-    ThinkingPiece,
-    Waiting,
+    ModelRequest,
+    RetryScheduled,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    TurnDelta,
+    TurnDeltaKind,
+    TurnNote,
+    UsageRecorded,
 )
 from holdfast.agent.ports import Models
-from holdfast.agent.turn_context import Kit, Log, new_id
+from holdfast.agent.turn_context import AgentConfig, ConversationLog, new_id
 
 
 class Reply:
     """One answer, as far as it has come."""
 
-    def __init__(self, log: Log, *, is_shown: bool = True) -> None:
+    def __init__(self, log: ConversationLog, *, is_shown: bool = True) -> None:
         self.id = new_id()
         self._log, self._is_shown = log, is_shown
         self._texts: list[str] = []
@@ -51,41 +51,43 @@ class Reply:
         """What the model has said so far."""
         return "".join(self._texts)
 
-    async def receive(self, models: Models, choice: Choice, prompt: Prompt) -> Answered:
+    async def receive(
+        self, models: Models, choice: ModelChoice, prompt: ModelRequest
+    ) -> AnswerCompleted:
         """Ask, and return the whole answer; what it fails with, it fails with."""
         async with models.answering(choice, prompt) as pieces, aclosing(pieces):
             async for batch in pieces:
                 for piece in batch:
-                    if isinstance(piece, Answered):
+                    if isinstance(piece, AnswerCompleted):
                         return replace(piece, message=_renamed(piece.message, self._log, self.id))
                     self._take(piece)
         raise AssertionError("an answer is whole, or fails")
 
-    def _take(self, piece: AnyPiece) -> None:
+    def _take(self, piece: AnyAnswerDelta) -> None:
         self.heard = anyio.current_time()
         match piece:
-            case TextPiece(text):
+            case TextDelta(text):
                 self._texts.append(text)
-                self._show(Showing(self.id, Sort.TEXT, text))
-            case ThinkingPiece(text):
-                self._show(Showing(self.thinking_id, Sort.THINKING, text))
-            case Waiting(seconds, failure, attempt):
+                self._show(TurnDelta(self.id, TurnDeltaKind.TEXT, text))
+            case ThinkingDelta(text):
+                self._show(TurnDelta(self.thinking_id, TurnDeltaKind.THINKING, text))
+            case RetryScheduled(seconds, failure, attempt):
                 words = f"Trying again in {seconds:.0f} s (attempt {attempt})."
-                self._log.put(Noting(f"{_said_of(failure)} {words}".lstrip(), failure))
-            case Discarded(failure):
+                self._log.put(TurnNote(f"{_said_of(failure)} {words}".lstrip(), failure))
+            case AnswerDiscarded(failure):
                 self._texts.clear()
                 words = "What the model had said of this answer is void; it begins anew."
-                self._log.put(Noting(words, failure))
+                self._log.put(TurnNote(words, failure))
                 self.id = new_id()
-            case CallPiece() | Answered():
+            case ToolCallDelta() | AnswerCompleted():
                 pass
 
-    def _show(self, piece: Showing) -> None:
+    def _show(self, piece: TurnDelta) -> None:
         if self._is_shown:
             self._log.show(piece)
 
 
-def _renamed(message: ModelMessage, log: Log, id: str) -> ModelMessage:
+def _renamed(message: ModelMessage, log: ConversationLog, id: str) -> ModelMessage:
     """The same answer, with a name for each call that no other call of the conversation has."""
     used: set[str] = set()
     calls = list(message.calls)
@@ -108,12 +110,12 @@ _TRIES: Final = 4  # of a request that is too long itself, each with half as muc
 class Summarizer:
     """Summarizes, and counts how often that did not help."""
 
-    def __init__(self, kit: Kit, log: Log) -> None:
+    def __init__(self, kit: AgentConfig, log: ConversationLog) -> None:
         self._kit, self._log = kit, log
         self._strikes = 0
         self.reply: Reply | None = None  # while one is made
 
-    def is_needed(self, choice: Choice, *, besides: int) -> bool:
+    def is_needed(self, choice: ModelChoice, *, besides: int) -> bool:
         """Whether the next request would leave too little room."""
         window = self._kit.models.window(choice)
         return compacting.is_full(self._log.tree, besides=besides, window=window)
@@ -122,7 +124,7 @@ class Summarizer:
         """The model has answered: it was short enough."""
         self._strikes = 0
 
-    async def compact(self, choice: Choice, *, besides: int) -> Spent:
+    async def compact(self, choice: ModelChoice, *, besides: int) -> UsageRecorded:
         """Enter a summary, and say so.
 
         A request that fails, or an answer that is cut, empty or refused, raises its failure and
@@ -132,21 +134,23 @@ class Summarizer:
         before = compacting.size(tree, besides=besides)
         cut = compacting.cut(tree, window=window, strikes=self._strikes)
         if cut is None or self._strikes >= compacting.STRIKES_MAX:
-            raise ContextExhausted(model=choice.model, tokens=before, window=window)
+            raise ContextWindowExhausted(model=choice.model, tokens=before, window=window)
         answer = await self._answer(choice, cut, before)
         spent = self._kit.paid(choice, answer.tokens)
-        if answer.stop is not Stop.DONE or not answer.message.text.strip():
+        if answer.stop is not StopReason.DONE or not answer.message.text.strip():
             self._log.put(spent)
             raise _incomplete(choice, answer)
         self._strikes += 1
         summary = compacting.finished(answer.message.text, cut)
         after = (len(summary) + cut.kept_chars + besides) // 4
-        compacted = Compacted(new_id(), tree.head, summary, cut.keeps, before, after)
+        compacted = HistoryCompacted(new_id(), tree.head, summary, cut.keeps, before, after)
         self._log.put(spent, compacted)
-        self._log.put(Noting(compacting.COMPRESSED))
+        self._log.put(TurnNote(compacting.COMPRESSED))
         return spent
 
-    async def _answer(self, choice: Choice, cut: compacting.Cut, tokens: int) -> Answered:
+    async def _answer(
+        self, choice: ModelChoice, cut: compacting.Cut, tokens: int
+    ) -> AnswerCompleted:
         window: int | None = None
         for tries in range(_TRIES):
             window = self._kit.models.window(choice)  # which may have been learned meanwhile
@@ -158,10 +162,12 @@ class Summarizer:
                 continue
             finally:
                 self.reply = None
-        raise ContextExhausted(model=choice.model, tokens=tokens, window=window)
+        raise ContextWindowExhausted(model=choice.model, tokens=tokens, window=window)
 
 
-def _incomplete(choice: Choice, answer: Answered) -> AnswerIncomplete:
-    how = {Stop.LENGTH: "was cut off", Stop.REFUSED: "was a refusal"}.get(answer.stop, "was empty")
+def _incomplete(choice: ModelChoice, answer: AnswerCompleted) -> AnswerIncomplete:
+    how = {StopReason.LENGTH: "was cut off", StopReason.REFUSED: "was a refusal"}.get(
+        answer.stop, "was empty"
+    )
     reason = f"was to be a summary of the conversation and {how}"
     return AnswerIncomplete(provider=choice.provider, model=choice.model, reason=reason)

@@ -17,7 +17,7 @@ SHOWN_CHARS_MAX: Final = 4000
 _HIDDEN: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
-class Reach(StrEnum):
+class PermissionScope(StrEnum):
     """What would leave the sandbox."""
 
     NETWORK = "network"  # a command that reaches others
@@ -27,14 +27,14 @@ class Reach(StrEnum):
     TOOL = "tool"  # a tool of an MCP server that may change something
 
 
-class Asking(StrEnum):
+class PermissionMode(StrEnum):
     """Whether a person is asked at all."""
 
     ASK = "ask"
     NEVER = "never"
 
 
-class Answer(StrEnum):
+class PermissionAnswer(StrEnum):
     """What a person can say; the refusal is the last, and what nobody says."""
 
     ONCE = "Allow once"
@@ -43,7 +43,7 @@ class Answer(StrEnum):
     REFUSE = "Refuse"
 
 
-class Verdict(StrEnum):
+class PermissionDecision(StrEnum):
     """What is to be done with a wish."""
 
     ALLOWED = "allowed"
@@ -52,13 +52,13 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PermissionRequest:
     """What is wanted: `does` is in words of ours; the values of the facts are anybody's.
 
     `why` is what the model says for it; it is shown, and leave does not depend on it.
     """
 
-    reach: Reach
+    reach: PermissionScope
     does: str
     facts: tuple[tuple[str, str], ...]
     why: str = ""
@@ -69,30 +69,32 @@ class Wish:
         return sha256(repr((self.reach.value, self.does, self.facts)).encode()).hexdigest()
 
     @property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[PermissionAnswer, ...]:
         """What a person can say to it."""
-        if self.reach is Reach.SERVER:
-            return (Answer.ALWAYS, Answer.SESSION, Answer.REFUSE)
-        return (Answer.ONCE, Answer.SESSION, Answer.REFUSE)
+        if self.reach is PermissionScope.SERVER:
+            return (PermissionAnswer.ALWAYS, PermissionAnswer.SESSION, PermissionAnswer.REFUSE)
+        return (PermissionAnswer.ONCE, PermissionAnswer.SESSION, PermissionAnswer.REFUSE)
 
 
-def decide(wish: Wish, asking: Asking, granted: Collection[str]) -> tuple[Verdict, str]:
+def decide(
+    wish: PermissionRequest, asking: PermissionMode, granted: Collection[str]
+) -> tuple[PermissionDecision, str]:
     """Whether it is allowed, to be asked for, or refused, and in that case why."""
     if wish.digest in granted:
-        return Verdict.ALLOWED, ""
-    if asking is Asking.NEVER:
-        return Verdict.REFUSED, "this session allows nothing beyond the sandbox"
+        return PermissionDecision.ALLOWED, ""
+    if asking is PermissionMode.NEVER:
+        return PermissionDecision.REFUSED, "this session allows nothing beyond the sandbox"
     if len(detail_of(wish)) > SHOWN_CHARS_MAX:
-        return Verdict.REFUSED, "it is too long to be shown to a person; make it shorter"
-    return Verdict.ASK, ""
+        return PermissionDecision.REFUSED, "it is too long to be shown to a person; make it shorter"
+    return PermissionDecision.ASK, ""
 
 
-def title_of(wish: Wish) -> str:
+def title_of(wish: PermissionRequest) -> str:
     """The question, in a line."""
     return f"May the agent {wish.does}?"
 
 
-def detail_of(wish: Wish) -> str:
+def detail_of(wish: PermissionRequest) -> str:
     """What exactly is wanted, such that a person sees all that is in it."""
     said = (("the agent says why", wish.why),) if wish.why else ()
     return "\n".join(f"{name}: {visible(value)}" for name, value in (*wish.facts, *said))
@@ -104,7 +106,7 @@ def visible(value: str) -> str:
     return "\n    ".join("".join(map(_seen, line)) for line in lines)
 
 
-def in_a_line(value: str, *, chars_max: int = 120) -> str:
+def single_line(value: str, *, chars_max: int = 120) -> str:
     """Any value as a single line that is not too long."""
     line = " ".join(visible(value[: 4 * chars_max]).split())
     return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
@@ -127,4 +129,4 @@ def labelled(mark: str, about: Mapping[str, str], text: str) -> str:
 
 
 def _quoted(value: str) -> str:
-    return in_a_line(value).replace('"', "'").replace("<", "(").replace(">", ")")
+    return single_line(value).replace('"', "'").replace("<", "(").replace(">", ")")

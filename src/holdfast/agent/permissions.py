@@ -7,53 +7,55 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.agent.failures import LeaveRefused
+from holdfast.agent.failures import PermissionRefused
 from holdfast.agent.permission_rules import (
-    Answer,
-    Asking,
-    Reach,
-    Verdict,
-    Wish,
+    PermissionAnswer,
+    PermissionDecision,
+    PermissionMode,
+    PermissionRequest,
+    PermissionScope,
     decide,
     detail_of,
     title_of,
 )
-from holdfast.agent.ports import Desk
+from holdfast.agent.ports import ToolContext
 from holdfast.confine import PROTECTED
 from holdfast.nouns import KEPT, RelativePath
 from holdfast.world import SystemDisk, make_private, replace_file
 
 
-class Approvals:
+class Permissions:
     """What was allowed in this session and, in a file of the person's, for good."""
 
-    def __init__(self, kept: Path | None = None, *, asking: Asking = Asking.ASK) -> None:
+    def __init__(
+        self, kept: Path | None = None, *, asking: PermissionMode = PermissionMode.ASK
+    ) -> None:
         """Remember lasting leaves in a file; without one, there are none."""
         self._kept, self._asking = kept, asking
         self._granted: set[str] = set()
 
-    def is_granted(self, wish: Wish) -> bool:
+    def is_granted(self, wish: PermissionRequest) -> bool:
         """Whether it was allowed before, to the letter."""
         return wish.digest in self._granted | self._lasting()
 
-    async def require(self, wish: Wish, desk: Desk) -> None:
+    async def require(self, wish: PermissionRequest, desk: ToolContext) -> None:
         """Return once it is allowed; raise LeaveRefused if it is not."""
         granted = self._granted | self._lasting()
         verdict, reason = decide(wish, self._asking, granted)
-        if verdict is Verdict.ASK:
+        if verdict is PermissionDecision.ASK:
             choices = tuple(answer.value for answer in wish.answers)
             said = await desk.ask(title_of(wish), detail_of(wish), choices, is_leave=True)
             if said in choices[:-1]:
-                self._take(wish, Answer(said))
+                self._take(wish, PermissionAnswer(said))
                 return
             reason = "the person refused, or nobody was there to ask"
-        if verdict is not Verdict.ALLOWED:
-            raise LeaveRefused(wish=wish.does, reason=reason)
+        if verdict is not PermissionDecision.ALLOWED:
+            raise PermissionRefused(wish=wish.does, reason=reason)
 
-    def _take(self, wish: Wish, answer: Answer) -> None:
-        if answer is not Answer.ONCE:
+    def _take(self, wish: PermissionRequest, answer: PermissionAnswer) -> None:
+        if answer is not PermissionAnswer.ONCE:
             self._granted.add(wish.digest)
-        if answer is Answer.ALWAYS and self._kept is not None:
+        if answer is PermissionAnswer.ALWAYS and self._kept is not None:
             lasting = sorted(self._lasting() | {wish.digest})
             make_private(self._kept.parent)
             replace_file(SystemDisk(), self._kept, [msgspec.json.encode(lasting)])
@@ -71,15 +73,15 @@ class Approvals:
 # Ask before a file is changed that programs obey as soon as they see it.
 
 
-async def require_leave(
-    paths: Iterable[RelativePath], content: str, approvals: Approvals, desk: Desk
+async def require_file_permission(
+    paths: Iterable[RelativePath], content: str, approvals: Permissions, desk: ToolContext
 ) -> None:
     """Return if none of the files is protected, or if the person lets these be changed so."""
     guarded = [path for path in paths if is_protected(path)]
     if not guarded:
         return
     facts = (*(("file", str(path)) for path in guarded), ("change", content))
-    wish = Wish(Reach.PROTECTED, "change files that programs obey", facts)
+    wish = PermissionRequest(PermissionScope.PROTECTED, "change files that programs obey", facts)
     await approvals.require(wish, desk)
 
 

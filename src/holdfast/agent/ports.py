@@ -7,14 +7,14 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeVar
 
 from holdfast.agent.model import (
-    AnyPiece,
-    Choice,
-    Done,
+    AnyAnswerDelta,
     FileChange,
-    FileSort,
-    Prompt,
-    Sight,
+    FileInfo,
+    FileKind,
+    ModelChoice,
+    ModelRequest,
     Tokens,
+    ToolResult,
     ToolSpec,
 )
 from holdfast.nouns import RelativePath
@@ -26,8 +26,8 @@ class Models(Protocol):
     """Whoever answers for models."""
 
     def answering(
-        self, choice: Choice, prompt: Prompt
-    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyPiece]]]:
+        self, choice: ModelChoice, prompt: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
         """Ask a model, and yield what comes in batches, up to and with `Answered`.
 
         What is worth trying again is tried again, and told. What is not raises its failure, and
@@ -35,16 +35,16 @@ class Models(Protocol):
         """
         ...
 
-    def window(self, choice: Choice) -> int | None:
+    def window(self, choice: ModelChoice) -> int | None:
         """How many tokens fit into the model at once, as far as anybody knows."""
         ...
 
-    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+    def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
         """What so many tokens cost, in dollars, as far as anybody knows."""
         ...
 
 
-class Desk(Protocol):
+class ToolContext(Protocol):
     """What a tool is given while it works for one call."""
 
     @property
@@ -80,7 +80,7 @@ class Tool(Protocol):
         """What a call does, in a line for the person."""
         ...
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Do it; a failure that it raises is told to the model. Cancelled, nothing is left.
 
         The arguments fit the schema. What is shown and returned is bounded by the tool itself.
@@ -88,14 +88,14 @@ class Tool(Protocol):
         ...
 
 
-class Tree(Protocol):
+class FileTree(Protocol):
     """The files of a project as they are now; no path and no link leads out of it."""
 
-    def look(self, path: RelativePath) -> Sight | None:
+    def look(self, path: RelativePath) -> FileInfo | None:
         """What stands at a path, of a link the link itself; None if nothing does."""
         ...
 
-    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileSort], ...]:
+    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileKind], ...]:
         """The names in a directory and what they are, sorted; None is the project itself."""
         ...
 
@@ -112,7 +112,7 @@ class Workspace(Protocol):
         """Where the project is for the processes of the agent."""
         ...
 
-    async def within(self, work: Callable[[Tree], Result]) -> Result:
+    async def within(self, work: Callable[[FileTree], Result]) -> Result:
         """What comes of looking at the files as they are now, whoever has changed them."""
         ...
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.agent.model import FileSort
-from holdfast.agent.ports import Tree, Workspace
+from holdfast.agent.model import FileKind
+from holdfast.agent.ports import FileTree, Workspace
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 
@@ -37,7 +37,7 @@ _SHORT = "You have no way to ask the person; decide for yourself, and say what y
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class PromptContext:
     """What is known of where the agent works."""
 
     root: str
@@ -49,7 +49,7 @@ class Surroundings:
     sandbox: str = ""  # what is to be known about how commands are shut in
 
 
-def system_prompt(surroundings: Surroundings) -> str:
+def system_prompt(surroundings: PromptContext) -> str:
     """All that a model is told before the conversation."""
     where = surroundings
     parts = [
@@ -95,7 +95,7 @@ async def find_notes(
     return await workspace.within(lambda tree: _found(tree, inside))
 
 
-def _found(tree: Tree, inside: RelativePath | None) -> tuple[tuple[str, str], ...]:
+def _found(tree: FileTree, inside: RelativePath | None) -> tuple[tuple[str, str], ...]:
     parts = () if inside is None else inside.parts
     above = [RelativePath(parts[:count]) if count else None for count in range(len(parts) + 1)]
     found: list[tuple[str, str]] = []
@@ -110,12 +110,12 @@ def _found(tree: Tree, inside: RelativePath | None) -> tuple[tuple[str, str], ..
     return tuple(reversed(found))
 
 
-def _text(tree: Tree, path: RelativePath, bytes_max: int) -> str:
+def _text(tree: FileTree, path: RelativePath, bytes_max: int) -> str:
     if bytes_max <= 0:
         return ""
     try:
         seen = tree.look(path)
-        if seen is None or seen.sort not in (FileSort.FILE, FileSort.LINK):
+        if seen is None or seen.sort not in (FileKind.FILE, FileKind.LINK):
             return ""
         data = tree.read(path, bytes_max + 1)
     except Failure:  # a link that leads out, or something that is no file

@@ -34,7 +34,7 @@ where nothing else will do, and say what you could not check."""
 
 
 @dataclass(frozen=True, slots=True)
-class Confinement:
+class SandboxStrength:
     """How well commands are shut in, and what that lacks or why it cannot be done."""
 
     strength: str = "full"  # or `reduced`, or `none`
@@ -128,7 +128,7 @@ _TOOLCHAINS: Final = (
 )
 
 
-class Freedom(StrEnum):
+class SandboxLevel(StrEnum):
     """How far a process reaches."""
 
     SANDBOX = "sandbox"  # the project, and nobody else
@@ -142,7 +142,7 @@ def toolchains_in(home: Path) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class SandboxConfig:
     """What a process of the agent gets: the project at `root`, an environment, room in `scratch`.
 
     `session` marks everything that is not shut in, so that it can be found and ended. `readable`
@@ -161,33 +161,33 @@ class Ground:
         """A mark for one process and all that it starts."""
         return f"{self.session}/tool-{secrets.token_hex(8)}"
 
-    def shell(self, line: str, freedom: Freedom, *, mark: str, has_stdin: bool) -> Command:
+    def shell(self, line: str, freedom: SandboxLevel, *, mark: str, has_stdin: bool) -> Command:
         """A command line for the shell of this machine."""
         shell = next((each for each in _SHELLS if os.path.exists(each)), _SHELLS[-1])
         argv = (_SHELLS[-1], "-c", _ALL_TOGETHER, shell, line, self.scratch)
         return self.command(argv, freedom, mark=mark, has_stdin=has_stdin)
 
-    async def confinement(self) -> Confinement:
+    async def confinement(self) -> SandboxStrength:
         """How well a command is shut in here, found out by one that does nothing."""
-        command = self.command(("true",), Freedom.SANDBOX, mark=self.new_mark())
+        command = self.command(("true",), SandboxLevel.SANDBOX, mark=self.new_mark())
         try:
             process = await self.processes.start(command)
         except StartFailed as failure:
-            return Confinement("none", (failure.reason,))
+            return SandboxStrength("none", (failure.reason,))
         with anyio.move_on_after(_NOTHING_LONGEST):
             while await process.receive():
                 pass
-        return Confinement(process.sandbox_strength, process.sandbox_lacks)
+        return SandboxStrength(process.sandbox_strength, process.sandbox_lacks)
 
     def command(
-        self, argv: tuple[str, ...], freedom: Freedom, *, mark: str, has_stdin: bool = False
+        self, argv: tuple[str, ...], freedom: SandboxLevel, *, mark: str, has_stdin: bool = False
     ) -> Command:
         """A command in the project, that reaches so far and knows no secret."""
         offered = {**self.environment, **_QUIET, "TMPDIR": self.scratch, MARK: mark}
         env = {**allowed_environment(offered, ("*",)), MARK: mark}
         sandbox: dict[str, object] | None = None
-        if freedom is not Freedom.OPEN:
-            has_network = freedom is Freedom.NETWORK
+        if freedom is not SandboxLevel.OPEN:
+            has_network = freedom is SandboxLevel.NETWORK
             sandbox = sandbox_for(
                 self.root, self.scratch, self.readable, self.writable, has_network=has_network
             )

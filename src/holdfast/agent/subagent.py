@@ -6,30 +6,37 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from holdfast.agent.history.tree import Tree
-from holdfast.agent.loop import Budget
+from holdfast.agent.history.tree import ConversationTree
+from holdfast.agent.loop import BudgetLimits
 from holdfast.agent.model import (
-    Asking,
-    Done,
-    Ending,
-    Noting,
-    Over,
-    Spent,
-    Telling,
+    ModelText,
+    ToolResult,
     ToolSpec,
-    UsedUp,
-    Using,
+    ToolUse,
+    ToolUseEnded,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
+    UsageRecorded,
 )
-from holdfast.agent.permission_rules import in_a_line
-from holdfast.agent.ports import Desk
+from holdfast.agent.permission_rules import single_line
+from holdfast.agent.ports import ToolContext
 from holdfast.agent.text import RECALL
-from holdfast.agent.tools.recall import Recall
-from holdfast.agent.turn import Turn
-from holdfast.agent.turn_context import Kit, Log, Outbox, Told, Veil, nothing
+from holdfast.agent.tools.recall import RecallTool
+from holdfast.agent.turn import AgentTurn
+from holdfast.agent.turn_context import (
+    AgentConfig,
+    ConversationLog,
+    KeyRedactor,
+    TurnItem,
+    TurnQueue,
+    nothing,
+)
 from holdfast.world import companions
 
 NAME: Final = "sub_agent"
-BUDGET: Final = Budget(steps=100, seconds=540.0)
+BUDGET: Final = BudgetLimits(steps=100, seconds=540.0)
 _TITLE_MAX: Final = 100
 
 _SPEC: Final = ToolSpec(
@@ -56,7 +63,7 @@ class SubAgent:
     spec = _SPEC
     only_reads = False
 
-    def __init__(self, kit: Kit, *, budget: Budget = BUDGET) -> None:
+    def __init__(self, kit: AgentConfig, *, budget: BudgetLimits = BUDGET) -> None:
         assert NAME not in kit.tools, "one below another is enough"
         self._kit = replace(kit, budget=budget, clear=nothing)  # what runs is not only its own
 
@@ -64,57 +71,57 @@ class SubAgent:
         """What a call does, in a line for the person."""
         return f"Sub-agent: {' '.join(str(arguments.get('task', '')).split())[:_TITLE_MAX]}"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Have it done; however it ends, this ends with it, and says what it came to."""
-        tree, outbox = Tree(), Outbox()
-        kit = replace(self._kit, tools={**self._kit.tools, RECALL: Recall(tree.result)})
-        turn = Turn(kit, Log(tree, outbox, Veil(kit.known)), kit.choice)
-        story = _Story(desk)
+        tree, outbox = ConversationTree(), TurnQueue()
+        kit = replace(self._kit, tools={**self._kit.tools, RECALL: RecallTool(tree.result)})
+        turn = AgentTurn(kit, ConversationLog(tree, outbox, KeyRedactor(kit.known)), kit.choice)
+        story = _SubAgentTurn(desk)
         async with companions() as tasks:
             tasks.start_soon(turn.run, str(arguments["task"]))
             while story.over is None:
                 batch = await outbox.take()
                 story.hear(batch)
-                for asking in (each for each in batch if isinstance(each, Asking)):
+                for asking in (each for each in batch if isinstance(each, TurnQuestion)):
                     tasks.start_soon(_pass_on, asking, desk, turn)
         return story.done()
 
 
-async def _pass_on(asking: Asking, desk: Desk, turn: Turn) -> None:
+async def _pass_on(asking: TurnQuestion, desk: ToolContext, turn: AgentTurn) -> None:
     """Ask the person for the other agent, which waits."""
     title = f"Sub-agent: {asking.title}"
     said = await desk.ask(title, asking.detail, asking.choices, is_leave=asking.is_leave)
     turn.answer(asking.question, said)
 
 
-class _Story:
+class _SubAgentTurn:
     """What is seen of the other agent, and what it came to."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.over: Over | None = None
+    def __init__(self, desk: ToolContext) -> None:
+        self.over: TurnOver | None = None
         self._desk = desk
         self._seen: list[str] = []  # by the person, who may want to see it again
         self._last = ""
-        self._spent: list[Spent] = []
+        self._spent: list[UsageRecorded] = []
         self._paths: dict[str, None] = {}
 
-    def hear(self, batch: Sequence[Told]) -> None:
+    def hear(self, batch: Sequence[TurnItem]) -> None:
         for each in batch:
             match each:
-                case Telling(text=text, is_thinking=False, continues=continues):
+                case ModelText(text=text, is_thinking=False, continues=continues):
                     self._last = self._last + text if continues else text
                     self._show(text)
-                case Using(title=title):
+                case ToolUse(title=title):
                     self._show(f"▸ {title}")
-                case UsedUp(done=done):
+                case ToolUseEnded(done=done):
                     self._paths |= dict.fromkeys(done.paths)
                     if done.is_error:
-                        self._show(f"  ✗ {in_a_line(done.text, chars_max=_TITLE_MAX)}")
-                case Noting(text):
+                        self._show(f"  ✗ {single_line(done.text, chars_max=_TITLE_MAX)}")
+                case TurnNote(text):
                     self._show(f"! {text}")
-                case Spent():
+                case UsageRecorded():
                     self._spent.append(each)
-                case Over():
+                case TurnOver():
                     self.over = each
                 case _:
                     pass
@@ -123,16 +130,16 @@ class _Story:
         self._seen.append(f"{text}\n")
         self._desk.show(self._seen[-1])
 
-    def done(self) -> Done:
+    def done(self) -> ToolResult:
         assert self.over is not None, "it is heard to its end"
         failure, text = self.over.failure, self._last or "(The sub-agent said nothing.)"
-        if self.over.ending is not Ending.COMPLETED:
+        if self.over.ending is not TurnOutcome.COMPLETED:
             why = "it was stopped" if failure is None else str(failure.get("userMessage"))
             text = f"The sub-agent did not finish: {why}\nIts last words: {text}"
             self._show(f"! It did not finish: {why}")
-        return Done(
+        return ToolResult(
             text,
-            is_error=self.over.ending is not Ending.COMPLETED,
+            is_error=self.over.ending is not TurnOutcome.COMPLETED,
             shown="".join(self._seen),
             paths=tuple(self._paths),
             spent=tuple(self._spent),

@@ -10,62 +10,62 @@ import anyio
 import pytest
 
 from holdfast.agent.model import (
-    Answered,
-    AnyPiece,
-    CallPiece,
-    Choice,
-    Discarded,
-    Prompt,
-    Said,
-    Stop,
-    TextPiece,
-    ThinkingPiece,
+    AnswerCompleted,
+    AnswerDiscarded,
+    AnyAnswerDelta,
+    ModelChoice,
+    ModelRequest,
+    PromptMessage,
+    RetryScheduled,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
     Tokens,
+    ToolCallDelta,
     UserMessage,
-    Waiting,
 )
 from holdfast.agent.ports import Models
-from holdfast.agent.providers.scripted import Line, ScriptedCall
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
 from holdfast.failures import Failure
 
-Prepare = Callable[[Sequence[Line]], AbstractAsyncContextManager[Models]]
+Prepare = Callable[[Sequence[ScriptedAnswer]], AbstractAsyncContextManager[Models]]
 """Makes models that answer with these lines, and wait no longer than told between tries."""
 
-CHOICE = Choice("there", "some-model")
-PROMPT = Prompt("Be brief.", (Said("m1", UserMessage("Hello")),))
+CHOICE = ModelChoice("there", "some-model")
+PROMPT = ModelRequest("Be brief.", (PromptMessage("m1", UserMessage("Hello")),))
 READ = ScriptedCall("read", {"path": "a.py", "lines": [1, 2]}, "call_a")
 RUN = ScriptedCall("run", {"command": "ls"}, "call_b")
-WHOLE = Line(think="Let me think.", say="I will look at it.\nNow.", calls=(READ, RUN))
-SHORTEST = Line(say="Ok.")
+WHOLE = ScriptedAnswer(think="Let me think.", say="I will look at it.\nNow.", calls=(READ, RUN))
+SHORTEST = ScriptedAnswer(say="Ok.")
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ReceivedAnswer:
     """What was told of one answer, the void parts apart."""
 
-    pieces: list[AnyPiece]
-    void: list[AnyPiece]
+    pieces: list[AnyAnswerDelta]
+    void: list[AnyAnswerDelta]
 
     @property
-    def last(self) -> Answered:
+    def last(self) -> AnswerCompleted:
         """The answer."""
-        assert isinstance(self.pieces[-1], Answered), self.pieces
+        assert isinstance(self.pieces[-1], AnswerCompleted), self.pieces
         return self.pieces[-1]
 
     @property
     def text(self) -> str:
         """The text as it was told in pieces."""
-        return "".join(each.text for each in self.pieces if isinstance(each, TextPiece))
+        return "".join(each.text for each in self.pieces if isinstance(each, TextDelta))
 
     @property
     def thinking(self) -> str:
         """The thoughts as they were told in pieces."""
-        return "".join(each.text for each in self.pieces if isinstance(each, ThinkingPiece))
+        return "".join(each.text for each in self.pieces if isinstance(each, ThinkingDelta))
 
     @property
     def calls(self) -> list[tuple[str, str]]:
         """The calls as they were told in pieces: of each its tool and its arguments."""
-        told = [each for each in self.pieces if isinstance(each, CallPiece)]
+        told = [each for each in self.pieces if isinstance(each, ToolCallDelta)]
         return [
             (
                 "".join(each.tool for each in told if each.index == index),
@@ -75,13 +75,15 @@ class Heard:
         ]
 
 
-async def heard(models: Models, choice: Choice = CHOICE, prompt: Prompt = PROMPT) -> Heard:
+async def heard(
+    models: Models, choice: ModelChoice = CHOICE, prompt: ModelRequest = PROMPT
+) -> ReceivedAnswer:
     """Ask, and hear all of it."""
-    found = Heard([], [])
+    found = ReceivedAnswer([], [])
     async with models.answering(choice, prompt) as batches:
         async for batch in batches:
             for piece in batch:
-                if isinstance(piece, Discarded):
+                if isinstance(piece, AnswerDiscarded):
                     found.void.extend(found.pieces)
                     found.pieces.clear()
                 found.pieces.append(piece)
@@ -97,7 +99,7 @@ class ModelsContract:
             found = await heard(models)
 
         message = found.last.message
-        assert (found.last.stop, found.last.tokens) == (Stop.CALLS, WHOLE.tokens)
+        assert (found.last.stop, found.last.tokens) == (StopReason.CALLS, WHOLE.tokens)
         assert (message.provider, message.model) == (CHOICE.provider, CHOICE.model)
         assert (found.text, found.thinking) == (WHOLE.say, WHOLE.think)
         assert (message.text, message.thinking[0].text) == (WHOLE.say, WHOLE.think)
@@ -113,10 +115,10 @@ class ModelsContract:
 
         assert texts == [SHORTEST.say, WHOLE.say]
 
-    @pytest.mark.parametrize("stop", [Stop.LENGTH, Stop.REFUSED])
-    async def test_why_it_stopped_is_told(self, prepare: Prepare, stop: Stop) -> None:
+    @pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSED])
+    async def test_why_it_stopped_is_told(self, prepare: Prepare, stop: StopReason) -> None:
         """Not everything is an end."""
-        line = Line(say="So far", stop=stop, tokens=Tokens(input=50, cached=20, output=7))
+        line = ScriptedAnswer(say="So far", stop=stop, tokens=Tokens(input=50, cached=20, output=7))
         async with prepare([line]) as models:
             found = await heard(models)
 
@@ -124,37 +126,43 @@ class ModelsContract:
 
     async def test_what_may_pass_is_tried_again(self, prepare: Prepare) -> None:
         """And it is told that it is."""
-        async with prepare([Line(fail="MODEL_OVERLOADED"), WHOLE]) as models:
+        async with prepare([ScriptedAnswer(fail="MODEL_OVERLOADED"), WHOLE]) as models:
             found = await heard(models)
 
         waiting = found.pieces[0]
-        assert isinstance(waiting, Waiting)
+        assert isinstance(waiting, RetryScheduled)
         assert (waiting.attempt, waiting.failure["code"]) == (2, "MODEL_OVERLOADED")
         assert (found.text, found.void) == (WHOLE.say, [])
 
     @pytest.mark.parametrize("code", ["MODEL_OVERLOADED", "MODEL_ANSWER_CUT"])
     async def test_part_of_an_answer_is_void(self, prepare: Prepare, code: str) -> None:
         """What breaks off in the middle is discarded, visibly, and made anew."""
-        async with prepare([Line(think="Hm.", say="I will lo", fail=code), WHOLE]) as models:
+        async with prepare(
+            [ScriptedAnswer(think="Hm.", say="I will lo", fail=code), WHOLE]
+        ) as models:
             found = await heard(models)
 
         gone = found.pieces[0]
-        assert isinstance(gone, Discarded)
+        assert isinstance(gone, AnswerDiscarded)
         assert gone.failure["code"] == code
-        assert "".join(each.text for each in found.void if isinstance(each, TextPiece))
+        assert "".join(each.text for each in found.void if isinstance(each, TextDelta))
         assert (found.text, found.last.message.text) == (WHOLE.say, WHOLE.say)
 
     async def test_who_says_when_to_come_back_is_obeyed(self, prepare: Prepare) -> None:
         """No sooner, and it is told."""
-        async with prepare([Line(fail="MODEL_RATE_LIMITED", retry_after=0.0), SHORTEST]) as models:
+        async with prepare(
+            [ScriptedAnswer(fail="MODEL_RATE_LIMITED", retry_after=0.0), SHORTEST]
+        ) as models:
             found = await heard(models)
 
-        assert isinstance(found.pieces[0], Waiting)
+        assert isinstance(found.pieces[0], RetryScheduled)
         assert found.pieces[0].seconds == 0.0
 
     async def test_who_wants_too_much_patience_is_not_waited_for(self, prepare: Prepare) -> None:
         """It is the person who decides whether to wait for an hour."""
-        async with prepare([Line(fail="MODEL_RATE_LIMITED", retry_after=3600.0)]) as models:
+        async with prepare(
+            [ScriptedAnswer(fail="MODEL_RATE_LIMITED", retry_after=3600.0)]
+        ) as models:
             with pytest.raises(Failure) as raised:
                 await heard(models)
 
@@ -162,7 +170,7 @@ class ModelsContract:
 
     async def test_it_is_not_tried_for_ever(self, prepare: Prepare) -> None:
         """Three times more, then the failure is raised."""
-        async with prepare([Line(fail="MODEL_OVERLOADED")] * 4) as models:
+        async with prepare([ScriptedAnswer(fail="MODEL_OVERLOADED")] * 4) as models:
             with pytest.raises(Failure) as raised:
                 await heard(models)
 
@@ -181,7 +189,7 @@ class ModelsContract:
     )
     async def test_what_does_not_pass_is_raised_at_once(self, prepare: Prepare, code: str) -> None:
         """Under its own name."""
-        async with prepare([Line(fail=code)]) as models:
+        async with prepare([ScriptedAnswer(fail=code)]) as models:
             with pytest.raises(Failure) as raised:
                 await heard(models)
 

@@ -9,21 +9,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.agent.mcp.config import Server
-from holdfast.agent.mcp.tools import Leaves, mcp_tools, servers_of
-from holdfast.agent.permission_rules import Asking
-from holdfast.agent.permissions import Approvals
+from holdfast.agent.mcp.config import McpServerConfig
+from holdfast.agent.mcp.tools import McpPermissions, mcp_tools, servers_of
+from holdfast.agent.permission_rules import PermissionMode
+from holdfast.agent.permissions import Permissions
 from holdfast.agent.ports import Tool, Workspace
 from holdfast.agent.prompt import find_notes
-from holdfast.agent.sandbox import Confinement, Ground
-from holdfast.agent.tools.ask import Ask
-from holdfast.agent.tools.edit import Edit
-from holdfast.agent.tools.patch import ApplyPatch
-from holdfast.agent.tools.read import Read
-from holdfast.agent.tools.search import Engine, Search
-from holdfast.agent.tools.shell import Shell, Shells, shells_in
-from holdfast.agent.tools.skills import UseSkill, find_skills
-from holdfast.agent.tools.write import Write
+from holdfast.agent.sandbox import SandboxConfig, SandboxStrength
+from holdfast.agent.tools.ask import AskTool
+from holdfast.agent.tools.edit import EditTool
+from holdfast.agent.tools.patch import PatchTool
+from holdfast.agent.tools.read import ReadTool
+from holdfast.agent.tools.search import SearchEngine, SearchTool
+from holdfast.agent.tools.shell import ShellCommands, ShellTool, open_shell_commands
+from holdfast.agent.tools.skills import SkillTool, find_skills
+from holdfast.agent.tools.write import WriteTool
 from holdfast.nouns import RelativePath
 from holdfast.world import companions
 
@@ -36,15 +36,15 @@ class ToolSettings:
     skills, `servers` are their own MCP servers, and `inside` is where in the project they stand.
     """
 
-    asking: Asking = Asking.ASK
+    asking: PermissionMode = PermissionMode.ASK
     leaves: Path | None = None
     skills: tuple[Path, ...] = ()
     inside: RelativePath | None = None
-    servers: tuple[Server, ...] = ()
+    servers: tuple[McpServerConfig, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class SessionContext:
     """What was found for a session beside its tools; all of it is data of others.
 
     `notes` are by their paths, the nearest last; `skills` are names, and what each is for;
@@ -54,18 +54,18 @@ class Known:
     notes: tuple[tuple[str, str], ...]
     skills: tuple[tuple[str, str], ...]
     complaints: tuple[str, ...]
-    confinement: Confinement
+    confinement: SandboxStrength
 
 
-class Toolbox:
+class ToolSet:
     """All tools of a session by their names, and what a model is told beside them.
 
     `without_person` are those that an agent has who cannot ask anybody.
     """
 
-    def __init__(self, tools: Sequence[Tool], shells: Shells, known: Known) -> None:
+    def __init__(self, tools: Sequence[Tool], shells: ShellCommands, known: SessionContext) -> None:
         self.tools: Mapping[str, Tool] = {tool.spec.name: tool for tool in tools}
-        alone = [tool for tool in tools if not isinstance(tool, Ask)]
+        alone = [tool for tool in tools if not isinstance(tool, AskTool)]
         self.without_person: Mapping[str, Tool] = {tool.spec.name: tool for tool in alone}
         self.known = known
         self._shells = shells
@@ -76,38 +76,38 @@ class Toolbox:
 
 
 @asynccontextmanager
-async def toolbox(
-    ground: Ground, workspace: Workspace, settings: ToolSettings
-) -> AsyncGenerator[Toolbox]:
+async def open_tool_set(
+    ground: SandboxConfig, workspace: Workspace, settings: ToolSettings
+) -> AsyncGenerator[ToolSet]:
     """The tools of a session; nothing that they started is left at the end of the block."""
-    approvals = Approvals(settings.leaves, asking=settings.asking)
+    approvals = Permissions(settings.leaves, asking=settings.asking)
     scratch = tempfile.mkdtemp(dir=ground.scratch, prefix="holdfast-")
     ground = replace(ground, scratch=scratch)
     try:
-        async with shells_in(ground) as shells, companions() as tasks:
+        async with open_shell_commands(ground) as shells, companions() as tasks:
             skills = await find_skills(workspace, settings.skills)
             tools: list[Tool] = [
-                Read(workspace),
-                Search(workspace, ground, Engine.on(ground)),
-                Edit(workspace, approvals),
-                Write(workspace, approvals),
-                ApplyPatch(workspace, approvals),
-                Shell(shells, approvals),
-                Ask(),
+                ReadTool(workspace),
+                SearchTool(workspace, ground, SearchEngine.on(ground)),
+                EditTool(workspace, approvals),
+                WriteTool(workspace, approvals),
+                PatchTool(workspace, approvals),
+                ShellTool(shells, approvals),
+                AskTool(),
             ]
             if skills.skills:
-                tools.append(UseSkill(workspace, skills))
+                tools.append(SkillTool(workspace, skills))
             servers, wrong = await servers_of(settings.servers, workspace, ground, tasks)
-            leaves = Leaves(workspace, ground, approvals)
+            leaves = McpPermissions(workspace, ground, approvals)
             theirs, unusable = await mcp_tools(servers, leaves, [each.spec.name for each in tools])
             confinement = await ground.confinement()
             weak = filter(None, [confinement.for_person()])
-            known = Known(
+            known = SessionContext(
                 notes=await find_notes(workspace, settings.inside),
                 skills=tuple(skills.menu),
                 complaints=(*weak, *skills.complaints, *wrong, *unusable),
                 confinement=confinement,
             )
-            yield Toolbox([*tools, *theirs], shells, known)
+            yield ToolSet([*tools, *theirs], shells, known)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -16,39 +16,39 @@ from holdfast.agent import loop as guarding
 from holdfast.agent.arguments import arguments_of, misfit
 from holdfast.agent.failures import AnswerIncomplete, ContentRefused, ContextTooLong, GoingInCircles
 from holdfast.agent.history.tree import ABORTED, repairs, told
-from holdfast.agent.loop import Effect, Event, Phase, Purse, step
+from holdfast.agent.loop import Budget, LoopEffect, LoopEvent, LoopPhase, step
 from holdfast.agent.model import (
-    Answered,
-    Asking,
-    Awaiting,
-    Call,
-    Choice,
-    Costing,
-    Dequeued,
-    Done,
-    Ending,
-    Entered,
+    AnswerCompleted,
+    MessageAppended,
+    ModelChoice,
     ModelMessage,
-    Noting,
+    ModelRequest,
+    ModelText,
     Origin,
-    Over,
-    Prompt,
-    Queued,
-    Showing,
-    Sort,
-    Stop,
-    Telling,
+    SteeringDequeued,
+    SteeringQueued,
+    StopReason,
     Tokens,
-    ToolBegun,
+    ToolCall,
+    ToolCallStarted,
     ToolMessage,
-    UsedUp,
+    ToolResult,
+    ToolUse,
+    ToolUseEnded,
+    TurnDelta,
+    TurnDeltaKind,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
+    TurnUsage,
+    TurnWaiting,
     UserMessage,
-    Using,
 )
 from holdfast.agent.model_request import Reply, Summarizer
 from holdfast.agent.ports import Tool
 from holdfast.agent.text import kept
-from holdfast.agent.turn_context import Kit, Log, Told, chosen, new_id
+from holdfast.agent.turn_context import AgentConfig, ConversationLog, TurnItem, chosen, new_id
 from holdfast.failures import Failure, Kind, boundary, to_wire
 from holdfast.world import Questions, companions
 
@@ -57,19 +57,19 @@ from holdfast.world import Questions, companions
 _SHOWN_MAX = 64 * 1024  # characters of one piece of output
 _LOOK_LONGEST = 10.0  # seconds for which a result waits for a look at the draft
 
-Inquire = Callable[[Asking], Awaitable[str]]
+AskPerson = Callable[[TurnQuestion], Awaitable[str]]
 """Asks the person in the name of a turn; the question gets its name from the turn."""
 
 
 @dataclass(slots=True, eq=False)
-class Job:
+class RunningToolCall:
     """One call while its tool is used; it is the tool's desk."""
 
-    call_made: Call
+    call_made: ToolCall
     tool: Tool
     arguments: dict[str, object]
-    log: Log
-    inquire: Inquire
+    log: ConversationLog
+    inquire: AskPerson
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     heard: float = field(default_factory=anyio.current_time)
     is_reported: bool = False
@@ -87,7 +87,7 @@ class Job:
     def show(self, output: str) -> None:
         """Show the person a piece of output at once; it is not kept."""
         self.heard = anyio.current_time()
-        self.log.show(Showing(self.call, Sort.OUTPUT, output[-_SHOWN_MAX:]))
+        self.log.show(TurnDelta(self.call, TurnDeltaKind.OUTPUT, output[-_SHOWN_MAX:]))
 
     async def ask(
         self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
@@ -96,25 +96,25 @@ class Job:
         left = self.scope.deadline - anyio.current_time()
         self.scope.deadline = math.inf
         try:
-            asking = Asking("", title, detail, choices, self.call, is_leave)
+            asking = TurnQuestion("", title, detail, choices, self.call, is_leave)
             return await self.inquire(asking)
         finally:
             self.heard = anyio.current_time()
             self.scope.deadline = self.heard + left
 
 
-class Calls:
+class ToolCallExecutor:
     """The calls of one turn; those that only read are used together, all others by themselves."""
 
-    def __init__(self, kit: Kit, log: Log, inquire: Inquire) -> None:
+    def __init__(self, kit: AgentConfig, log: ConversationLog, inquire: AskPerson) -> None:
         self._kit, self._log, self._inquire = kit, log, inquire
-        self._guard = guarding.Guard()
-        self._running: set[Job] = set()
+        self._guard = guarding.RepetitionGuard()
+        self._running: set[RunningToolCall] = set()
         self._verdict: GoingInCircles | None = None
         self._cut_at: int | None = None
         self._revision: int | None = None  # of the draft, when a call was repeated
 
-    async def use(self, calls: Sequence[Call], *, cut_at: int | None = None) -> None:
+    async def use(self, calls: Sequence[ToolCall], *, cut_at: int | None = None) -> None:
         """Use each, and enter what came of it.
 
         `cut_at` is the length in tokens of an answer that was cut: its last call may be, too.
@@ -132,33 +132,33 @@ class Calls:
         if failure is None:
             return
         choices = (guarding.CONTINUE, guarding.STOP)
-        question = Asking("", failure.title, failure.user_message, choices)
+        question = TurnQuestion("", failure.title, failure.user_message, choices)
         if await self._inquire(question) != guarding.CONTINUE:
             raise failure
         self._guard.reset()
 
-    def _groups(self, calls: Sequence[Call]) -> Iterator[list[Call]]:
+    def _groups(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
         for only_reads, group in groupby(calls, self._only_reads):
             if only_reads:
                 yield list(group)
             else:
                 yield from ([each] for each in group)
 
-    def _only_reads(self, call: Call) -> bool:
+    def _only_reads(self, call: ToolCall) -> bool:
         tool = self._kit.tools.get(call.tool)
         return tool is None or tool.only_reads
 
-    async def _use(self, calls: Sequence[Call]) -> None:
-        jobs: list[Job] = []
+    async def _use(self, calls: Sequence[ToolCall]) -> None:
+        jobs: list[RunningToolCall] = []
         for call in calls:
             job = self._job(call)
-            if isinstance(job, Job):
+            if isinstance(job, RunningToolCall):
                 jobs.append(job)
-                using = Using(call.id, call.tool, _title(job), job.arguments)
-                self._log.put(ToolBegun(call.id), using)
+                using = ToolUse(call.id, call.tool, _title(job), job.arguments)
+                self._log.put(ToolCallStarted(call.id), using)
             else:
-                self._log.put(Using(call.id, call.tool, call.tool, {}))
-                await self._finish(call, Done(f"Nothing was done: {job}.", is_error=True))
+                self._log.put(ToolUse(call.id, call.tool, call.tool, {}))
+                await self._finish(call, ToolResult(f"Nothing was done: {job}.", is_error=True))
         if not jobs:
             return
         await self._log.kept()  # that it was called for and begun, before it may do anything
@@ -169,7 +169,7 @@ class Calls:
             for job in jobs:
                 tasks.start_soon(self._run, job)
 
-    def _job(self, call: Call) -> Job | str:
+    def _job(self, call: ToolCall) -> RunningToolCall | str:
         """The call as it is carried out, or why it cannot be."""
         tool = self._kit.tools.get(call.tool)
         if tool is None:
@@ -179,13 +179,13 @@ class Calls:
             if self._cut_at is not None:
                 return f"the call was cut off at {self._cut_at} tokens. Make it smaller"
             return arguments
-        return misfit(arguments, tool.spec.parameters) or Job(
+        return misfit(arguments, tool.spec.parameters) or RunningToolCall(
             call, tool, arguments, self._log, self._inquire
         )
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, job: RunningToolCall) -> None:
         longest = self._kit.tool_longest
-        done: Done | None = None
+        done: ToolResult | None = None
         self._running.add(job)
         try:
             with job.scope:
@@ -195,10 +195,12 @@ class Calls:
             self._running.remove(job)
         if done is None:
             words = f"Stopped: it had not ended after {longest:.0f} seconds."
-            done = Done(f"{words} What it did until then may have had effects.", is_error=True)
+            done = ToolResult(
+                f"{words} What it did until then may have had effects.", is_error=True
+            )
         await self._finish(job.call_made, done)
 
-    async def _finish(self, call: Call, done: Done) -> None:
+    async def _finish(self, call: ToolCall, done: ToolResult) -> None:
         text = kept(done.text)
         is_change = bool(done.paths)
         if not is_change and self._guard.is_repeated(call, text):
@@ -206,7 +208,7 @@ class Calls:
         times = self._guard.note(call, text, is_change=is_change)
         message = ToolMessage(call.id, text + guarding.warning(call, times), done.is_error)
         self._log.put(*done.spent)
-        self._log.enter(message, UsedUp(call.id, done))
+        self._log.enter(message, ToolUseEnded(call.id, done))
         self._verdict = self._verdict or guarding.verdict(call, times)
 
     async def _has_changed(self) -> bool:
@@ -241,19 +243,19 @@ class Calls:
                     job.is_reported = True
                     limit = f"it is stopped after {self._kit.tool_longest:.0f}"
                     words = f"{job.call_made.tool} has told nothing for {longest:.0f} seconds"
-                    self._log.put(Noting(f"{words}; {limit}."))
+                    self._log.put(TurnNote(f"{words}; {limit}."))
 
 
-async def _attempt(job: Job) -> Done:
+async def _attempt(job: RunningToolCall) -> ToolResult:
     """Use the tool; whatever it raises is its result."""
     try:
         with boundary("agent.tool"):
             return await job.tool.use(job.arguments, job)
     except Failure as failure:
-        return Done(failure.user_message, is_error=True)
+        return ToolResult(failure.user_message, is_error=True)
 
 
-def _title(job: Job) -> str:
+def _title(job: RunningToolCall) -> str:
     try:
         with boundary("agent.title"):
             return job.tool.title(job.arguments)
@@ -278,35 +280,35 @@ _SAY_SOMETHING: Final = (
 )
 
 
-class Turn:
+class AgentTurn:
     """One turn of a conversation, from its prompt to its end."""
 
-    def __init__(self, kit: Kit, log: Log, choice: Choice) -> None:
-        self.phase = Phase.IDLE
+    def __init__(self, kit: AgentConfig, log: ConversationLog, choice: ModelChoice) -> None:
+        self.phase = LoopPhase.IDLE
         self.choice = choice
         self._kit, self._log = kit, log
         self._questions, self._asked, self._waiting = Questions(), 0, 0
-        self._calls = Calls(kit, log, self._inquire)
+        self._calls = ToolCallExecutor(kit, log, self._inquire)
         self._summarizer = Summarizer(kit, log)
-        self._purse = Purse(anyio.current_time())
+        self._purse = Budget(anyio.current_time())
         self._specs = kit.specs
         self._besides = len(kit.system) + len(msgspec.json.encode(self._specs))
         self._prompt: str | None = None
         self._compacts = False
         self._reply: Reply | None = None  # while it is made
-        self._called: tuple[Call, ...] = ()
+        self._called: tuple[ToolCall, ...] = ()
         self._cut_at: int | None = None  # tokens of the answer that the calls are from
         self._cuts = self._empties = 0  # answers in a row
         self._is_continued = False  # the next text is the rest of one that was cut
         self._is_answered = self._is_stopped = self._is_over = False
         self._failure: Failure | None = None
         self._scope = anyio.CancelScope()
-        self._effects: dict[Effect, Callable[[], Awaitable[Event]]] = {
-            Effect.PREPARE: self._prepare,
-            Effect.REQUEST: self._request,
-            Effect.EXECUTE: self._execute,
-            Effect.COMPACT: self._compact,
-            Effect.ASK: self._pause,
+        self._effects: dict[LoopEffect, Callable[[], Awaitable[LoopEvent]]] = {
+            LoopEffect.PREPARE: self._prepare,
+            LoopEffect.REQUEST: self._request,
+            LoopEffect.EXECUTE: self._execute,
+            LoopEffect.COMPACT: self._compact,
+            LoopEffect.ASK: self._pause,
         }
 
     async def run(self, prompt: str, *, compacts: bool = False) -> None:
@@ -319,18 +321,18 @@ class Turn:
         self._is_over = True
         self._log.put(self._over())
 
-    def _over(self) -> Over:
+    def _over(self) -> TurnOver:
         if self._is_stopped:
-            return Over(Ending.ABORTED)
+            return TurnOver(TurnOutcome.ABORTED)
         match self._failure:
             case None:
-                return Over(Ending.COMPLETED)
+                return TurnOver(TurnOutcome.COMPLETED)
             case AnswerIncomplete() as failure:
-                return Over(Ending.INCOMPLETE, to_wire(failure))
+                return TurnOver(TurnOutcome.INCOMPLETE, to_wire(failure))
             case ContentRefused() as failure:
-                return Over(Ending.REFUSED, to_wire(failure))
+                return TurnOver(TurnOutcome.REFUSED, to_wire(failure))
             case failure:
-                return Over(Ending.FAILED, to_wire(failure))
+                return TurnOver(TurnOutcome.FAILED, to_wire(failure))
 
     async def _tell_waiting(self) -> None:
         """Say what the turn waits for, until cancelled.
@@ -349,16 +351,16 @@ class Turn:
             else:
                 continue
             if now - since >= WAITING_TOLD:
-                self._log.outbox.show(Awaiting(what, now - since))
+                self._log.outbox.show(TurnWaiting(what, now - since))
 
     async def _drive(self) -> None:
-        event = Event.PROMPTED
+        event = LoopEvent.PROMPTED
         while True:
             self.phase, effect = step(self.phase, event)
             assert effect is not None, "whatever drives the loop leads on"
-            if effect is Effect.END:
+            if effect is LoopEffect.END:
                 return
-            event = await (self._settle() if effect is Effect.SETTLE else self._do(effect))
+            event = await (self._settle() if effect is LoopEffect.SETTLE else self._do(effect))
 
     def stop(self) -> None:
         """End the turn, with all that it started."""
@@ -369,33 +371,33 @@ class Turn:
         """Add to what was asked, from the next request on; say whether it was still taken."""
         if self._is_over or self._is_stopped:
             return False
-        self._log.put(Queued(new_id(), text))
+        self._log.put(SteeringQueued(new_id(), text))
         return await self._log.outbox.kept()
 
     def answer(self, question: str, answer: str) -> bool:
         """Take an answer; say whether anybody waits for it."""
         return self._questions.answer(question, answer)
 
-    async def _do(self, effect: Effect) -> Event:
+    async def _do(self, effect: LoopEffect) -> LoopEvent:
         """Do what the loop wants, unless the turn is stopped before or meanwhile."""
-        event = Event.ABORTED
+        event = LoopEvent.ABORTED
         with anyio.CancelScope() as self._scope:
             if self._is_stopped:
-                return Event.ABORTED
+                return LoopEvent.ABORTED
             try:
                 event = await self._effects[effect]()
             except Failure as failure:
                 self._failure = failure
-                event = Event.FAILED
-        return Event.ABORTED if self._is_stopped else event
+                event = LoopEvent.FAILED
+        return LoopEvent.ABORTED if self._is_stopped else event
 
-    async def _prepare(self) -> Event:
+    async def _prepare(self) -> LoopEvent:
         """Make the history valid, take up what was added, and see whether to go on."""
         tree = self._log.tree
         if mended := repairs(tree):
-            self._log.put(*mended, Noting(told(len(mended))))
+            self._log.put(*mended, TurnNote(told(len(mended))))
         for id, text in tuple(tree.queued.items()):
-            self._log.put(Dequeued(id), self._entered(UserMessage(text, Origin.STEERING)))
+            self._log.put(SteeringDequeued(id), self._entered(UserMessage(text, Origin.STEERING)))
             self._is_answered = False
         if self._prompt is not None:
             if self._prompt.strip() or not self._compacts:
@@ -404,50 +406,50 @@ class Turn:
                 self._is_answered = True
             self._prompt = None
         if self._compacts:
-            return Event.TOO_LONG
+            return LoopEvent.TOO_LONG
         if self._is_answered:
-            return Event.DONE
+            return LoopEvent.DONE
         spent = self._purse.empty(self._kit.budget, now=anyio.current_time())
         if spent is not None:
             raise spent
         if self._summarizer.is_needed(self.choice, besides=self._besides):
-            return Event.TOO_LONG
+            return LoopEvent.TOO_LONG
         await self._log.kept()  # what the model is told from here on
-        return Event.READY
+        return LoopEvent.READY
 
-    async def _request(self) -> Event:
+    async def _request(self) -> LoopEvent:
         """Have the model answer, and keep the answer as a whole."""
         self._kit.agreed(self.choice.provider)
         self._purse.steps += 1
         said = tuple(self._log.tree.line.said)
-        prompt = Prompt(self._kit.system, said, self._specs)
+        prompt = ModelRequest(self._kit.system, said, self._specs)
         self._reply = Reply(self._log)
         try:
             answered = await self._reply.receive(self._kit.models, self.choice, prompt)
         except ContextTooLong:
             self._reply = None
-            return Event.TOO_LONG
+            return LoopEvent.TOO_LONG
         except Failure as failure:
             self._reply = None
             if not _may_pass(failure):
                 raise
             self._failure = failure
-            return Event.TROUBLED
+            return LoopEvent.TROUBLED
         self._take(self._reply, answered)
         self._reply = None
         self._judge(answered)
-        return Event.CALLED if self._called else Event.SAID
+        return LoopEvent.CALLED if self._called else LoopEvent.SAID
 
-    def _judge(self, answered: Answered) -> None:
+    def _judge(self, answered: AnswerCompleted) -> None:
         """Ask again for what is missing of an answer; raise if it is refused, or missing for good.
 
         A call that was cut is told to the model as its result.
         """
         message, tokens = answered.message, answered.tokens.output
         named = {"provider": self.choice.provider, "model": self.choice.model}
-        if answered.stop is Stop.REFUSED:
+        if answered.stop is StopReason.REFUSED:
             raise ContentRefused(**named, status=200, word="refusal")
-        is_cut = answered.stop is Stop.LENGTH
+        is_cut = answered.stop is StopReason.LENGTH
         self._cuts = self._cuts + 1 if is_cut else 0
         is_empty = not is_cut and not message.calls and not message.text.strip()
         self._empties = self._empties + 1 if is_empty else 0
@@ -458,38 +460,38 @@ class Turn:
             raise AnswerIncomplete(**named, reason="was empty, also when asked again")
         if is_cut:
             note = f"The model's answer was cut off at {tokens} tokens; it is asked to continue."
-            self._log.put(Noting(note))
+            self._log.put(TurnNote(note))
         if message.calls or not (is_cut or is_empty):
             return
         asked = _CONTINUE.format(tokens=tokens) if is_cut else _SAY_SOMETHING
         self._log.enter(UserMessage(asked, Origin.NOTICE))
         self._is_answered = False
 
-    def _take(self, reply: Reply, answered: Answered) -> None:
+    def _take(self, reply: Reply, answered: AnswerCompleted) -> None:
         message, tokens = answered.message, answered.tokens
         self._summarizer.relax()
         spent = self._kit.paid(self.choice, tokens)
         self._purse.pay(tokens, spent.cost_usd)
-        entered: list[Told] = [Entered(reply.id, self._log.tree.head, message), spent]
+        entered: list[TurnItem] = [MessageAppended(reply.id, self._log.tree.head, message), spent]
         thought = "\n".join(each.text for each in message.thinking if each.text)
         if thought:
-            entered.append(Telling(reply.thinking_id, thought, is_thinking=True))
+            entered.append(ModelText(reply.thinking_id, thought, is_thinking=True))
         if message.text:
-            entered.append(Telling(reply.id, message.text, continues=self._is_continued))
+            entered.append(ModelText(reply.id, message.text, continues=self._is_continued))
         self._log.put(*entered)
         self._log.put(self._costing(tokens))
         self._called = message.calls
-        self._cut_at = tokens.output if answered.stop is Stop.LENGTH else None
+        self._cut_at = tokens.output if answered.stop is StopReason.LENGTH else None
         self._is_answered = not message.calls
-        is_cut = answered.stop is Stop.LENGTH and not message.calls
+        is_cut = answered.stop is StopReason.LENGTH and not message.calls
         self._is_continued = is_cut and (self._is_continued or bool(message.text))
 
-    async def _execute(self) -> Event:
+    async def _execute(self) -> LoopEvent:
         """Use the tools; each result is entered as soon as there is one."""
         await self._calls.use(self._called, cut_at=self._cut_at)
-        return Event.EXECUTED
+        return LoopEvent.EXECUTED
 
-    async def _compact(self) -> Event:
+    async def _compact(self) -> LoopEvent:
         """Have the beginning summarized; the next look says whether that was enough."""
         self._kit.agreed(self.choice.provider)
         try:
@@ -498,61 +500,61 @@ class Turn:
             if not _may_pass(failure) and not isinstance(failure, AnswerIncomplete):
                 raise
             self._failure = failure
-            return Event.TROUBLED
+            return LoopEvent.TROUBLED
         self._compacts = False
         self._purse.pay(spent.tokens, spent.cost_usd)
-        return Event.RESUMED
+        return LoopEvent.RESUMED
 
-    async def _pause(self) -> Event:
+    async def _pause(self) -> LoopEvent:
         """Ask the person what to do about a provider in trouble; nobody cancels."""
         failure = self._failed()
-        asking = Asking("", failure.title, failure.user_message, (RETRY, SWITCH, CANCEL))
+        asking = TurnQuestion("", failure.title, failure.user_message, (RETRY, SWITCH, CANCEL))
         answer = await self._ask(asking)
         if answer == SWITCH:
             known = f"{self.choice.provider}/{self.choice.model}"
-            word = await self._ask(Asking("", "Which model?", f"provider/model; now {known}"))
+            word = await self._ask(TurnQuestion("", "Which model?", f"provider/model; now {known}"))
             if not word.strip():
                 raise failure
             self.choice = chosen(word.strip(), self.choice)
         elif answer != RETRY:
             raise failure
         self._failure = None
-        return Event.RESUMED
+        return LoopEvent.RESUMED
 
-    async def _settle(self) -> Event:
+    async def _settle(self) -> LoopEvent:
         """Keep what there is of an answer, and see to it that nothing runs and no call is open."""
         await self._kit.clear()
         if self._is_stopped and self._reply is not None and self._reply.text.strip():
             text = f"{self._reply.text}\n\n{ABORTED}"
-            self._log.enter(ModelMessage(text), Telling(self._reply.id, text), id=self._reply.id)
+            self._log.enter(ModelMessage(text), ModelText(self._reply.id, text), id=self._reply.id)
         if mended := repairs(self._log.tree, is_aborted=self._is_stopped):
-            self._log.put(*mended, Noting(told(len(mended))))
-        return Event.SETTLED
+            self._log.put(*mended, TurnNote(told(len(mended))))
+        return LoopEvent.SETTLED
 
-    async def _inquire(self, asking: Asking) -> str:
+    async def _inquire(self, asking: TurnQuestion) -> str:
         """Ask for a tool: the turn waits for the person as long as any of its tools does."""
         self._waiting += 1
-        self.phase, _ = step(self.phase, Event.ASKED)
+        self.phase, _ = step(self.phase, LoopEvent.ASKED)
         try:
             return await self._ask(asking)
         finally:
             self._waiting -= 1
-            if not self._waiting and self.phase is Phase.WAITING:
-                self.phase, _ = step(self.phase, Event.ANSWERED)
+            if not self._waiting and self.phase is LoopPhase.WAITING:
+                self.phase, _ = step(self.phase, LoopEvent.ANSWERED)
 
-    async def _ask(self, asking: Asking) -> str:
+    async def _ask(self, asking: TurnQuestion) -> str:
         self._asked += 1
         question = f"{asking.item or 'turn'}/{new_id()}/{self._asked}"
         with self._questions.open(question) as answer:
             self._log.put(msgspec.structs.replace(asking, question=question))
             return await answer.wait()
 
-    def _entered(self, message: UserMessage) -> Entered:
-        return Entered(new_id(), self._log.tree.head, message)
+    def _entered(self, message: UserMessage) -> MessageAppended:
+        return MessageAppended(new_id(), self._log.tree.head, message)
 
-    def _costing(self, tokens: Tokens) -> Costing:
+    def _costing(self, tokens: Tokens) -> TurnUsage:
         tree = self._log.tree
-        return Costing(
+        return TurnUsage(
             self.choice,
             Tokens(tree.input, tree.cached, tree.output),
             tokens.input + tokens.output,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from hashlib import sha256
 from typing import TypeVar
 
-from holdfast.agent.model import Drop, FileChange, FileSort, Put, Sight
-from holdfast.agent.ports import Tree
+from holdfast.agent.model import FileChange, FileInfo, FileKind, FileRemoval, FileWrite
+from holdfast.agent.ports import FileTree
 from holdfast.nouns import RelativePath
 from holdfast.workbench import (
     Delete,
@@ -55,7 +55,7 @@ class DraftWorkspace:
         """Where the project is for the processes of the agent."""
         return self._root
 
-    async def within(self, work: Callable[[Tree], Result]) -> Result:
+    async def within(self, work: Callable[[FileTree], Result]) -> Result:
         """What comes of looking at the files as they are now, whoever has changed them."""
 
         def looked() -> Result:
@@ -104,18 +104,18 @@ class RootTree:
     def __init__(self, root: Root) -> None:
         self._root = root
 
-    def look(self, path: RelativePath) -> Sight | None:
+    def look(self, path: RelativePath) -> FileInfo | None:
         """What stands at a path, of a link the link itself; None if nothing does."""
         try:
             found = self._root.stat(path)
         except (DiskMissing, PathUnfit):  # on the way to it there may be a file
             return None
-        return Sight(_sort(found), found.st_size, stat.S_IMODE(found.st_mode))
+        return FileInfo(_sort(found), found.st_size, stat.S_IMODE(found.st_mode))
 
-    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileSort], ...]:
+    def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileKind], ...]:
         """The names in a directory and what they are, sorted; None is the project itself."""
         return tuple(
-            (entry.name, FileSort(entry.sort.value))
+            (entry.name, FileKind(entry.sort.value))
             for entry in self._root.list(path, follow=path is not None)
         )
 
@@ -130,19 +130,19 @@ class RootTree:
 
 def _step(change: FileChange) -> FileStep:
     match change:
-        case Put(path, data, None, mode):
+        case FileWrite(path, data, None, mode):
             return NewFile(path, data, mode)
-        case Put(path, data, before, _):
+        case FileWrite(path, data, before, _):
             return NewContent(path, data, expected=before)
-        case Drop(path):
+        case FileRemoval(path):
             return Delete(path)
         case _:
             return Rename(change.path, change.target)
 
 
-def _sort(found: os.stat_result) -> FileSort:
+def _sort(found: os.stat_result) -> FileKind:
     if stat.S_ISREG(found.st_mode):
-        return FileSort.FILE
+        return FileKind.FILE
     if stat.S_ISDIR(found.st_mode):
-        return FileSort.DIRECTORY
-    return FileSort.LINK if stat.S_ISLNK(found.st_mode) else FileSort.OTHER
+        return FileKind.DIRECTORY
+    return FileKind.LINK if stat.S_ISLNK(found.st_mode) else FileKind.OTHER

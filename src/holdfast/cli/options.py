@@ -18,7 +18,7 @@ from holdfast.nouns import printable
 from holdfast.workbench.failures import ProjectRefused
 
 if TYPE_CHECKING:
-    from holdfast.agent import Budget, Deadlines
+    from holdfast.agent import BudgetLimits, Deadlines
 
 _FLAGS: Final = ("runner", "model")  # keys that are also flags with a value
 GOING_ON: Final = ("--session", "--resume", "--continue")  # a session stays as it was begun
@@ -74,19 +74,19 @@ def here_of(request: Request) -> Path:
         raise ProjectRefused(path=".", reason=error.strerror or str(error)) from error
 
 
-def budget_of(options: Mapping[str, str]) -> Budget:
+def budget_of(options: Mapping[str, str]) -> BudgetLimits:
     """What one turn of a session may take, as it was settled when the session was begun."""
-    from holdfast.agent import Budget
+    from holdfast.agent import BudgetLimits
 
     said = {
         key.removeprefix(BUDGET): value_of(key, text, where=key)
         for key, text in options.items()
         if key.startswith(BUDGET)
     }
-    usual = Budget()
+    usual = BudgetLimits()
     steps, tokens = said.get("steps"), said.get("tokens")
     cost_usd, seconds = said.get("cost_usd"), said.get("seconds")
-    return Budget(
+    return BudgetLimits(
         steps=usual.steps if steps is None else int(steps),
         tokens=None if tokens is None else int(tokens),
         cost_usd=None if cost_usd is None else float(cost_usd),

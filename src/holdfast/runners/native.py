@@ -17,30 +17,31 @@ from typing import Final
 import msgspec
 
 from holdfast import __version__
-from holdfast.agent import OPTIONS, Crashes, Kit, Talk, converse
+from holdfast.agent import OPTIONS, AgentConfig, AgentConversation, CrashHistory, open_conversation
 from holdfast.agent.model import (
-    AnyMemo,
-    AnyNews,
-    Asking,
-    Awaiting,
-    Costing,
-    Done,
-    Memo,
-    Noting,
-    Over,
-    Showing,
-    Telling,
-    UsedUp,
-    Using,
+    AnyConversationRecord,
+    AnyTurnEvent,
+    ConversationRecord,
+    ModelText,
+    ToolResult,
+    ToolUse,
+    ToolUseEnded,
+    TurnDelta,
+    TurnDeltaKind,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
+    TurnQuestion,
+    TurnUsage,
+    TurnWaiting,
 )
-from holdfast.agent.model import Ending as Ended
-from holdfast.agent.model import Sort as Shown
 from holdfast.failures import Failure
 from holdfast.runners.bounded_text import Bounded
 from holdfast.runners.failures import SessionUnknown
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
+    Awaiting,
     Capabilities,
     Choice,
     Delta,
@@ -62,7 +63,6 @@ from holdfast.runners.model import (
     TurnStarted,
     Used,
 )
-from holdfast.runners.model import Awaiting as Awaited
 from holdfast.runners.ports import AS_EVER, Memory
 
 # What our own agent tells, in the words of every runner.
@@ -70,34 +70,34 @@ from holdfast.runners.ports import AS_EVER, Memory
 _INPUT_MAX: Final = 2_000  # characters of one argument that the person is shown
 
 _SORTS: Final = {
-    Shown.TEXT: Sort.TEXT,
-    Shown.THINKING: Sort.THOUGHT,
-    Shown.OUTPUT: Sort.OUTPUT,
+    TurnDeltaKind.TEXT: Sort.TEXT,
+    TurnDeltaKind.THINKING: Sort.THOUGHT,
+    TurnDeltaKind.OUTPUT: Sort.OUTPUT,
 }
 _ENDINGS: Final = {
-    Ended.COMPLETED: Ending.COMPLETED,
-    Ended.ABORTED: Ending.INTERRUPTED,
-    Ended.FAILED: Ending.FAILED,
-    Ended.INCOMPLETE: Ending.INCOMPLETE,
-    Ended.REFUSED: Ending.REFUSED,
+    TurnOutcome.COMPLETED: Ending.COMPLETED,
+    TurnOutcome.ABORTED: Ending.INTERRUPTED,
+    TurnOutcome.FAILED: Ending.FAILED,
+    TurnOutcome.INCOMPLETE: Ending.INCOMPLETE,
+    TurnOutcome.REFUSED: Ending.REFUSED,
 }
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def translated(batch: Iterable[AnyMemo | AnyNews]) -> Sequence[AnyEvent]:
+def translated(batch: Iterable[AnyConversationRecord | AnyTurnEvent]) -> Sequence[AnyEvent]:
     """The same, as events of a runner; pieces that follow one another are joined."""
     events: list[AnyEvent] = []
     for each in batch:
-        if isinstance(each, Memo):
+        if isinstance(each, ConversationRecord):
             events.append(Remembered(msgspec.Raw(_encode(each))))
-        elif isinstance(each, Showing):
+        elif isinstance(each, TurnDelta):
             _add_delta(events, each)
         else:
             events.extend(_events(each))
     return events
 
 
-def _add_delta(events: list[AnyEvent], piece: Showing) -> None:
+def _add_delta(events: list[AnyEvent], piece: TurnDelta) -> None:
     sort, last = _SORTS[piece.sort], events[-1] if events else None
     if isinstance(last, Delta) and (last.item, last.sort) == (piece.item, sort):
         events[-1] = Delta(last.item, sort, last.text + piece.text)
@@ -105,29 +105,29 @@ def _add_delta(events: list[AnyEvent], piece: Showing) -> None:
         events.append(Delta(piece.item, sort, piece.text))
 
 
-def _events(news: AnyNews) -> Iterator[AnyEvent]:
+def _events(news: AnyTurnEvent) -> Iterator[AnyEvent]:
     match news:
-        case Telling(item, text, is_thinking, continues):
+        case ModelText(item, text, is_thinking, continues):
             yield Thought(item, text) if is_thinking else Said(item, text, continues)
-        case Using(item, tool, title, arguments):
+        case ToolUse(item, tool, title, arguments):
             yield ToolStarted(item, tool, title, _shortened(arguments))
-        case UsedUp(item, done):
+        case ToolUseEnded(item, done):
             yield from _ended(item, done)
-        case Asking():
+        case TurnQuestion():
             yield _asked(news)
-        case Costing():
+        case TurnUsage():
             yield _used(news)
-        case Noting(text, failure):
+        case TurnNote(text, failure):
             yield Noticed(text, failure)
-        case Awaiting(what, seconds):
-            yield Awaited(what, seconds)
-        case Over(ending, failure):
+        case TurnWaiting(what, seconds):
+            yield Awaiting(what, seconds)
+        case TurnOver(ending, failure):
             yield TurnEnded(_ENDINGS[ending], failure)
-        case Showing():
+        case TurnDelta():
             raise AssertionError("pieces are joined elsewhere")
 
 
-def _ended(item: str, done: Done) -> Iterator[AnyEvent]:
+def _ended(item: str, done: ToolResult) -> Iterator[AnyEvent]:
     output = Bounded()
     output.feed(done.text if done.shown is None else done.shown)
     is_ok = not done.is_error and not done.status
@@ -139,7 +139,7 @@ def _ended(item: str, done: Done) -> Iterator[AnyEvent]:
         yield Planned(tuple(steps))
 
 
-def _asked(asking: Asking) -> Asked:
+def _asked(asking: TurnQuestion) -> Asked:
     last = len(asking.choices) - 1
     choices = (Choice(word, is_refusal=at == last) for at, word in enumerate(asking.choices))
     return Asked(
@@ -152,7 +152,7 @@ def _asked(asking: Asking) -> Asked:
     )
 
 
-def _used(costing: Costing) -> Used:
+def _used(costing: TurnUsage) -> Used:
     tokens = costing.tokens
     return Used(
         model=f"{costing.choice.provider}/{costing.choice.model}",
@@ -178,7 +178,7 @@ def _shortened(arguments: dict[str, object]) -> dict[str, object]:
 NAME: Final = "native"
 _WORD: Final = "native-1"  # of every conversation: all that it is stands in the memory
 
-Kits = Callable[[], AbstractAsyncContextManager[Kit]]
+Kits = Callable[[], AbstractAsyncContextManager[AgentConfig]]
 """Gives what a conversation is held with; whatever its tools have started ends with the block."""
 
 Examine = Callable[[], Awaitable[None]]
@@ -198,11 +198,11 @@ class NativeRunner:
     )
 
     def __init__(
-        self, kits: Kits, crashes: Crashes | None = None, examine: Examine = _nothing_lacks
+        self, kits: Kits, crashes: CrashHistory | None = None, examine: Examine = _nothing_lacks
     ) -> None:
         """Count crashes on top of those of an earlier runner of the same session."""
         self._kits, self._examine = kits, examine
-        self._crashes = crashes or Crashes()
+        self._crashes = crashes or CrashHistory()
 
     async def health(self) -> Health:
         """Healthy if everything is there that a conversation needs; none is begun for that."""
@@ -223,14 +223,14 @@ class NativeRunner:
         def memos() -> Iterator[msgspec.Raw]:
             return (each.memo for each in memory())
 
-        async with self._kits() as kit, converse(kit, memos, self._crashes) as talk:
+        async with self._kits() as kit, open_conversation(kit, memos, self._crashes) as talk:
             yield NativeConversation(talk)
 
 
 class NativeConversation:
     """A conversation with our own agent."""
 
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: AgentConversation) -> None:
         self._talk = talk
 
     async def take_turn(

@@ -12,7 +12,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from holdfast.agent.model import AnyMemo, Compacted, Entered, Moved, Origin, UserMessage
+from holdfast.agent.model import (
+    AnyConversationRecord,
+    HeadMoved,
+    HistoryCompacted,
+    MessageAppended,
+    Origin,
+    UserMessage,
+)
 from holdfast.host import (
     Awaited,
     Kept,
@@ -63,7 +70,7 @@ from holdfast.terminal.model import Prompted as PromptBlock
 
 # The prompts of a conversation that one can go back to, by what our own agent keeps of it.
 
-_decode: Final = msgspec.json.Decoder(AnyMemo).decode
+_decode: Final = msgspec.json.Decoder(AnyConversationRecord).decode
 
 
 class Earlier(NamedTuple):
@@ -89,12 +96,12 @@ class Branches:
         except (msgspec.DecodeError, RecursionError):
             return
         match known:
-            case Entered(id, after, UserMessage(text, Origin.PERSON)):
+            case MessageAppended(id, after, UserMessage(text, Origin.PERSON)):
                 self._prompts[id] = text
                 self._grow(id, after)
-            case Entered(id, after) | Compacted(id, after):
+            case MessageAppended(id, after) | HistoryCompacted(id, after):
                 self._grow(id, after)
-            case Moved(head):
+            case HeadMoved(head):
                 self._head = head
             case _:
                 pass

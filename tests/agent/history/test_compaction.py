@@ -14,32 +14,32 @@ from holdfast.agent.history.compaction import (
     size,
     summary_prompt,
 )
-from holdfast.agent.history.tree import Tree
+from holdfast.agent.history.tree import ConversationTree
 from holdfast.agent.model import (
     AnyMessage,
-    Call,
-    Compacted,
-    Entered,
+    HistoryCompacted,
+    MessageAppended,
     ModelMessage,
     Origin,
-    Spent,
     Tokens,
+    ToolCall,
     ToolMessage,
+    UsageRecorded,
     UserMessage,
 )
 
 pytestmark = pytest.mark.promise("A10")
 
 
-def tree_of(*messages: AnyMessage) -> Tree:
-    tree = Tree()
+def tree_of(*messages: AnyMessage) -> ConversationTree:
+    tree = ConversationTree()
     for at, message in enumerate(messages):
-        tree.take(Entered(f"e{at}", tree.head, message))
+        tree.take(MessageAppended(f"e{at}", tree.head, message))
     return tree
 
 
 def uses(call: str, tool: str = "look", arguments: str = "{}") -> ModelMessage:
-    return ModelMessage(calls=(Call(call, tool, arguments),))
+    return ModelMessage(calls=(ToolCall(call, tool, arguments),))
 
 
 def test_it_is_full_at_four_fifths_of_the_window() -> None:
@@ -63,7 +63,7 @@ def test_a_window_that_nobody_knows_counts_as_one_of_a_local_server(
 
 def test_what_was_billed_counts_more_than_what_is_guessed() -> None:
     tree = tree_of(UserMessage("x" * 4_000), ModelMessage("One"))
-    tree.take(Spent("p", "m", Tokens(50, 0, 5)))
+    tree.take(UsageRecorded("p", "m", Tokens(50, 0, 5)))
 
     assert size(tree, besides=4_000) == 55
 
@@ -104,10 +104,10 @@ def test_in_a_long_turn_the_cut_is_before_an_answer() -> None:
 
 def test_there_is_nothing_to_be_won_from_a_summary_alone() -> None:
     tree = tree_of(UserMessage("go"))
-    tree.take(Compacted("s", "e0", "x" * 10_000, "", 1, 1))
+    tree.take(HistoryCompacted("s", "e0", "x" * 10_000, "", 1, 1))
 
     assert cut(tree, window=1_000, strikes=0) is None
-    assert cut(Tree(), window=1_000, strikes=0) is None
+    assert cut(ConversationTree(), window=1_000, strikes=0) is None
 
 
 def test_a_summary_has_the_files_and_the_words_of_the_person() -> None:
@@ -147,9 +147,9 @@ def test_the_person_is_kept_verbatim_also_over_several_summaries() -> None:
         assert (
             "Never touch" not in summary_prompt(found, window=None).said[0].message.text or not turn
         )
-        tree.take(Compacted(f"s{turn}", tree.head, summary, found.keeps, 1, 1))
+        tree.take(HistoryCompacted(f"s{turn}", tree.head, summary, found.keeps, 1, 1))
         for message in (UserMessage(f"more {turn}"), ModelMessage("x" * 9_000)):
-            tree.take(Entered(f"m{turn}-{message.text[:1]}", tree.head, message))
+            tree.take(MessageAppended(f"m{turn}-{message.text[:1]}", tree.head, message))
     assert "[person]\nmore 0\n\n[person]\nmore 1" in summary
 
 
@@ -189,14 +189,14 @@ def test_no_cut_parts_a_call_from_its_result(steps: list[int], window: int, stri
         if step == 0:
             messages += [ModelMessage("One"), UserMessage("on")]
         else:
-            calls = tuple(Call(f"c{at}-{each}", "look", "{}") for each in range(step))
+            calls = tuple(ToolCall(f"c{at}-{each}", "look", "{}") for each in range(step))
             messages.append(ModelMessage(calls=calls))
             messages += [ToolMessage(each.id, "x" * 500) for each in calls]
     tree = tree_of(*messages)
     found = cut(tree, window=window, strikes=strikes)
     if found is None:
         return
-    tree.take(Compacted("s", tree.head, "S", found.keeps, 1, 1))
+    tree.take(HistoryCompacted("s", tree.head, "S", found.keeps, 1, 1))
 
     assert (tree.line.strays, tree.line.gaps, list(tree.line.open)) == (0, [], [])
     assert len(tree.line.said) == len(messages) - len(found.old) + 1

@@ -7,68 +7,71 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agent.history.tree import INTERRUPTED, NOT_STARTED, SUMMARY, Tree, repairs
+from holdfast.agent.history.tree import INTERRUPTED, NOT_STARTED, SUMMARY, ConversationTree, repairs
 from holdfast.agent.model import (
-    AnyMemo,
+    AnyConversationRecord,
     AnyMessage,
-    Call,
-    Compacted,
-    Dequeued,
-    Entered,
-    Mended,
+    HeadMoved,
+    HistoryCompacted,
+    MessageAppended,
     ModelMessage,
-    Moved,
-    Queued,
-    Spent,
+    SteeringDequeued,
+    SteeringQueued,
     Tokens,
-    ToolBegun,
+    ToolCall,
+    ToolCallRepaired,
+    ToolCallStarted,
     ToolMessage,
+    UsageRecorded,
     UserMessage,
 )
 from tests.agent.conversing import in_short
 
-ASKS = ModelMessage(calls=(Call("c1", "look", "{}"), Call("c2", "look", "{}")))
+ASKS = ModelMessage(calls=(ToolCall("c1", "look", "{}"), ToolCall("c2", "look", "{}")))
 
 
-def tree_of(*memos: AnyMemo) -> Tree:
-    tree = Tree()
+def tree_of(*memos: AnyConversationRecord) -> ConversationTree:
+    tree = ConversationTree()
     for memo in memos:
         tree.read(msgspec.json.encode(memo))
     return tree
 
 
-def story(*messages: AnyMessage) -> list[AnyMemo]:
+def story(*messages: AnyMessage) -> list[AnyConversationRecord]:
     """Messages that follow one another, named by their places."""
-    return [Entered(f"e{at}", f"e{at - 1}" if at else "", each) for at, each in enumerate(messages)]
+    return [
+        MessageAppended(f"e{at}", f"e{at - 1}" if at else "", each)
+        for at, each in enumerate(messages)
+    ]
 
 
-def history(tree: Tree) -> list[str]:
+def history(tree: ConversationTree) -> list[str]:
     return [in_short(each) for each in tree.line.said]
 
 
 def test_what_follows_is_the_head_and_a_move_begins_a_branch() -> None:
     memos = story(UserMessage("1"), ModelMessage("One"), UserMessage("2"))
-    tree = tree_of(*memos, Moved("e1"), Entered("b", "e1", UserMessage("3")))
+    tree = tree_of(*memos, HeadMoved("e1"), MessageAppended("b", "e1", UserMessage("3")))
 
     assert (tree.head, history(tree)) == ("b", ["user: 1", "model: One", "user: 3"])
-    tree.take(Moved("e2"))
+    tree.take(HeadMoved("e2"))
     assert history(tree) == ["user: 1", "model: One", "user: 2"]
-    tree.take(Moved(""))
+    tree.take(HeadMoved(""))
     assert history(tree) == []
-    tree.take(Moved("nowhere"))
+    tree.take(HeadMoved("nowhere"))
     assert (tree.head, tree.skipped) == ("", 1)
 
 
 def test_a_summary_stands_in_place_of_what_it_covers_on_its_branch_only() -> None:
     memos = story(UserMessage("1"), ModelMessage("One"), UserMessage("2"), ModelMessage("Two"))
-    tree = tree_of(*memos, Compacted("s", "e3", "Short.", "e2", 10, 5))
+    tree = tree_of(*memos, HistoryCompacted("s", "e3", "Short.", "e2", 10, 5))
 
     assert history(tree) == [f"user: {SUMMARY}Short.", "user: 2", "model: Two"]
-    tree.take(Entered("n", "s", UserMessage("3")))
+    tree.take(MessageAppended("n", "s", UserMessage("3")))
     assert history(tree)[-1] == "user: 3"
-    tree.take(Compacted("t", "n", "Shorter.", "", 10, 5))
+    tree.take(HistoryCompacted("t", "n", "Shorter.", "", 10, 5))
     assert history(tree) == [f"user: {SUMMARY}Shorter."]
-    tree.take(Moved("e3"))
+    tree.take(HeadMoved("e3"))
     assert len(tree.line.said) == 4
     assert [each.id for each in tree.way()] == ["e3", "e2", "e1", "e0"]
 
@@ -76,27 +79,32 @@ def test_a_summary_stands_in_place_of_what_it_covers_on_its_branch_only() -> Non
 def test_a_summary_whose_beginning_was_lost_stands_for_nothing() -> None:
     memos = story(UserMessage("1"), ModelMessage("One"))
 
-    assert history(tree_of(*memos, Compacted("s", "e1", "Short.", "lost", 1, 1))) == [
+    assert history(tree_of(*memos, HistoryCompacted("s", "e1", "Short.", "lost", 1, 1))) == [
         "user: 1",
         "model: One",
     ]
 
 
 def test_what_was_added_waits_until_it_is_taken() -> None:
-    tree = tree_of(Queued("q1", "a"), Queued("q2", "b"), Dequeued("q1"), Dequeued("never"))
+    tree = tree_of(
+        SteeringQueued("q1", "a"),
+        SteeringQueued("q2", "b"),
+        SteeringDequeued("q1"),
+        SteeringDequeued("never"),
+    )
 
     assert tree.queued == {"q2": "b"}
 
 
 def test_what_was_paid_is_summed_and_measures_the_line() -> None:
-    spent = Spent("p", "m", Tokens(100, 50, 10), 0.5)
+    spent = UsageRecorded("p", "m", Tokens(100, 50, 10), 0.5)
     tree = tree_of(*story(UserMessage("1"), ModelMessage("One")), spent, spent)
 
     assert (tree.input, tree.cached, tree.output, tree.cost_usd) == (200, 100, 20, 1.0)
     assert (tree.measured, tree.estimate) == (110, 110)
-    tree.take(Entered("n", "e1", UserMessage("x" * 40)))
+    tree.take(MessageAppended("n", "e1", UserMessage("x" * 40)))
     assert tree.estimate == 120
-    tree.take(Moved("e0"))
+    tree.take(HeadMoved("e0"))
     assert tree.estimate == 0
 
 
@@ -105,7 +113,7 @@ def test_what_was_paid_is_summed_and_measures_the_line() -> None:
     "broken", [b"", b"{", b"null", b'{"memo":"unknown"}', b'{"memo":"entered","id":1}', b"\xff"]
 )
 def test_what_cannot_be_read_is_counted_and_loses_only_itself(broken: bytes) -> None:
-    tree = Tree()
+    tree = ConversationTree()
     memos = [
         msgspec.json.encode(each) for each in story(UserMessage("1"), ASKS, ToolMessage("c1", "r"))
     ]
@@ -136,7 +144,7 @@ def test_any_lost_entry_leaves_the_others_and_a_valid_history(lost: int, left: l
     )
     kept = [each for at, each in enumerate(memos) if at != lost]
 
-    assert history(tree_of(ToolBegun("c1"), *kept)) == left
+    assert history(tree_of(ToolCallStarted("c1"), *kept)) == left
 
 
 def test_the_whole_result_of_a_call_is_found() -> None:
@@ -152,7 +160,7 @@ MESSAGES = st.one_of(
     st.builds(
         ModelMessage,
         st.sampled_from(["", "One"]),
-        calls=st.lists(st.builds(Call, CALLS, st.just("look"), st.just("{}")), max_size=3).map(
+        calls=st.lists(st.builds(ToolCall, CALLS, st.just("look"), st.just("{}")), max_size=3).map(
             tuple
         ),
     ),
@@ -160,21 +168,21 @@ MESSAGES = st.one_of(
 )
 NAMES = st.sampled_from([*"abcdefgh", ""])
 MEMOS = st.one_of(
-    st.builds(Entered, NAMES, NAMES, MESSAGES),
-    st.builds(Compacted, NAMES, NAMES, st.just("S"), NAMES, st.just(1), st.just(1)),
-    st.builds(Moved, NAMES),
-    st.builds(ToolBegun, CALLS),
-    st.builds(Mended, CALLS, st.just("mended")),
-    st.builds(Spent, st.just("p"), st.just("m"), st.builds(Tokens)),
+    st.builds(MessageAppended, NAMES, NAMES, MESSAGES),
+    st.builds(HistoryCompacted, NAMES, NAMES, st.just("S"), NAMES, st.just(1), st.just(1)),
+    st.builds(HeadMoved, NAMES),
+    st.builds(ToolCallStarted, CALLS),
+    st.builds(ToolCallRepaired, CALLS, st.just("mended")),
+    st.builds(UsageRecorded, st.just("p"), st.just("m"), st.builds(Tokens)),
 )
 
 
 @pytest.mark.promise("A8")
 @given(st.lists(MEMOS, max_size=30), st.integers(0, 30))
 def test_whatever_was_kept_the_line_is_valid_and_repairs_are_final(
-    memos: list[AnyMemo], looked: int
+    memos: list[AnyConversationRecord], looked: int
 ) -> None:
-    tree, later = Tree(), Tree()
+    tree, later = ConversationTree(), ConversationTree()
     for at, memo in enumerate(memos):
         tree.take(memo)
         if at == looked:
@@ -191,7 +199,7 @@ def test_whatever_was_kept_the_line_is_valid_and_repairs_are_final(
     assert_valid(later)
 
 
-def assert_valid(tree: Tree) -> None:
+def assert_valid(tree: ConversationTree) -> None:
     """Every call is answered once, right after it, and nothing else is answered."""
     waiting: set[str] = set()
     seen: set[str] = set()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from holdfast.agent.history.tree import INTERRUPTED, NOT_STARTED, Line, missing
-from holdfast.agent.model import Call, ModelMessage, ToolMessage, UserMessage
+from holdfast.agent.history.tree import INTERRUPTED, NOT_STARTED, PromptHistory, missing_result
+from holdfast.agent.model import ModelMessage, ToolCall, ToolMessage, UserMessage
 from holdfast.agent.text import CHARS_MAX
 
 
 def asks(*calls: str) -> ModelMessage:
-    return ModelMessage(calls=tuple(Call(each, "look", "{}") for each in calls))
+    return ModelMessage(calls=tuple(ToolCall(each, "look", "{}") for each in calls))
 
 
 def test_a_call_that_others_come_after_gets_a_word_in_place() -> None:
     mended: dict[str, str] = {"c2": "mended"}
-    line = Line({"c1"}, mended)
+    line = PromptHistory({"c1"}, mended)
     line.add("1", asks("c1", "c2", "c3"))
     line.add("2", UserMessage("on"))
 
@@ -27,7 +27,7 @@ def test_a_call_that_others_come_after_gets_a_word_in_place() -> None:
 
 
 def test_what_answers_nothing_and_what_says_nothing_is_left_out() -> None:
-    line = Line(set(), {})
+    line = PromptHistory(set(), {})
     line.add("0", ToolMessage("c1", "early"))
     line.add("1", asks("c1"))
     line.add("2", ToolMessage("c1", "once"))
@@ -41,7 +41,7 @@ def test_what_answers_nothing_and_what_says_nothing_is_left_out() -> None:
 
 def test_a_call_at_the_end_is_open_until_it_is_mended() -> None:
     mended: dict[str, str] = {}
-    line = Line(set(), mended)
+    line = PromptHistory(set(), mended)
     line.add("1", asks("c1", "c2"))
     line.settle()
     assert list(line.open) == ["c1", "c2"]
@@ -54,7 +54,7 @@ def test_a_call_at_the_end_is_open_until_it_is_mended() -> None:
 
 
 def test_what_is_long_is_told_by_its_ends() -> None:
-    line = Line(set(), {})
+    line = PromptHistory(set(), {})
     line.add("1", asks("c1"))
     line.add("2", ToolMessage("c1", "x" * (CHARS_MAX + 1)))
 
@@ -63,5 +63,5 @@ def test_what_is_long_is_told_by_its_ends() -> None:
 
 
 def test_only_what_began_may_have_happened() -> None:
-    assert missing("c1", {"c1"}) == INTERRUPTED
-    assert missing("c2", {"c1"}) == NOT_STARTED
+    assert missing_result("c1", {"c1"}) == INTERRUPTED
+    assert missing_result("c2", {"c1"}) == NOT_STARTED

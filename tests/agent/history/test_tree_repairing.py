@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.history.tree import ABORTED, INTERRUPTED, NOT_STARTED, Tree, repairs, told
-from holdfast.agent.model import Call, Entered, Mended, ModelMessage, ToolBegun, ToolMessage
+from holdfast.agent.history.tree import (
+    ABORTED,
+    INTERRUPTED,
+    NOT_STARTED,
+    ConversationTree,
+    repairs,
+    told,
+)
+from holdfast.agent.model import (
+    MessageAppended,
+    ModelMessage,
+    ToolCall,
+    ToolCallRepaired,
+    ToolCallStarted,
+    ToolMessage,
+)
 
 pytestmark = pytest.mark.promise("A8")
 
 
-def waiting() -> Tree:
+def waiting() -> ConversationTree:
     """Three calls: one has its result, one has begun, one has not."""
-    tree = Tree()
-    calls = tuple(Call(each, "look", "{}") for each in ("c1", "c2", "c3"))
-    tree.take(Entered("1", "", ModelMessage(calls=calls)))
+    tree = ConversationTree()
+    calls = tuple(ToolCall(each, "look", "{}") for each in ("c1", "c2", "c3"))
+    tree.take(MessageAppended("1", "", ModelMessage(calls=calls)))
     for call in ("c1", "c2"):
-        tree.take(ToolBegun(call))
-    tree.take(Entered("2", "1", ToolMessage("c1", "r")))
+        tree.take(ToolCallStarted(call))
+    tree.take(MessageAppended("2", "1", ToolMessage("c1", "r")))
     return tree
 
 
 def test_after_a_crash_it_is_said_what_may_have_happened() -> None:
-    assert repairs(waiting()) == (Mended("c2", INTERRUPTED), Mended("c3", NOT_STARTED))
+    assert repairs(waiting()) == (
+        ToolCallRepaired("c2", INTERRUPTED),
+        ToolCallRepaired("c3", NOT_STARTED),
+    )
     assert "may or may not have completed" in INTERRUPTED
 
 
@@ -30,7 +47,7 @@ def test_after_an_abort_it_is_said_who_wanted_it() -> None:
     begun, unbegun = repairs(waiting(), is_aborted=True)
 
     assert begun.text.startswith(f"{ABORTED} It had begun")
-    assert unbegun == Mended("c3", ABORTED)
+    assert unbegun == ToolCallRepaired("c3", ABORTED)
 
 
 def test_what_is_repaired_stays_so() -> None:

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from holdfast.agent.failures import McpSettingsUnfit
 from holdfast.agent.mcp.config import (
-    Server,
+    McpServerConfig,
     is_program,
     own_servers,
     project_servers,
+    server_permission,
     tool_names,
-    wish_for,
 )
 
 
@@ -32,8 +32,8 @@ FILE = written(
 
 def test_the_persons_own_are_filled_in() -> None:
     assert own_servers("f", FILE, {"HOME": "/me", "TOKEN": "t1"}) == (
-        Server("one", True, "x", ("/me/a", "$b"), {"KEY": "t1"}),
-        Server("two", True, url="https://a.test/mcp", headers={"K": "t1"}, allowed=("t",)),
+        McpServerConfig("one", True, "x", ("/me/a", "$b"), {"KEY": "t1"}),
+        McpServerConfig("two", True, url="https://a.test/mcp", headers={"K": "t1"}, allowed=("t",)),
     )
     assert own_servers("f", " \n", {}) == ()
 
@@ -42,7 +42,7 @@ def test_the_persons_own_are_filled_in() -> None:
 def test_a_projects_words_are_taken_as_they_are_and_allow_nothing() -> None:
     one, two = project_servers(FILE)
 
-    assert one == Server("one", False, "x", ("${HOME}/a", "$b"), {"KEY": "${TOKEN}"})
+    assert one == McpServerConfig("one", False, "x", ("${HOME}/a", "$b"), {"KEY": "${TOKEN}"})
     assert two.headers == {"K": "${TOKEN}${NONE}"}
     assert not two.allows("t")
 
@@ -75,7 +75,7 @@ def test_what_is_run_is_told_from_data(word: str, expected: bool) -> None:
     assert is_program(word) is expected
 
 
-SERVER = Server("s", False, "run", ("a", "b"), {"K": "v"})
+SERVER = McpServerConfig("s", False, "run", ("a", "b"), {"K": "v"})
 CONTENTS = [("/bin/run", "h1"), ("a", "h2")]
 
 
@@ -83,32 +83,32 @@ CONTENTS = [("/bin/run", "h1"), ("a", "h2")]
 @pytest.mark.parametrize(
     ("server", "contents"),
     [
-        (Server("s", False, "run2", ("a", "b"), {"K": "v"}), CONTENTS),
-        (Server("s", False, "run", ("a b",), {"K": "v"}), CONTENTS),
-        (Server("s", False, "run", ("a", "b"), {"K": "w"}), CONTENTS),
-        (Server("s", False, "run", ("a", "b"), {}), CONTENTS),
-        (Server("t", False, "run", ("a", "b"), {"K": "v"}), CONTENTS),
+        (McpServerConfig("s", False, "run2", ("a", "b"), {"K": "v"}), CONTENTS),
+        (McpServerConfig("s", False, "run", ("a b",), {"K": "v"}), CONTENTS),
+        (McpServerConfig("s", False, "run", ("a", "b"), {"K": "w"}), CONTENTS),
+        (McpServerConfig("s", False, "run", ("a", "b"), {}), CONTENTS),
+        (McpServerConfig("t", False, "run", ("a", "b"), {"K": "v"}), CONTENTS),
         (SERVER, [("/bin/run", "h0"), ("a", "h2")]),
         (SERVER, [("/bin/run", "h1"), ("a", "h0")]),
         (SERVER, [("/usr/bin/run", "h1"), ("a", "h2")]),
     ],
 )
 def test_anything_that_is_swapped_makes_another_wish(
-    server: Server, contents: list[tuple[str, str]]
+    server: McpServerConfig, contents: list[tuple[str, str]]
 ) -> None:
-    assert wish_for(server, contents).digest != wish_for(SERVER, CONTENTS).digest
+    assert server_permission(server, contents).digest != server_permission(SERVER, CONTENTS).digest
 
 
 def test_an_address_is_a_wish_of_its_own() -> None:
-    one = Server("s", False, url="https://a.test", headers={"K": "v"})
-    other = Server("s", False, url="https://a.test", headers={"K": "w"})
+    one = McpServerConfig("s", False, url="https://a.test", headers={"K": "v"})
+    other = McpServerConfig("s", False, url="https://a.test", headers={"K": "w"})
 
-    assert wish_for(one, []).facts == (
+    assert server_permission(one, []).facts == (
         ("server", "s"),
         ("address", "https://a.test"),
         ("header K", "v"),
     )
-    assert wish_for(one, []).digest != wish_for(other, []).digest
+    assert server_permission(one, []).digest != server_permission(other, []).digest
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ import anyio
 import pytest
 
 from holdfast.agent.failures import McpUnavailable
-from holdfast.agent.mcp.config import Server
+from holdfast.agent.mcp.config import McpServerConfig
 from holdfast.agent.mcp.server import STARTS_MAX, McpServer, program_of
-from holdfast.agent.sandbox import Freedom, Ground
-from holdfast.agent.tools.shell import shells_in
+from holdfast.agent.sandbox import SandboxConfig, SandboxLevel
+from holdfast.agent.tools.shell import open_shell_commands
 from holdfast.world import companions
 from tests.agent.grounds import ground_in, soon
 from tests.journeys.stage import linux_only
@@ -29,10 +29,10 @@ pytestmark = [pytest.mark.anyio, linux_only]
 HERE = os.path.abspath(".")
 
 
-def stub(log: Path, **more: str) -> Server:
+def stub(log: Path, **more: str) -> McpServerConfig:
     """Our own server, which writes down every time that it is started."""
     args = ("-m", "tests.agent.mcp_stub", str(log))
-    return Server("stub", True, sys.executable, args, {"PYTHONPATH": HERE, **more})
+    return McpServerConfig("stub", True, sys.executable, args, {"PYTHONPATH": HERE, **more})
 
 
 async def let() -> None:
@@ -40,7 +40,9 @@ async def let() -> None:
 
 
 @asynccontextmanager
-async def kept(tmp_path: Path, server: Server, **longest: float) -> AsyncGenerator[McpServer]:
+async def kept(
+    tmp_path: Path, server: McpServerConfig, **longest: float
+) -> AsyncGenerator[McpServer]:
     async with ground_in(tmp_path) as ground, companions() as tasks:
         yield McpServer(server, ground, tasks, **longest)
 
@@ -105,13 +107,13 @@ async def test_what_it_has_started_ends_with_it(tmp_path: Path) -> None:
 async def test_one_that_does_not_start_is_an_error(
     tmp_path: Path, command: str, args: tuple[str, ...], reason: str
 ) -> None:
-    async with kept(tmp_path, Server("x", True, command, args)) as server:
+    async with kept(tmp_path, McpServerConfig("x", True, command, args)) as server:
         with pytest.raises(McpUnavailable, match=reason), anyio.fail_after(60):
             await server.offered(let)
 
 
 async def test_one_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
-    server = Server("x", True, "/bin/sleep", ("300",))
+    server = McpServerConfig("x", True, "/bin/sleep", ("300",))
     async with kept(tmp_path, server, start_longest=0.5) as silent:
         with pytest.raises(McpUnavailable, match="did not start in time"), anyio.fail_after(60):
             await silent.offered(let)
@@ -133,17 +135,17 @@ async def test_without_leave_nothing_is_started(tmp_path: Path) -> None:
 def test_a_program_is_found_as_its_variables_say(tmp_path: Path) -> None:
     (tmp_path / "tool").write_text("")
     (tmp_path / "tool").chmod(0o755)
-    ground = Ground(processes=None, root="/", environment={"PATH": "/bin"}, scratch="/")  # type: ignore[arg-type]  # nothing is started
+    ground = SandboxConfig(processes=None, root="/", environment={"PATH": "/bin"}, scratch="/")  # type: ignore[arg-type]  # nothing is started
 
-    assert program_of(Server("x", True, "tool"), ground) is None
-    own = Server("x", True, "tool", env={"PATH": str(tmp_path)})
+    assert program_of(McpServerConfig("x", True, "tool"), ground) is None
+    own = McpServerConfig("x", True, "tool", env={"PATH": str(tmp_path)})
     assert program_of(own, ground) == str(tmp_path / "tool")
 
 
 @pytest.mark.timeout(100)
 async def test_a_real_server_over_the_plane(tmp_path: Path) -> None:
     node, script = mcp_server("server-everything")
-    async with kept(tmp_path, Server("everything", True, node, (script,))) as server:
+    async with kept(tmp_path, McpServerConfig("everything", True, node, (script,))) as server:
         names = {each.name for each in await server.offered(let)}
         said = await server.call("echo", {"message": "hello"}, let)
 
@@ -154,16 +156,20 @@ async def test_a_real_server_over_the_plane(tmp_path: Path) -> None:
 @pytest.mark.timeout(100)
 async def test_a_real_server_at_an_address(tmp_path: Path) -> None:
     node, script = mcp_server("server-everything")
-    async with ground_in(tmp_path) as ground, companions() as tasks, shells_in(ground) as shells:
+    async with (
+        ground_in(tmp_path) as ground,
+        companions() as tasks,
+        open_shell_commands(ground) as shells,
+    ):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         line = f"PORT={port} exec {node} {script} streamableHttp"
-        running = await shells.start(line, Freedom.OPEN, has_stdin=False)
+        running = await shells.start(line, SandboxLevel.OPEN, has_stdin=False)
         while "listening" not in running.window.take():
             assert not running.is_over
             await running.wait(1.0)
-        there = Server("there", True, url=f"http://127.0.0.1:{port}/mcp")
+        there = McpServerConfig("there", True, url=f"http://127.0.0.1:{port}/mcp")
         server = McpServer(there, ground, tasks)
         names = {each.name for each in await server.offered(let)}
         said = await server.call("echo", {"message": "hello"}, let)
@@ -179,10 +185,10 @@ def test_only_who_starts_a_server_needs_the_sdk() -> None:
     program = (
         "import sys; sys.modules['mcp'] = None\n"
         "import anyio\n"
-        "from holdfast.agent.tool_set import toolbox\n"
-        "from holdfast.agent.mcp.server import McpServer, Server\n"
+        "from holdfast.agent.tool_set import open_tool_set\n"
+        "from holdfast.agent.mcp.server import McpServer, McpServerConfig\n"
         "from holdfast.failures import Failure\n"
-        "try: anyio.run(McpServer(Server('x', True, 'true'), None, None).offered, None)\n"
+        "try: anyio.run(McpServer(McpServerConfig('x', True, 'true'), None, None).offered, None)\n"
         "except Failure as failure: print(failure.code)\n"
     )
     env = {**os.environ, "PYTHONPATH": "src"}

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.agent.failures import LeaveRefused, ToolRefused
-from holdfast.agent.mcp.config import Server
-from holdfast.agent.mcp.tools import Leaves, mcp_tools, servers_of
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
-from holdfast.agent.model import Put
-from holdfast.agent.permission_rules import Answer
-from holdfast.agent.permissions import Approvals
+from holdfast.agent.failures import PermissionRefused, ToolRefused
+from holdfast.agent.mcp.config import McpServerConfig
+from holdfast.agent.mcp.tools import McpPermissions, mcp_tools, servers_of
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
+from holdfast.agent.model import FileWrite
+from holdfast.agent.permission_rules import PermissionAnswer
+from holdfast.agent.permissions import Permissions
 from holdfast.agent.ports import Tool
 from holdfast.nouns import RelativePath
 from holdfast.world import companions
@@ -50,24 +50,24 @@ def project_file(log: Path, *, env: str = "e") -> bytes:
 
 @asynccontextmanager
 async def found(
-    tmp_path: Path, files: dict[str, bytes], approvals: Approvals, *own: Server
+    tmp_path: Path, files: dict[str, bytes], approvals: Permissions, *own: McpServerConfig
 ) -> AsyncGenerator[Found]:
     async with ground_in(tmp_path) as ground, companions() as tasks:
         workspace = MemoryWorkspace(files, root=ground.root)
         servers, complaints = await servers_of(own, workspace, ground, tasks)
-        leaves = Leaves(workspace, ground, approvals)
+        leaves = McpPermissions(workspace, ground, approvals)
         tools, more = await mcp_tools(servers, leaves, ["read"])
         named = {tool.spec.name: tool for tool in tools}
         yield Found(named, [*complaints, *more], workspace, tmp_path / "log")
 
 
 async def test_the_persons_own_are_there_at_once(tmp_path: Path) -> None:
-    own = (stub(tmp_path / "log"), Server("gone", True, "nowhere-to-be-found"))
-    async with found(tmp_path, {}, Approvals(), *own) as session:
-        said = await session.tools["echo"].use({"text": "</mcp-result>"}, MemoryDesk())
-        much = await session.tools["flood"].use({}, MemoryDesk())
-        died = await session.tools["die"].use({}, MemoryDesk())
-        again = await session.tools["stub_read"].use({"text": "x"}, MemoryDesk())
+    own = (stub(tmp_path / "log"), McpServerConfig("gone", True, "nowhere-to-be-found"))
+    async with found(tmp_path, {}, Permissions(), *own) as session:
+        said = await session.tools["echo"].use({"text": "</mcp-result>"}, MemoryToolContext())
+        much = await session.tools["flood"].use({}, MemoryToolContext())
+        died = await session.tools["die"].use({}, MemoryToolContext())
+        again = await session.tools["stub_read"].use({"text": "x"}, MemoryToolContext())
 
     assert {"echo", "stub_read", "change"} <= session.tools.keys()
     assert [each.partition(":")[0] for each in session.complaints] == [
@@ -84,9 +84,12 @@ async def test_the_persons_own_are_there_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.promise("C22")
 async def test_what_may_change_something_needs_leave(tmp_path: Path) -> None:
-    async with found(tmp_path, {}, Approvals(), stub(tmp_path / "log")) as session:
-        change, desk = session.tools["change"], MemoryDesk(answers=["no", Answer.ONCE])
-        with pytest.raises(LeaveRefused):
+    async with found(tmp_path, {}, Permissions(), stub(tmp_path / "log")) as session:
+        change, desk = (
+            session.tools["change"],
+            MemoryToolContext(answers=["no", PermissionAnswer.ONCE]),
+        )
+        with pytest.raises(PermissionRefused):
             await change.use({"text": "a\x1b"}, desk)
         done = await change.use({"text": "a\x1b"}, desk)
 
@@ -97,20 +100,20 @@ async def test_what_may_change_something_needs_leave(tmp_path: Path) -> None:
     )
 
 
-OWN = Server("stub", True, url="http://127.0.0.1:9/")  # nobody is there: the name is taken
+OWN = McpServerConfig("stub", True, url="http://127.0.0.1:9/")  # nobody is there: the name is taken
 ASKED: dict[str, object] = {"server": "theirs", "tool": "echo", "arguments": {"text": "hi"}}
 
 
 @pytest.mark.promise("C10")
 async def test_a_projects_server_is_shown_whole_before_it_starts(tmp_path: Path) -> None:
     files = {".mcp.json": project_file(tmp_path / "log"), "run.py": b"good"}
-    async with found(tmp_path, files, Approvals(), OWN) as session:
+    async with found(tmp_path, files, Permissions(), OWN) as session:
         assert list(session.tools) == ["mcp_server"]
-        tool, desk = session.tools["mcp_server"], MemoryDesk()
-        with pytest.raises(LeaveRefused):
+        tool, desk = session.tools["mcp_server"], MemoryToolContext()
+        with pytest.raises(PermissionRefused):
             await tool.use(ASKED, desk)
         with pytest.raises(ToolRefused):
-            await tool.use({"server": "stub"}, MemoryDesk())
+            await tool.use({"server": "stub"}, MemoryToolContext())
 
         assert session.starts == 0
         assert tool.title(ASKED) == "theirs: echo"
@@ -118,7 +121,7 @@ async def test_a_projects_server_is_shown_whole_before_it_starts(tmp_path: Path)
     assert "start an MCP server" in title and is_leave
     assert f'command: ["{sys.executable}"' in detail and "variable GIVEN: e" in detail
     assert "file run.py: " in detail and f"file {sys.executable}: " in detail
-    assert choices[0] == Answer.ALWAYS
+    assert choices[0] == PermissionAnswer.ALWAYS
 
 
 @pytest.mark.promise("C19")
@@ -126,27 +129,29 @@ async def test_a_server_that_was_swapped_is_asked_for_again(tmp_path: Path) -> N
     kept, log = tmp_path / "leaves.json", tmp_path / "log"
     files = {".mcp.json": project_file(log), "run.py": b"good"}
 
-    async with found(tmp_path, files, Approvals(kept), OWN) as session:
+    async with found(tmp_path, files, Permissions(kept), OWN) as session:
         tool = session.tools["mcp_server"]
-        done = await tool.use(ASKED, MemoryDesk(answers=[Answer.ALWAYS]))
-        menu = await tool.use({"server": "theirs"}, MemoryDesk())
+        done = await tool.use(ASKED, MemoryToolContext(answers=[PermissionAnswer.ALWAYS]))
+        menu = await tool.use({"server": "theirs"}, MemoryToolContext())
         assert "\nhi e\n" in done.text and '"echo"' in menu.text
-        await session.workspace.write([Put(RelativePath.of("run.py"), b"evil", b"good")], "swap")
-        await tool.use({**ASKED, "tool": "die"}, MemoryDesk())
-        with pytest.raises(LeaveRefused):
-            await tool.use(ASKED, MemoryDesk())
+        await session.workspace.write(
+            [FileWrite(RelativePath.of("run.py"), b"evil", b"good")], "swap"
+        )
+        await tool.use({**ASKED, "tool": "die"}, MemoryToolContext())
+        with pytest.raises(PermissionRefused):
+            await tool.use(ASKED, MemoryToolContext())
         assert session.starts == 1
 
-    async with found(tmp_path / "again", files, Approvals(kept), OWN) as session:
+    async with found(tmp_path / "again", files, Permissions(kept), OWN) as session:
         assert "echo" in session.tools
     for number, swapped in enumerate(
         [{**files, "run.py": b"evil"}, {**files, ".mcp.json": project_file(log, env="evil")}]
     ):
-        async with found(tmp_path / str(number), swapped, Approvals(kept), OWN) as session:
+        async with found(tmp_path / str(number), swapped, Permissions(kept), OWN) as session:
             assert list(session.tools) == ["mcp_server"]
 
 
 async def test_a_project_that_names_nonsense_is_said(tmp_path: Path) -> None:
-    async with found(tmp_path, {".mcp.json": b"{"}, Approvals()) as session:
+    async with found(tmp_path, {".mcp.json": b"{"}, Permissions()) as session:
         assert session.tools == {}
         assert session.complaints[0].startswith(".mcp.json cannot be used")

@@ -9,15 +9,15 @@ import pytest
 
 from holdfast.agent.failures import AnswerGarbled, KeyRefused, ModelOverloaded
 from holdfast.agent.model import (
-    Call,
-    Choice,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Stop,
+    ModelRequest,
+    StopReason,
     Thinking,
     Tokens,
+    ToolCall,
 )
-from holdfast.agent.providers.chat import ChatPen, ChatWriter
+from holdfast.agent.providers.chat import ChatEncoder, ChatWriter
 from holdfast.agent.providers.registry import Format
 from holdfast.agent.testing import WHOLE
 from tests.agent.core.readings import last, read
@@ -40,21 +40,21 @@ def test_thoughts_go_back_to_who_let_us_see_them() -> None:
     message = last(FORM, frames(FORM, WHOLE)).message
     assert message.thinking == (Thinking(WHOLE.think, "reasoning_content"),)
 
-    own = json.loads(ChatPen("there").spoken(message))
-    foreign = json.loads(ChatPen("elsewhere").spoken(message))
+    own = json.loads(ChatEncoder("there").spoken(message))
+    foreign = json.loads(ChatEncoder("elsewhere").spoken(message))
     assert own.pop("reasoning_content") == WHOLE.think
     assert own == foreign
 
 
 def test_a_message_of_calls_alone_has_no_content() -> None:
-    message = ModelMessage(" ", calls=(Call("c", "t", "{}"),))
+    message = ModelMessage(" ", calls=(ToolCall("c", "t", "{}"),))
 
-    assert json.loads(ChatPen("there").spoken(message))["content"] is None
+    assert json.loads(ChatEncoder("there").spoken(message))["content"] is None
 
 
 def test_what_is_asked_for() -> None:
-    choice = Choice("there", "some-model", "high")
-    body = json.loads(ChatWriter("there").body(choice, Prompt("S", (), output_max=7)))
+    choice = ModelChoice("there", "some-model", "high")
+    body = json.loads(ChatWriter("there").body(choice, ModelRequest("S", (), output_max=7)))
 
     assert body == {
         "model": "some-model",
@@ -67,7 +67,7 @@ def test_what_is_asked_for() -> None:
 
 
 SECOND = data({"choices": [{"index": 1, "delta": {"content": "b"}}]})
-TWO = (Call("a", "read", '{"x":1}'), Call("b", "run", "{}"))
+TWO = (ToolCall("a", "read", '{"x":1}'), ToolCall("b", "run", "{}"))
 
 
 @pytest.mark.parametrize(
@@ -80,34 +80,34 @@ TWO = (Call("a", "read", '{"x":1}'), Call("b", "run", "{}"))
         ([call(None, "read", "", "a"), call(None, "", '{"x":1}')], TWO[:1]),
         ([call(3, "read", '{"x":1}', "a"), call(7, "run", "", "b")], TWO),
         ([call(0, "run", "{}"), call(1, "run", "{}", "")],
-         (Call("call_fresh_0", "run", "{}"), Call("call_fresh_1", "run", "{}"))),
+         (ToolCall("call_fresh_0", "run", "{}"), ToolCall("call_fresh_1", "run", "{}"))),
         ([call(0, "run", "{}", "a"), call(1, "run", "{}", "a")],
-         (Call("a", "run", "{}"), Call("call_fresh_1", "run", "{}"))),
+         (ToolCall("a", "run", "{}"), ToolCall("call_fresh_1", "run", "{}"))),
     ],
 )  # fmt: skip
-def test_calls_are_told_apart(events: list[bytes], calls: tuple[Call, ...]) -> None:
+def test_calls_are_told_apart(events: list[bytes], calls: tuple[ToolCall, ...]) -> None:
     found = last(FORM, [*events, chunk("tool_calls"), DONE])
 
-    assert (found.message.calls, found.stop) == (calls, Stop.CALLS)
+    assert (found.message.calls, found.stop) == (calls, StopReason.CALLS)
 
 
 @pytest.mark.parametrize(
     ("events", "text", "stop"),
     [
-        ([chunk(content="a"), chunk("stop"), DONE], "a", Stop.DONE),
-        ([chunk("stop", content="a")], "a", Stop.DONE),
-        ([chunk(content="a"), chunk("length"), DONE], "a", Stop.LENGTH),
-        ([chunk(content="a"), chunk("content_filter"), DONE], "a", Stop.REFUSED),
-        ([chunk(refusal="No."), chunk("stop"), DONE], "No.", Stop.REFUSED),
-        ([chunk("model_length", content="a"), DONE], "a", Stop.LENGTH),  # Mistral: the window
-        ([chunk("max_tokens", content="a"), DONE], "a", Stop.LENGTH),
-        ([chunk(content="a"), chunk("eos_token"), DONE], "a", Stop.DONE),
-        ([SECOND, chunk("stop")], "", Stop.DONE),
-        ([data({"object": "ping"}), chunk("stop"), DONE], "", Stop.DONE),
-        ([data({"choices": None}), chunk("stop", content=None), DONE], "", Stop.DONE),
+        ([chunk(content="a"), chunk("stop"), DONE], "a", StopReason.DONE),
+        ([chunk("stop", content="a")], "a", StopReason.DONE),
+        ([chunk(content="a"), chunk("length"), DONE], "a", StopReason.LENGTH),
+        ([chunk(content="a"), chunk("content_filter"), DONE], "a", StopReason.REFUSED),
+        ([chunk(refusal="No."), chunk("stop"), DONE], "No.", StopReason.REFUSED),
+        ([chunk("model_length", content="a"), DONE], "a", StopReason.LENGTH),  # Mistral: the window
+        ([chunk("max_tokens", content="a"), DONE], "a", StopReason.LENGTH),
+        ([chunk(content="a"), chunk("eos_token"), DONE], "a", StopReason.DONE),
+        ([SECOND, chunk("stop")], "", StopReason.DONE),
+        ([data({"object": "ping"}), chunk("stop"), DONE], "", StopReason.DONE),
+        ([data({"choices": None}), chunk("stop", content=None), DONE], "", StopReason.DONE),
     ],
 )  # fmt: skip
-def test_what_is_unusual_is_read(events: list[bytes], text: str, stop: Stop) -> None:
+def test_what_is_unusual_is_read(events: list[bytes], text: str, stop: StopReason) -> None:
     found = last(FORM, events)
 
     assert (found.message.text, found.stop) == (text, stop)

@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from holdfast.agent.model import (
-    Call,
-    Choice,
-    Ending,
+    ModelChoice,
     ModelMessage,
-    Noting,
-    Over,
-    Prompt,
-    Said,
+    ModelRequest,
+    PromptMessage,
     Thinking,
     Tokens,
+    ToolCall,
     ToolMessage,
+    TurnNote,
+    TurnOutcome,
+    TurnOver,
     UserMessage,
 )
 from holdfast.agent.providers.chat import (
@@ -31,12 +31,19 @@ from holdfast.agent.providers.chat import (
     GEMINI_2,
     MISTRAL,
     PLAIN,
-    Dialect,
-    dialect_of,
+    ChatDialect,
+    chat_dialect,
 )
 from holdfast.agent.providers.http_provider import HttpModels
-from holdfast.agent.providers.registry import KNOWN, Format, Limits, PriceList, Prices, Provider
-from holdfast.agent.providers.scripted import Line, ScriptedCall
+from holdfast.agent.providers.registry import (
+    KNOWN,
+    Format,
+    ModelLimits,
+    PriceList,
+    Prices,
+    Provider,
+)
+from holdfast.agent.providers.scripted import ScriptedAnswer, ScriptedCall
 from holdfast.agent.testing import heard
 from holdfast.world import SystemChance, SystemClock
 from tests.agent.asked import AT_ONCE, KEYS, PRICES
@@ -54,7 +61,7 @@ PARALLEL = (ScriptedCall("look", {"text": "a"}), ScriptedCall("look", {"text": "
 FOREIGN = ModelMessage(
     "I look.",
     (Thinking("Hm.", "c2ln"),),
-    (Call("toolu_0123456789", "look", "{}"), Call("toolu_9876543210", "look", "{}")),
+    (ToolCall("toolu_0123456789", "look", "{}"), ToolCall("toolu_9876543210", "look", "{}")),
     "elsewhere",
     "another-model",
 )
@@ -77,8 +84,8 @@ FOREIGN = ModelMessage(
         ("groq", KNOWN["groq"].url, "deepseek-r1-distill-llama-70b", PLAIN),
     ],
 )
-def test_a_dialect_is_chosen(provider: str, url: str, model: str, expected: Dialect) -> None:
-    assert dialect_of(provider, url, model, is_known=provider in KNOWN) == expected
+def test_a_dialect_is_chosen(provider: str, url: str, model: str, expected: ChatDialect) -> None:
+    assert chat_dialect(provider, url, model, is_known=provider in KNOWN) == expected
 
 
 def test_ids_are_the_same_every_time() -> None:
@@ -104,11 +111,11 @@ class Case:
         return KNOWN[self.provider].format
 
     @property
-    def choice(self) -> Choice:
-        return Choice(self.provider, self.model, self.effort)
+    def choice(self) -> ModelChoice:
+        return ModelChoice(self.provider, self.model, self.effort)
 
 
-NO_LIMITS = Limits()
+NO_LIMITS = ModelLimits()
 CASES = {
     "gemini": Case("google", "gemini-3-pro", strict.gemini),
     "mistral": Case("mistral", "devstral-medium", strict.mistral),
@@ -122,7 +129,7 @@ async def models_of(
     case: Case,
     replies: Iterable[Reply],
     *,
-    limits: Limits = NO_LIMITS,
+    limits: ModelLimits = NO_LIMITS,
     prices: Prices = PRICES,
     pages: Mapping[str, Reply] | None = None,
 ) -> AsyncGenerator[tuple[HttpModels, ProviderServer]]:
@@ -167,15 +174,19 @@ def signed(calls: Sequence[ScriptedCall]) -> list[bytes]:
 async def test_a_strict_server_takes_a_whole_conversation(name: str) -> None:
     """Parallel calls, a single one, and a second turn."""
     case = CASES[name]
-    calls = Line(calls=PARALLEL, think="" if name == "haiku" else "Hm.")
+    calls = ScriptedAnswer(calls=PARALLEL, think="" if name == "haiku" else "Hm.")
     first = Stream(signed(PARALLEL)) if name == "gemini" else reply(case.form, calls, "one")
-    rest = [Line(calls=(ScriptedCall("look"),)), Line(say="Well."), Line(say="And on.")]
+    rest = [
+        ScriptedAnswer(calls=(ScriptedCall("look"),)),
+        ScriptedAnswer(say="Well."),
+        ScriptedAnswer(say="And on."),
+    ]
     replies = [first, *(reply(case.form, line, f"m{at}") for at, line in enumerate(rest))]
     async with models_of(case, replies) as (models, server):
         stand = standing(models, case)
         async with stand.talk() as talk:
-            assert end(await stand.turn(talk, "Go.")) == Over(Ending.COMPLETED)
-            assert end(await stand.turn(talk, "Go on.")) == Over(Ending.COMPLETED)
+            assert end(await stand.turn(talk, "Go.")) == TurnOver(TurnOutcome.COMPLETED)
+            assert end(await stand.turn(talk, "Go on.")) == TurnOver(TurnOutcome.COMPLETED)
         assert server.refused == []
         if name == "gemini":
             assert strict.SIGNATURE.encode() in server.requests[-1].body
@@ -190,14 +201,14 @@ async def test_a_strict_server_takes_the_calls_of_another_model_and_words_after_
 ) -> None:
     case = CASES[name]
     said = (
-        Said("1", UserMessage("Go.")),
-        Said("2", FOREIGN),
-        Said("3", ToolMessage(FOREIGN.calls[0].id, "a")),
-        Said("4", ToolMessage(FOREIGN.calls[1].id, "b")),
-        Said("5", UserMessage("And mind this.")),
+        PromptMessage("1", UserMessage("Go.")),
+        PromptMessage("2", FOREIGN),
+        PromptMessage("3", ToolMessage(FOREIGN.calls[0].id, "a")),
+        PromptMessage("4", ToolMessage(FOREIGN.calls[1].id, "b")),
+        PromptMessage("5", UserMessage("And mind this.")),
     )
-    async with models_of(case, [reply(case.form, Line(say="Well."))]) as (models, server):
-        found = await heard(models, case.choice, Prompt("S", said))
+    async with models_of(case, [reply(case.form, ScriptedAnswer(say="Well."))]) as (models, server):
+        found = await heard(models, case.choice, ModelRequest("S", said))
         assert server.refused == []
         validate(case.form, server.requests[-1].body)
 
@@ -207,9 +218,9 @@ async def test_a_strict_server_takes_the_calls_of_another_model_and_words_after_
 @pytest.mark.promise("A9")
 async def test_an_organisation_that_is_not_verified_gets_answers_without_summaries() -> None:
     case = Case("openai", "gpt-5", strict.openai_unverified, "high")
-    answers = [reply(case.form, Line(say=text)) for text in ("One.", "Two.")]
+    answers = [reply(case.form, ScriptedAnswer(say=text)) for text in ("One.", "Two.")]
     async with models_of(case, answers) as (models, server):
-        prompt = Prompt("S", (Said("1", UserMessage("Go.")),))
+        prompt = ModelRequest("S", (PromptMessage("1", UserMessage("Go.")),))
         texts = [(await heard(models, case.choice, prompt)).text for _ in range(2)]
         bodies = [request.json for request in server.requests]
 
@@ -246,11 +257,11 @@ def streamed(blocks: Sequence[dict[str, str]]) -> list[bytes]:
 @pytest.mark.promise("A9")
 async def test_thinking_between_text_and_calls_goes_back_in_its_place() -> None:
     case = Case("anthropic", "claude-opus-5", strict.claude(BLOCKS), "high")
-    replies = [Stream(streamed(BLOCKS[0])), reply(case.form, Line(say="Well."))]
+    replies = [Stream(streamed(BLOCKS[0])), reply(case.form, ScriptedAnswer(say="Well."))]
     async with models_of(case, replies) as (models, server):
         stand = standing(models, case)
         told = await stand.whole()
-        assert end(told) == Over(Ending.COMPLETED)
+        assert end(told) == TurnOver(TurnOutcome.COMPLETED)
         assert server.refused == []
         validate(case.form, server.requests[-1].body)
         sent = server.requests[-1].json["messages"][1]["content"]
@@ -273,19 +284,28 @@ async def test_signatures_that_do_not_hold_are_left_out_and_later_ones_are_kept(
     case = Case("google", "gemini-3-pro", judge)
     old = ModelMessage(
         calls=(
-            Call("c1", "look", "{}", f'{{"google":{{"thought_signature":"{strict.SIGNATURE}"}}}}'),
+            ToolCall(
+                "c1", "look", "{}", f'{{"google":{{"thought_signature":"{strict.SIGNATURE}"}}}}'
+            ),
         ),
         provider="google",
         model="gemini-3-pro",
     )
-    said = (Said("1", UserMessage("Go.")), Said("2", old), Said("3", ToolMessage("c1", "a")))
-    answers = [reply(case.form, Line(say="Well.")), reply(case.form, Line(say="On."))]
+    said = (
+        PromptMessage("1", UserMessage("Go.")),
+        PromptMessage("2", old),
+        PromptMessage("3", ToolMessage("c1", "a")),
+    )
+    answers = [
+        reply(case.form, ScriptedAnswer(say="Well.")),
+        reply(case.form, ScriptedAnswer(say="On.")),
+    ]
     async with models_of(case, answers) as (models, server):
-        assert (await heard(models, case.choice, Prompt("S", said))).text == "Well."
+        assert (await heard(models, case.choice, ModelRequest("S", said))).text == "Well."
         bad = False
         new = msgspec.structs.replace(old, calls=(msgspec.structs.replace(old.calls[0], id="c2"),))
-        more = (*said, Said("4", new), Said("5", ToolMessage("c2", "b")))
-        assert (await heard(models, case.choice, Prompt("S", more))).text == "On."
+        more = (*said, PromptMessage("4", new), PromptMessage("5", ToolMessage("c2", "b")))
+        assert (await heard(models, case.choice, ModelRequest("S", more))).text == "On."
 
     assert [len(server.refused), len(server.requests)] == [1, 3]
     body = server.requests[-1].body.decode()
@@ -302,15 +322,15 @@ LONG = "word " * 1_000
 async def test_a_server_that_only_names_numbers_is_understood(judge: Judge) -> None:
     """The window is not known; the conversation is summarized, and goes on."""
     case = Case("ollama", "qwen3", judge)
-    answers = [reply(case.form, Line(say=LONG, tokens=Tokens())) for _ in range(30)]
+    answers = [reply(case.form, ScriptedAnswer(say=LONG, tokens=Tokens())) for _ in range(30)]
     async with models_of(case, answers, prices=NO_PRICES) as (models, server):
         stand = standing(models, case)
         notes: list[str] = []
         async with stand.talk() as talk:
             for at in range(8):
                 told = await stand.turn(talk, f"{at} {LONG}")
-                assert end(told) == Over(Ending.COMPLETED), server.refused
-                notes += [each.text for each in only(told, Noting)]
+                assert end(told) == TurnOver(TurnOutcome.COMPLETED), server.refused
+                notes += [each.text for each in only(told, TurnNote)]
         assert server.refused
         assert [note for note in notes if note.startswith("Context compressed")]
 
@@ -319,14 +339,16 @@ async def test_a_server_that_only_names_numbers_is_understood(judge: Judge) -> N
 async def test_a_window_that_is_set_is_respected_by_servers_that_cut_silently() -> None:
     cut: list[bool] = []
     case = Case("ollama", "qwen3", strict.ollama(WINDOW, cut))
-    answers = [reply(case.form, Line(say=LONG, tokens=Tokens())) for _ in range(30)]
-    limits = Limits(window=WINDOW)
+    answers = [reply(case.form, ScriptedAnswer(say=LONG, tokens=Tokens())) for _ in range(30)]
+    limits = ModelLimits(window=WINDOW)
     async with models_of(case, answers, limits=limits, prices=NO_PRICES) as (models, _):
         assert models.window(case.choice) == WINDOW
         stand = standing(models, case)
         async with stand.talk() as talk:
             for at in range(8):
-                assert end(await stand.turn(talk, f"{at} {LONG}")) == Over(Ending.COMPLETED)
+                assert end(await stand.turn(talk, f"{at} {LONG}")) == TurnOver(
+                    TurnOutcome.COMPLETED
+                )
 
     assert len(cut) > 8 and not any(cut)
 
@@ -342,13 +364,15 @@ async def test_what_ollama_has_loaded_is_its_window() -> None:
     """It cuts silently, and nobody has said how much it has loaded."""
     cut: list[bool] = []
     case = Case("ollama", "qwen3", strict.ollama(WINDOW, cut))
-    answers = [reply(case.form, Line(say=LONG, tokens=Tokens())) for _ in range(30)]
+    answers = [reply(case.form, ScriptedAnswer(say=LONG, tokens=Tokens())) for _ in range(30)]
     pages = loaded(("other:7b", 131_072), ("qwen3:latest", WINDOW))
     async with models_of(case, answers, prices=NO_PRICES, pages=pages) as (models, _):
         stand = standing(models, case)
         async with stand.talk() as talk:
             for at in range(8):
-                assert end(await stand.turn(talk, f"{at} {LONG}")) == Over(Ending.COMPLETED)
+                assert end(await stand.turn(talk, f"{at} {LONG}")) == TurnOver(
+                    TurnOutcome.COMPLETED
+                )
         assert models.window(case.choice) == WINDOW
 
     assert len(cut) > 8 and not any(cut)
@@ -357,7 +381,7 @@ async def test_what_ollama_has_loaded_is_its_window() -> None:
 @pytest.mark.promise("A10")
 async def test_a_prompt_that_does_not_fit_into_what_ollama_has_loaded_is_refused_by_name() -> None:
     case = Case("ollama", "qwen3", strict.ollama(WINDOW, []))
-    answers = [reply(case.form, Line(say="Well.", tokens=Tokens())) for _ in range(30)]
+    answers = [reply(case.form, ScriptedAnswer(say="Well.", tokens=Tokens())) for _ in range(30)]
     pages = loaded(("qwen3:latest", 4_096))
     async with models_of(case, answers, prices=NO_PRICES, pages=pages) as (models, _):
         stand = standing(models, case)
@@ -388,9 +412,9 @@ async def test_an_ollama_that_does_not_say_what_it_has_loaded_answers_all_the_sa
     page: Reply,
 ) -> None:
     case = Case("ollama", "qwen3", strict.ollama(WINDOW, []))
-    answers = [reply(case.form, Line(say=text)) for text in ("One.", "Two.")]
+    answers = [reply(case.form, ScriptedAnswer(say=text)) for text in ("One.", "Two.")]
     async with models_of(case, answers, prices=NO_PRICES, pages={"/api/ps": page}) as (models, _):
-        prompt = Prompt("S", (Said("1", UserMessage("Go.")),))
+        prompt = ModelRequest("S", (PromptMessage("1", UserMessage("Go.")),))
         texts = [(await heard(models, case.choice, prompt)).text for _ in range(2)]
 
         assert texts == ["One.", "Two."]
@@ -400,9 +424,11 @@ async def test_an_ollama_that_does_not_say_what_it_has_loaded_answers_all_the_sa
 @pytest.mark.promise("A10")
 async def test_a_window_that_is_set_counts_whatever_is_loaded() -> None:
     case = Case("ollama", "qwen3", strict.ollama(WINDOW, []))
-    answers = [reply(case.form, Line(say="One."))]
-    limits, pages = Limits(window=9_000), loaded(("qwen3:latest", 4_096))
+    answers = [reply(case.form, ScriptedAnswer(say="One."))]
+    limits, pages = ModelLimits(window=9_000), loaded(("qwen3:latest", 4_096))
     async with models_of(case, answers, limits=limits, pages=pages) as (models, _):
-        await heard(models, case.choice, Prompt("S", (Said("1", UserMessage("Go.")),)))
+        await heard(
+            models, case.choice, ModelRequest("S", (PromptMessage("1", UserMessage("Go.")),))
+        )
 
         assert models.window(case.choice) == 9_000

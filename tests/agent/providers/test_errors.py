@@ -20,7 +20,7 @@ from holdfast.agent.failures import (
     RateLimited,
     RequestRefused,
 )
-from holdfast.agent.model import Choice
+from holdfast.agent.model import ModelChoice
 from holdfast.agent.providers.errors import (
     STATUSES,
     UNKNOWN_SIZE,
@@ -32,7 +32,7 @@ from holdfast.agent.providers.errors import (
 )
 from holdfast.failures import Failure
 
-CHOICE = Choice("there", "some-model")
+CHOICE = ModelChoice("there", "some-model")
 FULL = PromptSize(tokens=950, window=1_000)
 
 

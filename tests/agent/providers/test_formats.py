@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.agent.model import (
-    Call,
-    Choice,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Said,
+    ModelRequest,
+    PromptMessage,
+    ToolCall,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -28,7 +28,7 @@ TOOLS = (
     ToolSpec("read", "Read.", {"type": "object", "properties": {"path": {"type": "string"}}}),
     ToolSpec("run", "Run.", {"type": "object", "properties": {}}),
 )
-CHOICE = Choice("there", "some-model")
+CHOICE = ModelChoice("there", "some-model")
 each_form = pytest.mark.parametrize("form", list(Format))
 patiently = settings(
     deadline=None,
@@ -36,14 +36,14 @@ patiently = settings(
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 prompts = st.builds(
-    Prompt,
+    ModelRequest,
     st.just("Be brief."),
     conversations("there"),
     st.sampled_from([(), TOOLS]),
     st.sampled_from([None, 100, 50_000]),
 )
 choices = st.builds(
-    Choice,
+    ModelChoice,
     st.just("there"),
     st.sampled_from(["some-model", "gpt-4o", "claude-haiku-4-5", "claude-opus-5"]),
     st.sampled_from(["", "minimal", "low", "high", "max"]),
@@ -58,7 +58,9 @@ def there(form: Format) -> Provider:
 @each_form
 @patiently
 @given(prompt=prompts, choice=choices)
-def test_any_conversation_is_accepted(form: Format, prompt: Prompt, choice: Choice) -> None:
+def test_any_conversation_is_accepted(
+    form: Format, prompt: ModelRequest, choice: ModelChoice
+) -> None:
     validate(form, writer(there(form)).body(choice, prompt))
 
 
@@ -68,7 +70,9 @@ def test_any_conversation_is_accepted(form: Format, prompt: Prompt, choice: Choi
 @each_form
 @settings(patiently, max_examples=300)
 @given(prompt=prompts, choice=choices)
-def test_really_any_conversation_is_accepted(form: Format, prompt: Prompt, choice: Choice) -> None:
+def test_really_any_conversation_is_accepted(
+    form: Format, prompt: ModelRequest, choice: ModelChoice
+) -> None:
     validate(form, writer(there(form)).body(choice, prompt))
 
 
@@ -76,23 +80,25 @@ def test_really_any_conversation_is_accepted(form: Format, prompt: Prompt, choic
 @patiently
 @given(steps=st.lists(st.tuples(conversations("there"), st.integers(0, 30)), max_size=3))
 def test_what_was_written_before_changes_nothing(
-    form: Format, steps: list[tuple[tuple[Said, ...], int]]
+    form: Format, steps: list[tuple[tuple[PromptMessage, ...], int]]
 ) -> None:
     """However conversations grow, branch and alternate, each is written as if it were the first."""
     practised = writer(there(form))
     for said, cut in steps:
         for part in (said[:cut], said, said[: cut // 2], said):
-            prompt = Prompt("Be brief.", part, TOOLS)
+            prompt = ModelRequest("Be brief.", part, TOOLS)
             body = practised.body(CHOICE, prompt)
             assert body == writer(there(form)).body(CHOICE, prompt)
 
 
-def long_talk(turns: int) -> tuple[Said, ...]:
-    said = [Said("u", UserMessage("Go."))]
+def long_talk(turns: int) -> tuple[PromptMessage, ...]:
+    said = [PromptMessage("u", UserMessage("Go."))]
     for at in range(turns):
-        call = Call(f"call_{at}", "read", '{"path":"a.py"}')
-        said.append(Said(f"m{at}", ModelMessage("Ok.", (), (call,), "there", "some-model")))
-        said.append(Said(f"t{at}", ToolMessage(call.id, "x" * 1000)))
+        call = ToolCall(f"call_{at}", "read", '{"path":"a.py"}')
+        said.append(
+            PromptMessage(f"m{at}", ModelMessage("Ok.", (), (call,), "there", "some-model"))
+        )
+        said.append(PromptMessage(f"t{at}", ToolMessage(call.id, "x" * 1000)))
     return tuple(said)
 
 
@@ -101,9 +107,9 @@ def test_a_message_is_written_once(form: Format) -> None:
     """The next request of a long conversation costs a copy of its bytes, not all of its making."""
     said, practised = long_talk(2000), writer(there(form))
 
-    def took(messages: tuple[Said, ...]) -> float:
+    def took(messages: tuple[PromptMessage, ...]) -> float:
         began = time.process_time()
-        practised.body(CHOICE, Prompt("Be brief.", messages, TOOLS))
+        practised.body(CHOICE, ModelRequest("Be brief.", messages, TOOLS))
         return time.process_time() - began
 
     first = took(said[:-40])

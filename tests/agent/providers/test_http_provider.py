@@ -22,19 +22,19 @@ from holdfast.agent.failures import (
     RequestRefused,
 )
 from holdfast.agent.model import (
-    Answered,
-    AnyPiece,
-    Choice,
-    Prompt,
-    Said,
+    AnswerCompleted,
+    AnyAnswerDelta,
+    ModelChoice,
+    ModelRequest,
+    PromptMessage,
+    RetryScheduled,
     Tokens,
     ToolMessage,
     UserMessage,
-    Waiting,
 )
 from holdfast.agent.providers.keys import Keys
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.testing import CHOICE, PROMPT, SHORTEST, WHOLE, Heard, heard
+from holdfast.agent.testing import CHOICE, PROMPT, SHORTEST, WHOLE, ReceivedAnswer, heard
 from holdfast.failures import Failure, to_wire
 from tests.agent.asked import KEY, NEVER, WINDOW, models_at, served
 from tests.parts.provider_frames import error, frames
@@ -69,7 +69,7 @@ def boundaries(form: Format) -> range:
     return range(len(events) - unneeded)
 
 
-def without_ids(found: Heard) -> tuple[str, str, list[tuple[str, str]], object]:
+def without_ids(found: ReceivedAnswer) -> tuple[str, str, list[tuple[str, str]], object]:
     return found.text, found.thinking, found.calls, found.last.message
 
 
@@ -90,7 +90,7 @@ async def test_trouble_at_every_boundary_leaves_the_same_answer(form: Format, tr
         for count in boundaries(form):
             found = await heard(models)
             assert without_ids(found) == expected, count
-            waits = [each for each in found.pieces if isinstance(each, Waiting)]
+            waits = [each for each in found.pieces if isinstance(each, RetryScheduled)]
             assert [wait.failure["code"] in CODES[trouble] for wait in waits] == [True], count
         assert len(server.requests) == len(replies)
         assert len({request.body for request in server.requests}) == 1
@@ -102,7 +102,7 @@ async def test_trouble_at_every_boundary_leaves_the_same_answer(form: Format, tr
 async def test_trouble_that_stays_is_raised_and_nothing_is_kept(form: Format, trouble: str) -> None:
     events = frames(form, WHOLE)
     middle = TROUBLES[trouble](form, events[: len(events) // 2])
-    told: list[AnyPiece] = []
+    told: list[AnyAnswerDelta] = []
     async with served(form, [middle] * 4) as (models, server):
         with pytest.raises(Failure) as raised:
             async with models.answering(CHOICE, PROMPT) as batches:
@@ -111,7 +111,7 @@ async def test_trouble_that_stays_is_raised_and_nothing_is_kept(form: Format, tr
         assert len(server.requests) == 4
 
     assert raised.value.code in CODES[trouble]
-    assert not any(isinstance(piece, Answered) for piece in told)
+    assert not any(isinstance(piece, AnswerCompleted) for piece in told)
 
 
 @each_form
@@ -189,13 +189,13 @@ async def test_a_date_to_come_back_at_is_understood() -> None:
     async with served(Format.CHAT, replies) as (models, _):
         found = await heard(models)
 
-    assert isinstance(found.pieces[0], Waiting)
+    assert isinstance(found.pieces[0], RetryScheduled)
     assert found.pieces[0].seconds == 0.0
 
 
 async def test_a_conversation_that_is_too_long_is_known_by_its_size() -> None:
     """Where the provider has no word for it, and the list of prices says how much fits."""
-    prompt = Prompt("S", (Said("m1", UserMessage("x" * 3 * WINDOW)),))
+    prompt = ModelRequest("S", (PromptMessage("m1", UserMessage("x" * 3 * WINDOW)),))
     refusal = Status(400, "invalid_request_error")
     async with served(Format.MESSAGES, [refusal, refusal]) as (models, _):
         with pytest.raises(ContextTooLong):
@@ -212,11 +212,11 @@ async def test_a_proof_that_no_longer_holds_does_not_end_the_conversation(form: 
     refusal = Status(400, "invalid_encrypted_content")
     async with served(form, [whole, refusal, short, short]) as (models, server):
         answer = (await heard(models)).last.message
-        results = [Said(call.id, ToolMessage(call.id, "r")) for call in answer.calls]
-        prompt = Prompt("S", (*PROMPT.said, Said("m2", answer), *results))
+        results = [PromptMessage(call.id, ToolMessage(call.id, "r")) for call in answer.calls]
+        prompt = ModelRequest("S", (*PROMPT.said, PromptMessage("m2", answer), *results))
         first, second = await heard(models, prompt=prompt), await heard(models, prompt=prompt)
 
-    assert isinstance(first.pieces[0], Waiting)
+    assert isinstance(first.pieces[0], RetryScheduled)
     assert (first.text, second.text) == (SHORTEST.say, SHORTEST.say)
     sent = [request.body.count(answer.thinking[0].text.encode()) for request in server.requests]
     assert sent == [0, 1, 0, 0]
@@ -244,7 +244,7 @@ async def test_nobody_there_is_said() -> None:
 async def test_nobody_of_that_name_is_said() -> None:
     async with models_at("http://127.0.0.1:1/v1", Format.CHAT) as models:
         with pytest.raises(ProviderUnknown):
-            await heard(models, Choice("elsewhere", "m"))
+            await heard(models, ModelChoice("elsewhere", "m"))
 
 
 async def test_without_a_key_nothing_is_sent() -> None:
@@ -260,8 +260,8 @@ async def test_what_is_known_of_models_is_told() -> None:
     async with models_at("http://127.0.0.1:1/v1", Format.CHAT) as models:
         assert models.window(CHOICE) == WINDOW
         assert models.price(CHOICE, Tokens(1_000_000)) == 5.0
-        assert models.window(Choice("there", "another")) is None
-        assert models.price(Choice("there", "another"), Tokens(1, 1, 1)) is None
+        assert models.window(ModelChoice("there", "another")) is None
+        assert models.price(ModelChoice("there", "another"), Tokens(1, 1, 1)) is None
 
 
 @pytest.mark.promise("T6", "C6")
@@ -298,10 +298,10 @@ async def test_no_key_is_ever_shown(
 
 
 async def test_a_long_conversation_arrives_whole() -> None:
-    said = tuple(Said(f"m{at}", UserMessage("x" * 1000)) for at in range(3000))
+    said = tuple(PromptMessage(f"m{at}", UserMessage("x" * 1000)) for at in range(3000))
     replies = [Stream(frames(Format.CHAT, SHORTEST))] * 3
     async with served(Format.CHAT, replies) as (models, server):
         for count in (2998, 2999, 3000):
-            await heard(models, prompt=Prompt("S", said[:count]))
+            await heard(models, prompt=ModelRequest("S", said[:count]))
 
     assert [len(each.json["messages"]) for each in server.requests] == [2999, 3000, 3001]

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from holdfast.agent.failures import AnswerCut, AnswerTooLarge, ModelStalled, ModelUnreachable
-from holdfast.agent.model import Waiting
+from holdfast.agent.model import RetryScheduled
 from holdfast.agent.providers.http_provider import ANSWER_BYTES_MAX, Deadlines
 from holdfast.agent.providers.http_request import How, Lost, Request
 from holdfast.agent.providers.registry import Format
@@ -113,7 +113,7 @@ def test_a_hang_at_every_boundary_leaves_the_same_answer(form: Format) -> None:
         async with models_at(URL, form, deadlines=DEADLINES, web=web) as models:
             for count in counts:
                 found = await heard(models)
-                [wait] = [each for each in found.pieces if isinstance(each, Waiting)]
+                [wait] = [each for each in found.pieces if isinstance(each, RetryScheduled)]
                 assert wait.failure["code"] == "MODEL_STALLED", count
                 assert found.last == expected.last, count
                 assert found.text == expected.text, count

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.model import Choice, Tokens
+from holdfast.agent.model import ModelChoice, Tokens
 from holdfast.agent.providers.http_provider import load_prices
 
 
 @pytest.mark.parametrize(
     "choice",
     [
-        Choice("openai", "gpt-5-codex"),
-        Choice("anthropic", "claude-sonnet-4-5-20250929"),
-        Choice("openrouter", "anthropic/claude-sonnet-4.5"),
-        Choice("google", "gemini-2.5-pro"),
-        Choice("deepseek", "deepseek-chat"),
+        ModelChoice("openai", "gpt-5-codex"),
+        ModelChoice("anthropic", "claude-sonnet-4-5-20250929"),
+        ModelChoice("openrouter", "anthropic/claude-sonnet-4.5"),
+        ModelChoice("google", "gemini-2.5-pro"),
+        ModelChoice("deepseek", "deepseek-chat"),
     ],
     ids=str,
 )
-def test_what_many_use_is_in_it(choice: Choice) -> None:
+def test_what_many_use_is_in_it(choice: ModelChoice) -> None:
     window, price = (
         load_prices().window(choice),
         load_prices().price(choice, Tokens(1000, 500, 100)),
@@ -31,7 +31,7 @@ def test_what_many_use_is_in_it(choice: Choice) -> None:
 
 
 def test_what_nobody_knows_is_not_made_up() -> None:
-    stranger = Choice("openai", "gpt-nobody-knows")
+    stranger = ModelChoice("openai", "gpt-nobody-knows")
 
     assert load_prices().window(stranger) is None
     assert load_prices().price(stranger, Tokens(1, 1, 1)) is None

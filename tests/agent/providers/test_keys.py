@@ -13,9 +13,9 @@ import pytest
 
 from holdfast.agent.failures import KeyFileOpen, KeyMissing, SettingsUnreadable
 from holdfast.agent.providers.keys import (
+    ApiKey,
     EnvironmentKeys,
     FileKeys,
-    Key,
     KeyringKeys,
     Keys,
     without_keys,
@@ -96,9 +96,9 @@ def test_what_no_key_looks_like_is_refused(value: str) -> None:
 
 @pytest.mark.promise("T6", "C6")
 def test_a_key_does_not_show_itself() -> None:
-    key = Key(SECRET)
+    key = ApiKey(SECRET)
 
-    assert SECRET not in f"{key} {key!r} {vars(Key)} {[key]}"
+    assert SECRET not in f"{key} {key!r} {vars(ApiKey)} {[key]}"
     assert not hasattr(key, "__dict__")
     with pytest.raises(TypeError):
         pickle.dumps(key)

@@ -8,48 +8,48 @@ from typing import Any
 import pytest
 
 from holdfast.agent.model import (
-    Call,
-    Choice,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Said,
-    Stop,
+    ModelRequest,
+    PromptMessage,
+    StopReason,
     Thinking,
     Tokens,
+    ToolCall,
     ToolMessage,
     ToolSpec,
     UserMessage,
 )
-from holdfast.agent.providers.messages import OUTPUT_MAX, MessagesPen, MessagesWriter
+from holdfast.agent.providers.messages import OUTPUT_MAX, MessagesEncoder, MessagesWriter
 from holdfast.agent.providers.stream import answered
 
 CACHED = {"type": "ephemeral"}
-CHOICE = Choice("there", "claude-opus-5")
+CHOICE = ModelChoice("there", "claude-opus-5")
 THOUGHT = Thinking("hm", "c2ln")
-CALL = Call("c1", "read", "{}")
+CALL = ToolCall("c1", "read", "{}")
 CALLED = ModelMessage("Look.", (THOUGHT,), (CALL,), "there", "claude-opus-5")
 
 
-def body(*messages: Any, choice: Choice = CHOICE, **options: Any) -> Any:  # Any: JSON
-    said = tuple(Said(f"m{at}", each) for at, each in enumerate(messages))
-    return json.loads(MessagesWriter("there").body(choice, Prompt("S", said, **options)))
+def body(*messages: Any, choice: ModelChoice = CHOICE, **options: Any) -> Any:  # Any: JSON
+    said = tuple(PromptMessage(f"m{at}", each) for at, each in enumerate(messages))
+    return json.loads(MessagesWriter("there").body(choice, ModelRequest("S", said, **options)))
 
 
 def test_thoughts_go_back_signed() -> None:
-    blocks = json.loads(MessagesPen("there").spoken(CALLED))["content"]
+    blocks = json.loads(MessagesEncoder("there").spoken(CALLED))["content"]
 
     assert blocks == [
         {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
         {"type": "text", "text": "Look."},
         {"type": "tool_use", "id": "c1", "name": "read", "input": {}},
     ]
-    assert json.loads(MessagesPen("elsewhere").spoken(CALLED))["content"] == blocks[1:]
+    assert json.loads(MessagesEncoder("elsewhere").spoken(CALLED))["content"] == blocks[1:]
 
 
 def test_thoughts_that_nobody_may_see_go_back_too() -> None:
     message = ModelMessage("a", (Thinking("", "redacted:ZGF0YQ"),), (), "there")
 
-    assert json.loads(MessagesPen("there").spoken(message))["content"][0] == {
+    assert json.loads(MessagesEncoder("there").spoken(message))["content"][0] == {
         "type": "redacted_thinking",
         "data": "ZGF0YQ",
     }
@@ -111,7 +111,7 @@ def test_it_is_from_the_user_to_the_user(said: Any, roles: list[str]) -> None:
     ],
 )
 def test_how_hard_to_think(model: str, effort: str, expected: dict[str, object]) -> None:
-    told = body(UserMessage("a"), choice=Choice("there", model, effort))
+    told = body(UserMessage("a"), choice=ModelChoice("there", model, effort))
 
     names = {"thinking", "output_config"}
     assert {name: told[name] for name in told.keys() & names} == expected
@@ -121,14 +121,14 @@ def test_how_hard_to_think(model: str, effort: str, expected: dict[str, object])
 def test_who_goes_on_with_calls_of_another_does_not_think() -> None:
     """The provider insists on thoughts before such calls, and there are none of its own."""
     foreign = ModelMessage("", (), (CALL,), "elsewhere")
-    choice = Choice("there", "claude-opus-5", "high")
+    choice = ModelChoice("there", "claude-opus-5", "high")
     told = body(UserMessage("a"), foreign, ToolMessage("c1", "r"), choice=choice)
 
     assert "thinking" not in told
 
 
 def test_there_is_no_room_to_think() -> None:
-    choice = Choice("there", "claude-haiku-4-5", "high")
+    choice = ModelChoice("there", "claude-haiku-4-5", "high")
 
     assert "thinking" not in body(UserMessage("a"), choice=choice, output_max=500)
 
@@ -153,12 +153,12 @@ def test_tools_are_told() -> None:
     ],
 )
 def test_thinking_is_never_the_last_block(
-    blocks: tuple[Thinking | str | Call, ...], types: list[str]
+    blocks: tuple[Thinking | str | ToolCall, ...], types: list[str]
 ) -> None:
     """As when an answer was cut: the provider refuses a message that ends with thinking."""
-    message = answered(CHOICE, blocks, stop=Stop.LENGTH, tokens=Tokens()).message
+    message = answered(CHOICE, blocks, stop=StopReason.LENGTH, tokens=Tokens()).message
 
-    written = json.loads(MessagesPen("there").spoken(message))["content"]
+    written = json.loads(MessagesEncoder("there").spoken(message))["content"]
     assert [each["type"] for each in written] == types
 
 
@@ -167,6 +167,6 @@ def test_thinking_is_never_the_last_block(
 def test_a_gateway_that_names_models_otherwise_is_asked_in_the_words_of_the_model(
     model: str,
 ) -> None:
-    told = body(UserMessage("a"), choice=Choice("there", model, "low"))
+    told = body(UserMessage("a"), choice=ModelChoice("there", model, "low"))
 
     assert told["thinking"] == {"type": "enabled", "budget_tokens": 4096}

@@ -7,13 +7,13 @@ import pytest
 from holdfast.agent.arguments import arguments_of
 from holdfast.agent.failures import AnswerGarbled, ModelOverloaded, RateLimited
 from holdfast.agent.model import (
-    Call,
-    CallPiece,
-    Stop,
-    TextPiece,
+    StopReason,
+    TextDelta,
     Thinking,
-    ThinkingPiece,
+    ThinkingDelta,
     Tokens,
+    ToolCall,
+    ToolCallDelta,
 )
 from holdfast.agent.providers.registry import Format
 from holdfast.agent.testing import WHOLE
@@ -44,10 +44,10 @@ def test_thoughts_come_signed() -> None:
 def test_pieces_are_told_as_they_come() -> None:
     found = read(FORM, frames(FORM, WHOLE))
 
-    assert found[0] == ThinkingPiece(WHOLE.think[:7])
-    assert TextPiece(WHOLE.say[:7]) in found
-    assert CallPiece(0, "read", "") in found
-    assert CallPiece(1, "run", "") in found
+    assert found[0] == ThinkingDelta(WHOLE.think[:7])
+    assert TextDelta(WHOLE.say[:7]) in found
+    assert ToolCallDelta(0, "read", "") in found
+    assert ToolCallDelta(1, "run", "") in found
 
 
 def test_what_it_took_is_what_was_told_last() -> None:
@@ -61,16 +61,16 @@ def test_what_it_took_is_what_was_told_last() -> None:
 @pytest.mark.parametrize(
     ("reason", "stop"),
     [
-        ("end_turn", Stop.DONE),
-        ("stop_sequence", Stop.DONE),
-        ("pause_turn", Stop.DONE),
-        ("something_new", Stop.DONE),
-        ("max_tokens", Stop.LENGTH),
-        ("model_context_window_exceeded", Stop.LENGTH),
-        ("refusal", Stop.REFUSED),
+        ("end_turn", StopReason.DONE),
+        ("stop_sequence", StopReason.DONE),
+        ("pause_turn", StopReason.DONE),
+        ("something_new", StopReason.DONE),
+        ("max_tokens", StopReason.LENGTH),
+        ("model_context_window_exceeded", StopReason.LENGTH),
+        ("refusal", StopReason.REFUSED),
     ],
 )
-def test_why_it_stopped(reason: str, stop: Stop) -> None:
+def test_why_it_stopped(reason: str, stop: StopReason) -> None:
     assert last(FORM, [START, ended(reason), STOP]).stop is stop
 
 
@@ -89,7 +89,7 @@ def test_blocks_of_all_kinds_are_read() -> None:
 
     message = last(FORM, events).message
     assert message.thinking == (Thinking("", "redacted:ZGF0YQ"),)
-    assert (message.text, message.calls) == ("Look.", (Call("c1", "now", "{}"),))
+    assert (message.text, message.calls) == ("Look.", (ToolCall("c1", "now", "{}"),))
 
 
 def test_a_call_that_was_cut_is_not_made() -> None:
@@ -102,7 +102,7 @@ def test_a_call_that_was_cut_is_not_made() -> None:
     ]
 
     found = last(FORM, events)
-    assert found.stop is Stop.LENGTH
+    assert found.stop is StopReason.LENGTH
     assert isinstance(arguments_of(found.message.calls[0].arguments), str)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.model import Choice, Tokens
+from holdfast.agent.model import ModelChoice, Tokens
 from holdfast.agent.providers.registry import Priced, PriceList, Prices, Rates, read_prices
 
 LIST = PriceList(
@@ -36,7 +36,7 @@ LIST = PriceList(
     ],
 )
 def test_what_it_costs(model: str, tokens: tuple[int, ...], expected: float | None) -> None:
-    found = Prices(LIST).price(Choice("there", model), Tokens(*tokens))
+    found = Prices(LIST).price(ModelChoice("there", model), Tokens(*tokens))
 
     assert found == (None if expected is None else pytest.approx(expected))
 
@@ -44,17 +44,17 @@ def test_what_it_costs(model: str, tokens: tuple[int, ...], expected: float | No
 @pytest.mark.parametrize(
     ("choice", "expected"),
     [
-        (Choice("there", "one"), 1000),
-        (Choice("there", "two-a"), None),
-        (Choice("there", "five"), None),
-        (Choice("elsewhere", "one"), None),
+        (ModelChoice("there", "one"), 1000),
+        (ModelChoice("there", "two-a"), None),
+        (ModelChoice("there", "five"), None),
+        (ModelChoice("elsewhere", "one"), None),
     ],
 )
-def test_how_much_fits(choice: Choice, expected: int | None) -> None:
+def test_how_much_fits(choice: ModelChoice, expected: int | None) -> None:
     assert Prices(LIST).window(choice) == expected
 
 
 def test_the_list_is_read() -> None:
     text = b'{"source": "x", "providers": {"p": [{"equals": ["m"], "rates": [[0, 1, null, 2]]}]}}'
 
-    assert read_prices(text).price(Choice("p", "m"), Tokens(1_000_000)) == 1.0
+    assert read_prices(text).price(ModelChoice("p", "m"), Tokens(1_000_000)) == 1.0

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from holdfast.agent.model import (
-    Call,
-    Choice,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Said,
-    Stop,
+    ModelRequest,
+    PromptMessage,
+    StopReason,
     Thinking,
     Tokens,
+    ToolCall,
     UserMessage,
 )
 from holdfast.agent.providers.registry import Format
-from holdfast.agent.providers.responses import ResponsesPen, ResponsesWriter
+from holdfast.agent.providers.responses import ResponsesEncoder, ResponsesWriter
 from holdfast.agent.providers.stream import answered
 from holdfast.agent.testing import WHOLE
 from tests.agent.core.readings import last
@@ -27,7 +27,7 @@ from tests.parts.provider_frames import ENCRYPTED, frames, sse
 
 FORM = Format.RESPONSES
 PROOF = json.dumps({"id": "rs_1", "encrypted_content": ENCRYPTED}, separators=(",", ":"))
-THOUGHT, TEXT, CALL = Thinking("Hm.", PROOF), "So f", Call("c1", "look", "{}")
+THOUGHT, TEXT, CALL = Thinking("Hm.", PROOF), "So f", ToolCall("c1", "look", "{}")
 COMPLETED = sse({"type": "response.completed", "response": {"id": "r", "usage": None}})
 
 
@@ -39,7 +39,7 @@ def test_thoughts_go_back_with_their_proof() -> None:
     message = last(FORM, frames(FORM, WHOLE)).message
     assert message.thinking == (Thinking(WHOLE.think, PROOF),)
 
-    written = json.loads(b"[" + ResponsesPen("there").spoken(message) + b"]")
+    written = json.loads(b"[" + ResponsesEncoder("there").spoken(message) + b"]")
     assert written[0] == {
         "type": "reasoning",
         "id": "rs_1",
@@ -51,8 +51,8 @@ def test_thoughts_go_back_with_their_proof() -> None:
 
 def test_another_provider_gets_everything_but_the_thoughts() -> None:
     message = last(FORM, frames(FORM, WHOLE)).message
-    own = json.loads(b"[" + ResponsesPen("there").spoken(message) + b"]")
-    foreign = json.loads(b"[" + ResponsesPen("elsewhere").spoken(message) + b"]")
+    own = json.loads(b"[" + ResponsesEncoder("there").spoken(message) + b"]")
+    foreign = json.loads(b"[" + ResponsesEncoder("elsewhere").spoken(message) + b"]")
 
     assert foreign == own[1:]
 
@@ -65,13 +65,13 @@ def test_how_a_message_was_meant_goes_back_too() -> None:
     assert message == ModelMessage(
         "Soon.", (Thinking("", '{"phase":"commentary"}'),), (), "there", "some-model"
     )
-    assert json.loads(ResponsesPen("there").spoken(message))["phase"] == "commentary"
+    assert json.loads(ResponsesEncoder("there").spoken(message))["phase"] == "commentary"
 
 
 def test_nothing_is_stored_there() -> None:
-    said = (Said("m1", UserMessage("Hi.")),)
+    said = (PromptMessage("m1", UserMessage("Hi.")),)
     body = json.loads(
-        ResponsesWriter("there").body(Choice("there", "gpt-5", "low"), Prompt("S", said))
+        ResponsesWriter("there").body(ModelChoice("there", "gpt-5", "low"), ModelRequest("S", said))
     )
 
     assert body["store"] is False
@@ -80,7 +80,9 @@ def test_nothing_is_stored_there() -> None:
 
 
 def test_who_does_not_think_is_not_asked_for_thoughts() -> None:
-    body = json.loads(ResponsesWriter("there").body(Choice("there", "gpt-4.1"), Prompt("S", ())))
+    body = json.loads(
+        ResponsesWriter("there").body(ModelChoice("there", "gpt-4.1"), ModelRequest("S", ()))
+    )
 
     assert not {"include", "reasoning"} & body.keys()
 
@@ -97,11 +99,11 @@ def test_who_does_not_think_is_not_asked_for_thoughts() -> None:
     ],
 )
 def test_no_reasoning_goes_back_without_what_followed_it(
-    blocks: tuple[Thinking | str | Call, ...], types: list[str]
+    blocks: tuple[Thinking | str | ToolCall, ...], types: list[str]
 ) -> None:
     """As when an answer was cut: the provider refuses reasoning without its following item."""
-    choice = Choice("there", "gpt-5")
-    message = answered(choice, blocks, stop=Stop.LENGTH, tokens=Tokens()).message
+    choice = ModelChoice("there", "gpt-5")
+    message = answered(choice, blocks, stop=StopReason.LENGTH, tokens=Tokens()).message
 
-    written = json.loads(b"[" + ResponsesPen("there").spoken(message) + b"]")
+    written = json.loads(b"[" + ResponsesEncoder("there").spoken(message) + b"]")
     assert [each["type"] for each in written] == types

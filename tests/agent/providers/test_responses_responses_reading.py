@@ -8,12 +8,12 @@ import pytest
 
 from holdfast.agent.failures import AnswerGarbled, ContentRefused, ModelOverloaded
 from holdfast.agent.model import (
-    Call,
-    CallPiece,
-    Stop,
-    TextPiece,
-    ThinkingPiece,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
     Tokens,
+    ToolCall,
+    ToolCallDelta,
 )
 from holdfast.agent.providers.registry import Format
 from holdfast.agent.testing import WHOLE
@@ -32,10 +32,10 @@ def item(**fields: Any) -> bytes:  # Any: JSON
 def test_pieces_are_told_as_they_come() -> None:
     found = read(FORM, frames(FORM, WHOLE))
 
-    assert found[0] == ThinkingPiece(WHOLE.think[:7])
-    assert TextPiece(WHOLE.say[:7]) in found
-    assert CallPiece(0, "read", "") in found
-    assert CallPiece(1, "run", "") in found
+    assert found[0] == ThinkingDelta(WHOLE.think[:7])
+    assert TextDelta(WHOLE.say[:7]) in found
+    assert ToolCallDelta(0, "read", "") in found
+    assert ToolCallDelta(1, "run", "") in found
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,19 @@ def test_pieces_are_told_as_they_come() -> None:
         (
             [item(type="function_call", call_id="c", name="t", arguments=""), COMPLETED],
             "",
-            (Call("c", "t", "{}"),),
+            (ToolCall("c", "t", "{}"),),
         ),
         (
             [item(type="function_call", call_id="c", name="t", status="incomplete"), COMPLETED],
             "",
-            (Call("c", "t", "{"),),
+            (ToolCall("c", "t", "{"),),
         ),
         ([b"data: [DONE]\n\n", COMPLETED], "", ()),
     ],
 )
-def test_what_is_unusual_is_read(events: list[bytes], text: str, calls: tuple[Call, ...]) -> None:
+def test_what_is_unusual_is_read(
+    events: list[bytes], text: str, calls: tuple[ToolCall, ...]
+) -> None:
     found = last(FORM, [CREATED, *events])
 
     assert (found.message.text, found.message.calls, found.tokens) == (text, calls, Tokens())
@@ -75,14 +77,14 @@ def test_a_refusal_is_told_as_one() -> None:
     ]
 
     found = last(FORM, events)
-    assert (found.stop, found.message.text) == (Stop.REFUSED, "No.")
+    assert (found.stop, found.message.text) == (StopReason.REFUSED, "No.")
 
 
 def test_several_parts_of_a_thought_are_apart() -> None:
     where = {"type": "response.reasoning_summary_part.added", "item_id": "r", "output_index": 0}
     parts = [sse({**where, "summary_index": 0}), sse({**where, "summary_index": 1})]
 
-    assert read(FORM, parts) == [ThinkingPiece("\n\n")]
+    assert read(FORM, parts) == [ThinkingDelta("\n\n")]
 
 
 @pytest.mark.parametrize(
@@ -116,4 +118,4 @@ def test_an_incomplete_answer_is_cut_whatever_reason_is_given(details: Any) -> N
     ended = {"type": "response.incomplete", "response": {"incomplete_details": details}}
     events = [sse({"type": "response.output_text.delta", "delta": "So f"}), sse(ended)]
 
-    assert last(FORM, events).stop is Stop.LENGTH
+    assert last(FORM, events).stop is StopReason.LENGTH

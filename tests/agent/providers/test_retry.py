@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 import pytest
 
 from holdfast.agent.failures import KeyRefused, ModelOverloaded
-from holdfast.agent.model import AnyPiece, Discarded, TextPiece, Waiting
+from holdfast.agent.model import AnswerDiscarded, AnyAnswerDelta, RetryScheduled, TextDelta
 from holdfast.agent.providers.retry import attempting
 from holdfast.failures import Failure, RetryPolicy, to_wire
 from tests.simulation.clock import VirtualTimeLoop
@@ -15,7 +15,7 @@ from tests.simulation.clock import VirtualTimeLoop
 POLICY = RetryPolicy(waits=((1.0, 3.0), (4.0, 8.0)))
 BUSY = ModelOverloaded(provider="there", model="m", status=503, word="w")
 REFUSED = KeyRefused(provider="there", model="m", status=401, word="w")
-A, B = TextPiece("a"), TextPiece("b")
+A, B = TextDelta("a"), TextDelta("b")
 
 
 class Half:
@@ -28,11 +28,13 @@ class Half:
         return b"\x80" * count
 
 
-def told(*tries: Sequence[AnyPiece | Failure]) -> tuple[list[AnyPiece], Failure | None, float, int]:
+def told(
+    *tries: Sequence[AnyAnswerDelta | Failure],
+) -> tuple[list[AnyAnswerDelta], Failure | None, float, int]:
     """What is told of these tries, what is raised, how long it takes and how many are made."""
-    made, pieces, raised = 0, list[AnyPiece](), None
+    made, pieces, raised = 0, list[AnyAnswerDelta](), None
 
-    async def ask() -> AsyncGenerator[Sequence[AnyPiece]]:
+    async def ask() -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
         nonlocal made
         made += 1
         for each in tries[made - 1]:
@@ -63,7 +65,13 @@ def test_a_good_answer_is_passed_on() -> None:
 @pytest.mark.promise("T5")
 def test_each_try_begins_anew() -> None:
     wire = to_wire(BUSY)
-    pieces = [Waiting(2.0, wire, 2), A, Discarded(wire), Waiting(6.0, wire, 3), B]
+    pieces = [
+        RetryScheduled(2.0, wire, 2),
+        A,
+        AnswerDiscarded(wire),
+        RetryScheduled(6.0, wire, 3),
+        B,
+    ]
 
     assert told([BUSY], [A, BUSY], [B]) == (pieces, None, 8.0, 3)
 

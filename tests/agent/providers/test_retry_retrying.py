@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent.failures import KeyRefused, RateLimited
-from holdfast.agent.model import Discarded, Waiting
+from holdfast.agent.model import AnswerDiscarded, RetryScheduled
 from holdfast.agent.providers.retry import Once, once_more
 from holdfast.failures import RetryPolicy, to_wire
 
@@ -40,8 +40,8 @@ def test_when_it_is_asked_again(
         assert found is None
     else:
         wait, void = expected
-        waiting = Waiting(wait, told, attempt + 1)
-        pieces = (Discarded(told), waiting) if void else (waiting,)
+        waiting = RetryScheduled(wait, told, attempt + 1)
+        pieces = (AnswerDiscarded(told), waiting) if void else (waiting,)
         assert found == Once(pieces, wait, attempt + 1)
 
 

@@ -7,10 +7,17 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.failures import ScriptEnded, ScriptInvalid
-from holdfast.agent.model import Choice, ModelMessage, Prompt, Said, Tokens, UserMessage
+from holdfast.agent.model import (
+    ModelChoice,
+    ModelMessage,
+    ModelRequest,
+    PromptMessage,
+    Tokens,
+    UserMessage,
+)
 from holdfast.agent.providers.scripted import (
     PROVIDER,
-    Line,
+    ScriptedAnswer,
     ScriptedCall,
     ScriptedModels,
     load_script,
@@ -21,14 +28,21 @@ from tests.agent.asked import AT_ONCE
 
 pytestmark = pytest.mark.anyio
 
-CHOICE = Choice(PROVIDER, "any")
-ASKED = Said("1", UserMessage("Hi."))
-ANSWERED = Said("2", ModelMessage("One."))
-FIRST, SECOND = Prompt("S", (ASKED,)), Prompt("S", (ASKED, ANSWERED, Said("3", UserMessage("?"))))
-LINES = (Line(say="One."), Line(fail="MODEL_OVERLOADED"), Line(say="Two."))
+CHOICE = ModelChoice(PROVIDER, "any")
+ASKED = PromptMessage("1", UserMessage("Hi."))
+ANSWERED = PromptMessage("2", ModelMessage("One."))
+FIRST, SECOND = (
+    ModelRequest("S", (ASKED,)),
+    ModelRequest("S", (ASKED, ANSWERED, PromptMessage("3", UserMessage("?")))),
+)
+LINES = (
+    ScriptedAnswer(say="One."),
+    ScriptedAnswer(fail="MODEL_OVERLOADED"),
+    ScriptedAnswer(say="Two."),
+)
 
 
-async def said(models: ScriptedModels, prompt: Prompt) -> str:
+async def said(models: ScriptedModels, prompt: ModelRequest) -> str:
     return (await heard(models, CHOICE, prompt)).text
 
 
@@ -53,13 +67,13 @@ async def test_it_goes_on_where_the_conversation_stands() -> None:
 
     assert await said(models, SECOND) == "Two."
     assert [await said(models, FIRST), await said(models, SECOND)] == ["One.", "Two."]
-    third = Prompt("S", (*SECOND.said, Said("4", ModelMessage("Two."))))
+    third = ModelRequest("S", (*SECOND.said, PromptMessage("4", ModelMessage("Two."))))
     with pytest.raises(ScriptEnded):
         await said(models, third)
 
 
 async def test_calls_never_share_a_name() -> None:
-    models = ScriptedModels([Line(calls=(ScriptedCall("a"), ScriptedCall("a")))] * 2)
+    models = ScriptedModels([ScriptedAnswer(calls=(ScriptedCall("a"), ScriptedCall("a")))] * 2)
     found = [(await heard(models, CHOICE, FIRST)).last.message.calls for _ in range(2)]
 
     assert len({call.id for calls in found for call in calls}) == 4

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent.failures import ModelStalled, RateLimited, ScriptInvalid
-from holdfast.agent.model import Call, Choice, ModelMessage, Stop, Thinking
+from holdfast.agent.model import ModelChoice, ModelMessage, StopReason, Thinking, ToolCall
 from holdfast.agent.providers.scripted import (
-    Line,
     Script,
+    ScriptedAnswer,
     ScriptedCall,
     failure_of,
     message_of,
@@ -16,7 +16,7 @@ from holdfast.agent.providers.scripted import (
     read_script,
 )
 
-CHOICE = Choice("scripted", "any")
+CHOICE = ModelChoice("scripted", "any")
 TOML = """
 window = 1000
 
@@ -35,12 +35,16 @@ JSON = '{"answer": [{"say": "Hi.", "stop": "length"}]}'
 def test_a_script_is_toml_or_json() -> None:
     assert read_script("a.toml", TOML) == Script(
         (
-            Line(think="Hm.", say="I look.", calls=(ScriptedCall("read", {"path": "a"}),)),
-            Line(fail="MODEL_RATE_LIMITED", retry_after=2.0),
+            ScriptedAnswer(
+                think="Hm.", say="I look.", calls=(ScriptedCall("read", {"path": "a"}),)
+            ),
+            ScriptedAnswer(fail="MODEL_RATE_LIMITED", retry_after=2.0),
         ),
         window=1000,
     )
-    assert read_script("a.json", JSON) == Script((Line(say="Hi.", stop=Stop.LENGTH),))
+    assert read_script("a.json", JSON) == Script(
+        (ScriptedAnswer(say="Hi.", stop=StopReason.LENGTH),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,18 +65,20 @@ def test_what_makes_no_sense_is_said(text: str) -> None:
 
 
 def test_a_line_is_a_message() -> None:
-    line = Line(think="Hm.", say="Hi.", calls=(ScriptedCall("a"), ScriptedCall("b", "{bad", "id")))
+    line = ScriptedAnswer(
+        think="Hm.", say="Hi.", calls=(ScriptedCall("a"), ScriptedCall("b", "{bad", "id"))
+    )
 
     assert message_of(line, CHOICE, "m") == ModelMessage(
-        "Hi.", (Thinking("Hm."),), (Call("call_m_0", "a", "{}"), Call("id", "b", "{bad")),
+        "Hi.", (Thinking("Hm."),), (ToolCall("call_m_0", "a", "{}"), ToolCall("id", "b", "{bad")),
         "scripted", "any",
     )  # fmt: skip
 
 
 def test_a_line_may_fail() -> None:
-    stalled = failure_of(Line(fail="MODEL_STALLED"), CHOICE)
+    stalled = failure_of(ScriptedAnswer(fail="MODEL_STALLED"), CHOICE)
     assert type(stalled) is ModelStalled
-    limited = failure_of(Line(fail="MODEL_RATE_LIMITED", retry_after=3.0), CHOICE)
+    limited = failure_of(ScriptedAnswer(fail="MODEL_RATE_LIMITED", retry_after=3.0), CHOICE)
     assert (type(limited), limited.retry_after) == (RateLimited, 3.0)
 
 
@@ -86,6 +92,6 @@ def test_a_line_may_fail() -> None:
     ],
 )
 def test_every_answer_has_its_tries(fails: str, expected: list[range]) -> None:
-    lines = tuple(Line(fail="MODEL_STALLED" if mark == "x" else "") for mark in fails)
+    lines = tuple(ScriptedAnswer(fail="MODEL_STALLED" if mark == "x" else "") for mark in fails)
 
     assert list(places(lines)) == expected

@@ -6,38 +6,46 @@ import msgspec
 import pytest
 
 from holdfast.agent.failures import AnswerGarbled
-from holdfast.agent.model import Answered, Call, Choice, ModelMessage, Stop, Thinking, Tokens
+from holdfast.agent.model import (
+    AnswerCompleted,
+    ModelChoice,
+    ModelMessage,
+    StopReason,
+    Thinking,
+    Tokens,
+    ToolCall,
+)
 from holdfast.agent.providers.stream import answered, decoded, garbled
 
-CHOICE = Choice("there", "some-model")
-GOOD, CUT = Call("a", "read", "{}"), Call("b", "read", '{"pa')
-BARE, NAMELESS = Call("c", "read", " "), Call("d", "", "")
+CHOICE = ModelChoice("there", "some-model")
+GOOD, CUT = ToolCall("a", "read", "{}"), ToolCall("b", "read", '{"pa')
+BARE, NAMELESS = ToolCall("c", "read", " "), ToolCall("d", "", "")
 ONE, TWO = Thinking("one", "p1"), Thinking("two", "p2")
 
 
-NO_CALLS: list[Call] = []
+NO_CALLS: list[ToolCall] = []
 
 
 @pytest.mark.parametrize(
     ("calls", "stop", "expected"),
     [
-        (NO_CALLS, Stop.DONE, (NO_CALLS, Stop.DONE)),
-        ([GOOD, CUT], Stop.DONE, ([GOOD, CUT], Stop.CALLS)),
-        ([GOOD, CUT], Stop.LENGTH, ([GOOD, CUT], Stop.LENGTH)),
-        ([GOOD, BARE], Stop.DONE, ([GOOD, Call("c", "read", "{}")], Stop.CALLS)),
-        ([GOOD, BARE], Stop.LENGTH, ([GOOD, Call("c", "read", "{")], Stop.LENGTH)),
-        ([GOOD, NAMELESS], Stop.LENGTH, ([GOOD], Stop.LENGTH)),
-        (NO_CALLS, Stop.LENGTH, (NO_CALLS, Stop.LENGTH)),
-        ([GOOD], Stop.REFUSED, ([GOOD], Stop.REFUSED)),
+        (NO_CALLS, StopReason.DONE, (NO_CALLS, StopReason.DONE)),
+        ([GOOD, CUT], StopReason.DONE, ([GOOD, CUT], StopReason.CALLS)),
+        ([GOOD, CUT], StopReason.LENGTH, ([GOOD, CUT], StopReason.LENGTH)),
+        ([GOOD, BARE], StopReason.DONE, ([GOOD, ToolCall("c", "read", "{}")], StopReason.CALLS)),
+        ([GOOD, BARE], StopReason.LENGTH, ([GOOD, ToolCall("c", "read", "{")], StopReason.LENGTH)),
+        ([GOOD, NAMELESS], StopReason.LENGTH, ([GOOD], StopReason.LENGTH)),
+        (NO_CALLS, StopReason.LENGTH, (NO_CALLS, StopReason.LENGTH)),
+        ([GOOD], StopReason.REFUSED, ([GOOD], StopReason.REFUSED)),
     ],
 )
 def test_what_was_cut_can_be_told_from_what_can_be_called(
-    calls: list[Call], stop: Stop, expected: tuple[list[Call], Stop]
+    calls: list[ToolCall], stop: StopReason, expected: tuple[list[ToolCall], StopReason]
 ) -> None:
     found = answered(CHOICE, ["t", *calls], stop=stop, tokens=Tokens())
 
     message = ModelMessage("t", (), tuple(expected[0]), "there", "some-model")
-    assert found == Answered(message, expected[1], Tokens())
+    assert found == AnswerCompleted(message, expected[1], Tokens())
 
 
 @pytest.mark.parametrize(
@@ -51,9 +59,9 @@ def test_what_was_cut_can_be_told_from_what_can_be_called(
     ],
 )
 def test_blocks_keep_their_order(
-    blocks: list[Thinking | str | Call], order: tuple[int | str, ...]
+    blocks: list[Thinking | str | ToolCall], order: tuple[int | str, ...]
 ) -> None:
-    message = answered(CHOICE, blocks, stop=Stop.DONE, tokens=Tokens()).message
+    message = answered(CHOICE, blocks, stop=StopReason.DONE, tokens=Tokens()).message
 
     assert message.order == order
     joined = [ONE, "tu", GOOD] if "u" in blocks else [each for each in blocks if each != ""]

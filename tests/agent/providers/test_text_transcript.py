@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from holdfast.agent.model import Call, ModelMessage, Said, Thinking, ToolMessage, UserMessage
-from holdfast.agent.providers.text import KEPT_MAX, Run, Transcript, Transcripts, speaks
+from holdfast.agent.model import (
+    ModelMessage,
+    PromptMessage,
+    Thinking,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from holdfast.agent.providers.text import (
+    KEPT_MAX,
+    MessageGroup,
+    MessageTranscript,
+    TranscriptCache,
+    speaks,
+)
 
-ASKED = Said("1", UserMessage("q"))
-CALLED = Said("2", ModelMessage("a", calls=(Call("c", "t", "{}"),)))
-STEERED = Said("3", UserMessage("s"))
-RETURNED = Said("4", ToolMessage("c", "r"))
-SILENT = Said("5", ModelMessage(thinking=(Thinking("hm", "proof"),)))
-DONE = Said("6", ModelMessage("d"))
+ASKED = PromptMessage("1", UserMessage("q"))
+CALLED = PromptMessage("2", ModelMessage("a", calls=(ToolCall("c", "t", "{}"),)))
+STEERED = PromptMessage("3", UserMessage("s"))
+RETURNED = PromptMessage("4", ToolMessage("c", "r"))
+SILENT = PromptMessage("5", ModelMessage(thinking=(Thinking("hm", "proof"),)))
+DONE = PromptMessage("6", ModelMessage("d"))
 
 
 class Pen:
@@ -36,17 +49,17 @@ class Pen:
 
 
 def test_results_come_first_and_runs_are_one() -> None:
-    transcript = Transcript(Pen())
+    transcript = MessageTranscript(Pen())
     transcript.follow((ASKED, CALLED, STEERED, RETURNED, SILENT, STEERED, DONE))
 
     assert bytes(transcript.wire) == b",<q>,a,<r,s,s>,d"
-    assert transcript.runs[2] == Run(first=2, end=6, start=6, close=12, is_told=True)
+    assert transcript.runs[2] == MessageGroup(first=2, end=6, start=6, close=12, is_told=True)
     assert transcript.wire[12:] == b"s>,d"
 
 
 def test_only_what_is_new_is_written() -> None:
     pen = Pen()
-    transcript = Transcript(pen)
+    transcript = MessageTranscript(pen)
     transcript.follow((ASKED,))
     transcript.follow((ASKED, CALLED, RETURNED))
     transcript.follow((ASKED, CALLED, RETURNED, DONE))
@@ -55,7 +68,7 @@ def test_only_what_is_new_is_written() -> None:
 
 
 def test_a_run_that_goes_on_is_opened_again() -> None:
-    transcript = Transcript(Pen())
+    transcript = MessageTranscript(Pen())
     transcript.follow((ASKED, CALLED, RETURNED))
     transcript.follow((ASKED, CALLED, RETURNED, STEERED))
 
@@ -64,7 +77,7 @@ def test_a_run_that_goes_on_is_opened_again() -> None:
 
 def test_another_branch_keeps_what_is_common() -> None:
     pen = Pen()
-    transcript = Transcript(pen)
+    transcript = MessageTranscript(pen)
     transcript.follow((ASKED, CALLED, RETURNED, DONE))
     transcript.follow((ASKED, DONE))
 
@@ -72,7 +85,7 @@ def test_another_branch_keeps_what_is_common() -> None:
 
 
 def test_who_speaks_twice_is_told_so() -> None:
-    transcript = Transcript(Pen())
+    transcript = MessageTranscript(Pen())
     transcript.follow((DONE, SILENT, DONE))
     transcript.follow((DONE, SILENT, DONE, DONE, ASKED))
 
@@ -80,7 +93,7 @@ def test_who_speaks_twice_is_told_so() -> None:
 
 
 def test_nothing_but_thoughts_is_nothing() -> None:
-    transcript = Transcript(Pen())
+    transcript = MessageTranscript(Pen())
     transcript.follow((SILENT,))
 
     assert (bytes(transcript.wire), speaks(SILENT), speaks(DONE)) == (b"", False, True)
@@ -88,12 +101,12 @@ def test_nothing_but_thoughts_is_nothing() -> None:
 
 def test_conversations_are_kept_apart_and_not_for_ever() -> None:
     pen = Pen()
-    transcripts = Transcripts(pen)
+    transcripts = TranscriptCache(pen)
     for name in map(str, range(KEPT_MAX + 1)):
-        transcripts.of((Said(name, UserMessage(name)),))
+        transcripts.of((PromptMessage(name, UserMessage(name)),))
     pen.written = ""
     for name in map(str, range(KEPT_MAX, -1, -1)):
-        transcripts.of((Said(name, UserMessage(name)),))
+        transcripts.of((PromptMessage(name, UserMessage(name)),))
 
     assert pen.written == "0"
     assert transcripts.of(()).wire == b""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.memory import MemoryDesk
-from holdfast.agent.tools.ask import NOBODY, Ask
+from holdfast.agent.memory import MemoryToolContext
+from holdfast.agent.tools.ask import NOBODY, AskTool
 
 pytestmark = pytest.mark.anyio
 
@@ -22,17 +22,17 @@ pytestmark = pytest.mark.anyio
 async def test_an_answer(choices: list[str], answer: str, told: str) -> None:
     asked: dict[str, object] = {"question": "Which?", **({"choices": choices} if choices else {})}
 
-    done = await Ask().use(asked, MemoryDesk(answers=[answer]))
+    done = await AskTool().use(asked, MemoryToolContext(answers=[answer]))
 
     assert done.text == told
 
 
 @pytest.mark.promise("C22")
 async def test_what_is_asked_hides_nothing_and_is_no_leave() -> None:
-    desk = MemoryDesk()
+    desk = MemoryToolContext()
     question = "Sure?\nMay the agent run it?\x1b[2J"
 
-    done = await Ask().use({"question": question, "detail": "a\u202eb", "choices": ["x"]}, desk)
+    done = await AskTool().use({"question": question, "detail": "a\u202eb", "choices": ["x"]}, desk)
 
     title = "The agent asks: Sure? May the agent run it?<U+001B>[2J"
     assert desk.asked == [(title, "a<U+202E>b", ("x", NOBODY), False)]
@@ -40,5 +40,5 @@ async def test_what_is_asked_hides_nothing_and_is_no_leave() -> None:
 
 
 def test_it_is_told_to_the_person() -> None:
-    assert Ask().title({"question": "Why\nnot?"}) == "Ask: Why not?"
-    assert Ask().spec.name == "ask"
+    assert AskTool().title({"question": "Why\nnot?"}) == "Ask: Why not?"
+    assert AskTool().spec.name == "ask"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent.tools.documents import Document, Line, is_binary, lines_in, parsed, restyled
+from holdfast.agent.tools.documents import Document, TextLine, is_binary, lines_in, parsed, restyled
 
 PIECES = st.lists(
     st.sampled_from([b"a", b"\n", b"\r\n", b"\r", b"\xff", b"\xef\xbb\xbf", "é".encode()])
@@ -23,9 +23,9 @@ def test_any_bytes_come_back(data: bytes) -> None:
     ("data", "document"),
     [
         (b"", Document(())),
-        (b"a\nb", Document((Line("a"), Line("b", "")))),
-        (b"a\r\n\r\nb\n", Document((Line("a", "\r\n"), Line("", "\r\n"), Line("b")))),
-        (b"\xef\xbb\xbfa\n", Document((Line("a"),), has_mark=True)),
+        (b"a\nb", Document((TextLine("a"), TextLine("b", "")))),
+        (b"a\r\n\r\nb\n", Document((TextLine("a", "\r\n"), TextLine("", "\r\n"), TextLine("b")))),
+        (b"\xef\xbb\xbfa\n", Document((TextLine("a"),), has_mark=True)),
     ],
 )
 def test_lines(data: bytes, document: Document) -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from holdfast.agent.failures import EditStale, ToolRefused
 from holdfast.agent.tools.documents import (
     Anchor,
-    Edit,
-    Operation,
+    EditOperation,
+    LineEdit,
     Span,
     anchor_in,
     around,
@@ -29,8 +29,8 @@ def at(number: int, text: str | None = None) -> Anchor:
     return Anchor(number, hash_of(LINES[number - 1] if text is None else text))
 
 
-def edit(first: int, last: int, operation: Operation, *lines: str) -> Edit:
-    return Edit(at(first), at(last), operation, lines)
+def edit(first: int, last: int, operation: EditOperation, *lines: str) -> LineEdit:
+    return LineEdit(at(first), at(last), operation, lines)
 
 
 def test_a_line_is_named_by_all_of_it() -> None:
@@ -53,27 +53,30 @@ def test_what_is_no_anchor_is_refused(word: str) -> None:
 @pytest.mark.parametrize(
     ("edits", "expected", "spans"),
     [
-        ([edit(2, 2, Operation.REPLACE, "x", "y")], "one\nx\ny\nthree\nfour\n", [(1, 3)]),
-        ([edit(2, 3, Operation.DELETE)], "one\nfour\n", [(1, 1)]),
-        ([edit(1, 1, Operation.INSERT_BEFORE, "x")], f"x\n{TEXT}", [(0, 1)]),
-        ([edit(4, 4, Operation.INSERT_AFTER, "x")], f"{TEXT}x\n", [(4, 5)]),
+        ([edit(2, 2, EditOperation.REPLACE, "x", "y")], "one\nx\ny\nthree\nfour\n", [(1, 3)]),
+        ([edit(2, 3, EditOperation.DELETE)], "one\nfour\n", [(1, 1)]),
+        ([edit(1, 1, EditOperation.INSERT_BEFORE, "x")], f"x\n{TEXT}", [(0, 1)]),
+        ([edit(4, 4, EditOperation.INSERT_AFTER, "x")], f"{TEXT}x\n", [(4, 5)]),
         (
             [
-                edit(4, 4, Operation.REPLACE, "z"),
-                edit(1, 1, Operation.INSERT_AFTER, "x"),
-                edit(2, 3, Operation.DELETE),
+                edit(4, 4, EditOperation.REPLACE, "z"),
+                edit(1, 1, EditOperation.INSERT_AFTER, "x"),
+                edit(2, 3, EditOperation.DELETE),
             ],
             "one\nx\nz\n",
             [(1, 2), (2, 2), (2, 3)],
         ),
         (
-            [edit(2, 2, Operation.INSERT_AFTER, "x"), edit(2, 2, Operation.INSERT_AFTER, "y")],
+            [
+                edit(2, 2, EditOperation.INSERT_AFTER, "x"),
+                edit(2, 2, EditOperation.INSERT_AFTER, "y"),
+            ],
             "one\n  two\nx\ny\nthree\nfour\n",
             [(2, 3), (3, 4)],
         ),
     ],
 )
-def test_edits(edits: list[Edit], expected: str, spans: list[tuple[int, int]]) -> None:
+def test_edits(edits: list[LineEdit], expected: str, spans: list[tuple[int, int]]) -> None:
     made, places = edited("f", parsed(TEXT.encode()), edits)
 
     assert made.encoded().decode() == expected
@@ -81,7 +84,7 @@ def test_edits(edits: list[Edit], expected: str, spans: list[tuple[int, int]]) -
 
 
 def test_two_edits_of_one_line_are_refused() -> None:
-    edits = [edit(1, 3, Operation.DELETE), edit(3, 4, Operation.REPLACE, "x")]
+    edits = [edit(1, 3, EditOperation.DELETE), edit(3, 4, EditOperation.REPLACE, "x")]
     with pytest.raises(ToolRefused, match="line 3"):
         edited("f", parsed(TEXT.encode()), edits)
 
@@ -95,7 +98,7 @@ def test_two_edits_of_one_line_are_refused() -> None:
     ],
 )
 def test_a_stale_edit_is_refused_with_the_lines_of_now(stale: Anchor, reason: str) -> None:
-    edits = [edit(1, 1, Operation.DELETE), Edit(stale, stale, Operation.DELETE)]
+    edits = [edit(1, 1, EditOperation.DELETE), LineEdit(stale, stale, EditOperation.DELETE)]
 
     with pytest.raises(EditStale) as caught:
         edited("f", parsed(TEXT.encode()), edits)
@@ -106,7 +109,7 @@ def test_a_stale_edit_is_refused_with_the_lines_of_now(stale: Anchor, reason: st
 
 def test_a_stale_edit_of_an_empty_file_says_that_it_is_empty() -> None:
     with pytest.raises(EditStale, match="empty"):
-        edited("f", parsed(b""), [edit(1, 1, Operation.DELETE)])
+        edited("f", parsed(b""), [edit(1, 1, EditOperation.DELETE)])
 
 
 @pytest.mark.parametrize(
@@ -147,6 +150,6 @@ def test_any_edit_leaves_every_other_line_alone(texts: list[str], data: st.DataO
     new = data.draw(st.lists(st.sampled_from(["x", "y"]), max_size=3))
     start, through = (Anchor(n, hash_of(texts[n - 1])) for n in (first, last))
 
-    made, _ = edited("f", document, [Edit(start, through, Operation.REPLACE, tuple(new))])
+    made, _ = edited("f", document, [LineEdit(start, through, EditOperation.REPLACE, tuple(new))])
 
     assert made.texts == texts[: first - 1] + new + texts[last:]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.failures import EditStale, LeaveRefused, ToolRefused
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
-from holdfast.agent.permission_rules import Answer
-from holdfast.agent.permissions import Approvals
+from holdfast.agent.failures import EditStale, PermissionRefused, ToolRefused
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
+from holdfast.agent.permission_rules import PermissionAnswer
+from holdfast.agent.permissions import Permissions
 from holdfast.agent.tools.documents import hash_of, tagged
-from holdfast.agent.tools.edit import Edit
+from holdfast.agent.tools.edit import EditTool
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +23,10 @@ def change(operation: str, line: str, text: str | None = None) -> dict[str, obje
 
 
 async def test_edits_land_together_in_the_style_of_the_file() -> None:
-    workspace, desk = MemoryWorkspace({"f": DOS}), MemoryDesk("call_1")
+    workspace, desk = MemoryWorkspace({"f": DOS}), MemoryToolContext("call_1")
     edits = [change("replace", "1 one", "ONE\nMORE"), change("insert_after", "3 three", "four\n")]
 
-    done = await Edit(workspace, Approvals()).use({"path": "f", "edits": edits}, desk)
+    done = await EditTool(workspace, Permissions()).use({"path": "f", "edits": edits}, desk)
 
     assert workspace.files["f"] == b"\xef\xbb\xbfONE\r\nMORE\r\ntwo\r\nthree\r\nfour"
     assert done.paths == ("f",)
@@ -42,7 +42,9 @@ async def test_one_stale_edit_stops_all() -> None:
     edits = [change("delete", "1 one"), change("delete", "2 TWO")]
 
     with pytest.raises(EditStale) as caught:
-        await Edit(workspace, Approvals()).use({"path": "f", "edits": edits}, MemoryDesk())
+        await EditTool(workspace, Permissions()).use(
+            {"path": "f", "edits": edits}, MemoryToolContext()
+        )
 
     assert workspace.files["f"] == DOS
     assert tagged(["two"], 2)[0] in str(caught.value)
@@ -59,29 +61,31 @@ async def test_one_stale_edit_stops_all() -> None:
 )
 async def test_what_cannot_be_done_is_said(arguments: dict[str, object], reason: str) -> None:
     with pytest.raises(ToolRefused, match=reason):
-        await Edit(MemoryWorkspace({"f": DOS}), Approvals()).use(arguments, MemoryDesk())
+        await EditTool(MemoryWorkspace({"f": DOS}), Permissions()).use(
+            arguments, MemoryToolContext()
+        )
 
 
 @pytest.mark.promise("C22")
 async def test_a_file_that_programs_obey_needs_leave_for_exactly_this_change() -> None:
     workspace = MemoryWorkspace({"sub/.envrc": b"one\n"})
-    tool = Edit(workspace, Approvals())
-    desk = MemoryDesk()
+    tool = EditTool(workspace, Permissions())
+    desk = MemoryToolContext()
     asked: dict[str, object] = {"path": "sub/.envrc", "edits": [change("replace", "1 one", "two")]}
 
-    with pytest.raises(LeaveRefused):
+    with pytest.raises(PermissionRefused):
         await tool.use(asked, desk)
     assert workspace.files == {"sub/.envrc": b"one\n"}
     title, detail, _, is_leave = desk.asked[0]
     assert (title, is_leave) == ("May the agent change files that programs obey?", True)
     assert detail.startswith("file: sub/.envrc\nchange: --- a/sub/.envrc\n    +++ b/sub/.envrc\n")
 
-    await tool.use(asked, MemoryDesk(answers=[Answer.ONCE]))
+    await tool.use(asked, MemoryToolContext(answers=[PermissionAnswer.ONCE]))
     assert workspace.files == {"sub/.envrc": b"two\n"}
 
 
 def test_it_is_told_to_the_person() -> None:
-    tool = Edit(MemoryWorkspace(), Approvals())
+    tool = EditTool(MemoryWorkspace(), Permissions())
 
     assert tool.spec.name == "edit"
     assert tool.title({"path": "f", "edits": [change("delete", "1 one")]}) == "Edit f"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.failures import LeaveRefused, ToolRefused
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
-from holdfast.agent.permissions import Approvals
-from holdfast.agent.tools.patch import ApplyPatch
+from holdfast.agent.failures import PermissionRefused, ToolRefused
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
+from holdfast.agent.permissions import Permissions
+from holdfast.agent.tools.patch import PatchTool
 from holdfast.workbench.failures import BatchRefused
 
 pytestmark = pytest.mark.anyio
@@ -17,7 +17,7 @@ FILES = {"a": b"1\n2\n3\n", "b": b"x\n", "old": b"o\n", "c": b"same\n"}
 
 async def apply(workspace: MemoryWorkspace, *lines: str) -> tuple[str, str | None]:
     patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
-    done = await ApplyPatch(workspace, Approvals()).use({"patch": patch}, MemoryDesk())
+    done = await PatchTool(workspace, Permissions()).use({"patch": patch}, MemoryToolContext())
     return done.text, done.shown
 
 
@@ -93,13 +93,13 @@ async def test_a_name_that_is_taken_stops_all() -> None:
 )
 async def test_what_programs_obey_is_not_patched_without_leave(lines: list[str]) -> None:
     workspace = MemoryWorkspace(FILES)
-    with pytest.raises(LeaveRefused):
+    with pytest.raises(PermissionRefused):
         await apply(workspace, *lines)
     assert workspace.files == dict(sorted(FILES.items()))
 
 
 def test_it_is_told_to_the_person() -> None:
-    tool = ApplyPatch(MemoryWorkspace(), Approvals())
+    tool = PatchTool(MemoryWorkspace(), Permissions())
     patch = "*** Begin Patch\n*** Delete File: a\n*** Delete File: b\n*** End Patch"
 
     assert tool.spec.name == "apply_patch"

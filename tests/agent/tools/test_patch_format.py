@@ -12,7 +12,7 @@ from holdfast.agent.tools.patch_format import (
     AddFile,
     DeleteFile,
     FilePatch,
-    Hunk,
+    PatchHunk,
     UpdateFile,
     parsed_patch,
     patched,
@@ -23,8 +23,8 @@ def patch(*lines: str) -> str:
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch", ""])
 
 
-def hunk(*lines: str, below: tuple[str, ...] = (), is_last: bool = False) -> Hunk:
-    return Hunk(tuple((line[0], line[1:]) for line in lines), below, is_last)
+def hunk(*lines: str, below: tuple[str, ...] = (), is_last: bool = False) -> PatchHunk:
+    return PatchHunk(tuple((line[0], line[1:]) for line in lines), below, is_last)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_no_patch_is_refused(text: str, reason: str) -> None:
         (b"a\nb\nc\nd\n", [hunk("-a", " b", "-c", "+x", " d")], b"b\nx\nd\n"),
     ],
 )
-def test_hunks_are_applied(before: bytes, hunks: list[Hunk], after: bytes) -> None:
+def test_hunks_are_applied(before: bytes, hunks: list[PatchHunk], after: bytes) -> None:
     assert patched("f", parsed(before), hunks).encoded() == after
 
 
@@ -118,7 +118,9 @@ def test_hunks_are_applied(before: bytes, hunks: list[Hunk], after: bytes) -> No
         (b"", hunk("-a", "+x"), "to the letter"),
     ],
 )
-def test_what_does_not_fit_to_the_letter_is_refused(before: bytes, one: Hunk, reason: str) -> None:
+def test_what_does_not_fit_to_the_letter_is_refused(
+    before: bytes, one: PatchHunk, reason: str
+) -> None:
     with pytest.raises(ToolRefused, match=reason):
         patched("f", parsed(before), [one])
 
@@ -136,7 +138,7 @@ def test_any_change_that_is_spelled_out_whole_is_made(
     lines.append(("+", "end"))
 
     made = patched(
-        "f", parsed("".join(f"{each}\n" for each in before).encode()), [Hunk(tuple(lines))]
+        "f", parsed("".join(f"{each}\n" for each in before).encode()), [PatchHunk(tuple(lines))]
     )
 
     assert made.texts == [text for sign, text in lines if sign != "-"]

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent.tools.process_output import Place, Places, Window, legible, page_of
+from holdfast.agent.tools.process_output import (
+    OutputOffset,
+    OutputOffsets,
+    OutputWindow,
+    legible,
+    page_of,
+)
 
 LEFT_OUT = re.compile(r"\n… \((\d+) bytes are left out; recall them from offset (\d+)\)\n")
 
@@ -17,7 +23,7 @@ LEFT_OUT = re.compile(r"\n… \((\d+) bytes are left out; recall them from offse
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 20), st.integers(1, 20))
 def test_the_beginning_and_the_end_are_held(sizes: list[int], head: int, tail: int) -> None:
     whole = bytes(ord("a") + n % 26 for n in range(sum(sizes)))
-    window, at = Window(head_max=head, tail_max=tail), 0
+    window, at = OutputWindow(head_max=head, tail_max=tail), 0
     for size in sizes:
         window.feed(whole[at : at + size])
         at += size
@@ -36,7 +42,7 @@ def test_the_beginning_and_the_end_are_held(sizes: list[int], head: int, tail: i
 
 
 def test_a_second_look_shows_only_what_is_new() -> None:
-    window = Window(head_max=2, tail_max=2)
+    window = OutputWindow(head_max=2, tail_max=2)
     window.feed(b"12345")
     window.take()
     window.feed(b"abcdef")
@@ -47,7 +53,7 @@ def test_a_second_look_shows_only_what_is_new() -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 200_000), max_size=60), st.data())
 def test_a_place_is_found_that_is_not_behind(sizes: list[int], data: st.DataObject) -> None:
-    places, ends = Places(), [0]
+    places, ends = OutputOffsets(), [0]
     for seq, size in enumerate(sizes, start=1):
         places.note(seq, size)
         ends.append(ends[-1] + size)
@@ -60,12 +66,12 @@ def test_a_place_is_found_that_is_not_behind(sizes: list[int], data: st.DataObje
 
 
 def test_places_are_few_however_much_is_said() -> None:
-    places = Places()
+    places = OutputOffsets()
     for seq in range(1, 20_001):
         places.note(seq, 100_000)
 
     assert places.total == 2_000_000_000
-    assert places.before(0) == Place(0, 0)
+    assert places.before(0) == OutputOffset(0, 0)
     near = places.before(1_000_000_000)
     assert near.offset == near.seq * 100_000
     assert 1_000_000_000 - near.offset < 8_000_000

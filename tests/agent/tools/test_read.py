@@ -7,11 +7,11 @@ import re
 import pytest
 
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
-from holdfast.agent.model import Done
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
+from holdfast.agent.model import ToolResult
 from holdfast.agent.text import CHARS_MAX, PAGE_MAX, receipt
 from holdfast.agent.tools.documents import tagged
-from holdfast.agent.tools.read import FILE_BYTES_MAX, Read
+from holdfast.agent.tools.read import FILE_BYTES_MAX, ReadTool
 
 pytestmark = pytest.mark.anyio
 
@@ -30,8 +30,8 @@ FILES = {
 
 
 async def read(**arguments: object) -> str:
-    done = await Read(MemoryWorkspace(FILES)).use(dict(arguments), MemoryDesk())
-    assert done == Done(done.text)
+    done = await ReadTool(MemoryWorkspace(FILES)).use(dict(arguments), MemoryToolContext())
+    assert done == ToolResult(done.text)
     return done.text
 
 
@@ -73,11 +73,11 @@ async def test_much_is_bounded() -> None:
 async def test_pages_hold_every_line_and_are_shown_whole(width: int) -> None:
     """A receipt that cut a page would leave a hole that the model is not told to read."""
     texts = [f"{number} {'x' * width}" for number in range(1, 701)]
-    tool = Read(MemoryWorkspace({"f": "\n".join(texts).encode()}))
+    tool = ReadTool(MemoryWorkspace({"f": "\n".join(texts).encode()}))
     seen: list[str] = []
     offset = 1
     while offset:
-        page = (await tool.use({"path": "f", "offset": offset}, MemoryDesk())).text
+        page = (await tool.use({"path": "f", "offset": offset}, MemoryToolContext())).text
         assert receipt("call", page) == page
         *lines, last = page.split("\n")
         found = re.search(r"go on with offset=(\d+)\)$", last)
@@ -105,7 +105,7 @@ async def test_what_cannot_be_read_is_said(path: str, reason: str) -> None:
 
 
 def test_it_is_told_to_the_person() -> None:
-    tool = Read(MemoryWorkspace())
+    tool = ReadTool(MemoryWorkspace())
 
     assert tool.spec.name == "read"
     assert tool.title({"path": "a"}) == "Read a"

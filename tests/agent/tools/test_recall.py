@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.memory import MemoryDesk
-from holdfast.agent.tools.recall import Recall
+from holdfast.agent.memory import MemoryToolContext
+from holdfast.agent.tools.recall import RecallTool
 
 pytestmark = pytest.mark.anyio
 RESULTS = {"c1": "a" * 12_000 + "b" * 12_000 + "c"}
@@ -24,14 +24,14 @@ RESULTS = {"c1": "a" * 12_000 + "b" * 12_000 + "c"}
 async def test_each_page_says_where_the_next_one_begins(
     arguments: dict[str, object], head: str, letters: str
 ) -> None:
-    done = await Recall(RESULTS.get).use(arguments, MemoryDesk())
+    done = await RecallTool(RESULTS.get).use(arguments, MemoryToolContext())
 
     first, _, page = done.text.partition("\n")
     assert (head in first, set(page), done.is_error) == (True, set(letters), False)
 
 
 async def test_what_never_was_is_an_error() -> None:
-    recall = Recall(RESULTS.get)
+    recall = RecallTool(RESULTS.get)
 
-    assert (await recall.use({"call": "c2"}, MemoryDesk())).is_error
+    assert (await recall.use({"call": "c2"}, MemoryToolContext())).is_error
     assert recall.title({"call": "c2"}) == "Read on in the result of c2"

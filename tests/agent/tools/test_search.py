@@ -14,10 +14,10 @@ import anyio
 import pytest
 
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
 from holdfast.agent.tools import search as searching
 from holdfast.agent.tools.documents import tagged
-from holdfast.agent.tools.search import Engine, Search
+from holdfast.agent.tools.search import SearchEngine, SearchTool
 from tests.agent.grounds import ground_in
 from tests.journeys.stage import linux_only
 
@@ -44,14 +44,15 @@ FILES = {
 RIPGREP = shutil.which("rg")
 ENGINES = [
     pytest.param(
-        Engine(RIPGREP), marks=pytest.mark.skipif(RIPGREP is None, reason="there is no ripgrep")
+        SearchEngine(RIPGREP),
+        marks=pytest.mark.skipif(RIPGREP is None, reason="there is no ripgrep"),
     ),
-    Engine(None),
+    SearchEngine(None),
 ]
 
 
 @asynccontextmanager
-async def searched(tmp_path: Path) -> AsyncGenerator[tuple[Search, Search, Path]]:
+async def searched(tmp_path: Path) -> AsyncGenerator[tuple[SearchTool, SearchTool, Path]]:
     """A search by ripgrep, one by our own engine, and the project."""
     async with ground_in(tmp_path) as ground:
         root = Path(ground.root)
@@ -62,14 +63,14 @@ async def searched(tmp_path: Path) -> AsyncGenerator[tuple[Search, Search, Path]
         files = dict.fromkeys(FILES, b"")
         workspace = MemoryWorkspace(files, root=ground.root)
         yield (
-            Search(workspace, ground, Engine(RIPGREP)),
-            Search(workspace, ground, Engine(None)),
+            SearchTool(workspace, ground, SearchEngine(RIPGREP)),
+            SearchTool(workspace, ground, SearchEngine(None)),
             root,
         )
 
 
-async def find(tool: Search, **arguments: object) -> str:
-    return (await tool.use(dict(arguments), MemoryDesk())).text
+async def find(tool: SearchTool, **arguments: object) -> str:
+    return (await tool.use(dict(arguments), MemoryToolContext())).text
 
 
 @pytest.mark.skipif(RIPGREP is None, reason="there is no ripgrep")
@@ -138,7 +139,9 @@ async def test_a_pattern_that_takes_for_ever_is_ended(
 
 @pytest.mark.promise("C11")
 @pytest.mark.parametrize("engine", ENGINES)
-async def test_a_repository_that_is_armed_runs_nothing(tmp_path: Path, engine: Engine) -> None:
+async def test_a_repository_that_is_armed_runs_nothing(
+    tmp_path: Path, engine: SearchEngine
+) -> None:
     async with ground_in(tmp_path) as ground:
         root, fired = Path(ground.root), tmp_path / "fired"
         shot = f"!touch {fired}"
@@ -157,8 +160,8 @@ async def test_a_repository_that_is_armed_runs_nothing(tmp_path: Path, engine: E
         armed = replace(ground, environment=env)
         workspace = MemoryWorkspace({"a": b""}, root=ground.root)
 
-        assert Engine.on(armed) == Engine(None)
-        said = await find(Search(workspace, armed, engine), pattern="^one$", context=0)
+        assert SearchEngine.on(armed) == SearchEngine(None)
+        said = await find(SearchTool(workspace, armed, engine), pattern="^one$", context=0)
 
         assert said == f"a\n> {tagged(['one'])[0]}"
         assert not fired.exists()
@@ -167,10 +170,12 @@ async def test_a_repository_that_is_armed_runs_nothing(tmp_path: Path, engine: E
 async def test_the_best_engine_is_found(tmp_path: Path) -> None:
     async with ground_in(tmp_path) as ground:
         found = shutil.which("rg", path=ground.environment["PATH"])
-        assert Engine.on(ground) == Engine(found and str(Path(found).resolve()))  # noqa: ASYNC240  # at once
-        assert Engine.on(replace(ground, environment={"PATH": "/nowhere"})) == Engine(None)
+        assert SearchEngine.on(ground) == SearchEngine(found and str(Path(found).resolve()))  # noqa: ASYNC240  # at once
+        assert SearchEngine.on(replace(ground, environment={"PATH": "/nowhere"})) == SearchEngine(
+            None
+        )
 
-        tool = Search(MemoryWorkspace(), ground, Engine(None))
+        tool = SearchTool(MemoryWorkspace(), ground, SearchEngine(None))
         assert tool.spec.name == "search"
         assert tool.title({"pattern": "a\nb"}) == "Search for a b"
         assert tool.title({"glob": "*.py"}) == "Find files *.py"

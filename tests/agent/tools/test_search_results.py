@@ -7,7 +7,7 @@ import json
 
 from holdfast.agent.text import PAGE_MAX
 from holdfast.agent.tools.documents import tagged
-from holdfast.agent.tools.search_results import Findings, path_in
+from holdfast.agent.tools.search_results import SearchResults, path_in
 from holdfast.nouns import RelativePath
 
 
@@ -16,7 +16,7 @@ def said(kind: str, path: str, number: int | None = None, text: str = "", **more
     return json.dumps({"type": kind, "data": body}).encode()
 
 
-def fed(findings: Findings, path: str, *lines: tuple[str, int, str]) -> Findings:
+def fed(findings: SearchResults, path: str, *lines: tuple[str, int, str]) -> SearchResults:
     findings.take_line(said("begin", path))
     for kind, number, text in lines:
         findings.take_line(said(kind, path, number, text))
@@ -25,7 +25,7 @@ def fed(findings: Findings, path: str, *lines: tuple[str, int, str]) -> Findings
 
 
 def test_lines_are_grouped_by_file() -> None:
-    findings = Findings(10)
+    findings = SearchResults(10)
     fed(findings, "./a", ("context", 1, "x\n"), ("match", 2, "y\r\n"), ("match", 9, "z"))
     fed(findings, "b/c", ("match", 1, "w\n"))
 
@@ -39,14 +39,14 @@ def test_lines_are_grouped_by_file() -> None:
 
 
 def test_only_so_many_are_shown() -> None:
-    findings = fed(Findings(2), "a", ("match", 1, "x"), ("match", 2, "x"), ("match", 3, "x"))
+    findings = fed(SearchResults(2), "a", ("match", 1, "x"), ("match", 2, "x"), ("match", 3, "x"))
 
     assert findings.is_full and findings.matches == 2
     assert findings.text().endswith("(there is more: narrow it down, or raise the limit)")
 
 
 def test_only_so_much_is_shown() -> None:
-    findings = Findings(500)
+    findings = SearchResults(500)
     for number in range(100):
         fed(findings, f"f{number}", ("match", 1, "x" * 1500))
 
@@ -55,16 +55,16 @@ def test_only_so_much_is_shown() -> None:
 
 
 def test_only_files_that_are_wanted_count() -> None:
-    findings = Findings(10, "*.py")
+    findings = SearchResults(10, "*.py")
     fed(findings, "a.py", ("match", 1, "x"))
     fed(findings, "b.js", ("match", 1, "x"))
 
     assert findings.files == 1
-    assert Findings(10).text() == "nothing was found"
+    assert SearchResults(10).text() == "nothing was found"
 
 
 def test_what_is_binary_or_no_message_is_passed_over() -> None:
-    findings = Findings(10)
+    findings = SearchResults(10)
     findings.take_line(b"{")
     findings.take_line(b'{"type":"summary","data":{}}')
     findings.take_line(said("begin", "a"))
@@ -75,7 +75,7 @@ def test_what_is_binary_or_no_message_is_passed_over() -> None:
 
 
 def test_names_are_listed() -> None:
-    findings = Findings(2, "*.py")
+    findings = SearchResults(2, "*.py")
     for name in (b"./a.py", b"b.js", b"odd\n\xff.py", b"c.py"):
         findings.take_path(name)
 
@@ -86,7 +86,7 @@ def test_names_are_listed() -> None:
 
 
 def test_bytes_that_are_no_text_are_read() -> None:
-    findings = Findings(10)
+    findings = SearchResults(10)
     odd = {"bytes": base64.b64encode(b"caf\xe9\n").decode()}
     findings.take_line(said("begin", "a"))
     message = {"type": "match", "data": {"path": odd, "lines": odd, "line_number": 1}}

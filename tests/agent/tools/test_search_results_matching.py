@@ -8,21 +8,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.agent.tools.search_results import Hit, compiled, hits_in
+from holdfast.agent.tools.search_results import LineMatch, compiled, hits_in
 
 
 @pytest.mark.parametrize(
     ("data", "pattern", "around", "hits"),
     [
-        (b"a\nb\nc\n", "b", 0, [Hit(2, "b", True)]),
-        (b"a\r\nb\r\n", "a$", 1, [Hit(1, "a", True), Hit(2, "b", False)]),
-        (b"b\nx\nb", "b", 1, [Hit(1, "b", True), Hit(2, "x", False), Hit(3, "b", True)]),
-        (b"caf\xe9", "caf.", 0, [Hit(1, "caf\udce9", True)]),
+        (b"a\nb\nc\n", "b", 0, [LineMatch(2, "b", True)]),
+        (b"a\r\nb\r\n", "a$", 1, [LineMatch(1, "a", True), LineMatch(2, "b", False)]),
+        (
+            b"b\nx\nb",
+            "b",
+            1,
+            [LineMatch(1, "b", True), LineMatch(2, "x", False), LineMatch(3, "b", True)],
+        ),
+        (b"caf\xe9", "caf.", 0, [LineMatch(1, "caf\udce9", True)]),
         (b"", "x", 2, []),
-        (b"\n", "^$", 0, [Hit(1, "", True)]),
+        (b"\n", "^$", 0, [LineMatch(1, "", True)]),
     ],
 )
-def test_hits(data: bytes, pattern: str, around: int, hits: list[Hit]) -> None:
+def test_hits(data: bytes, pattern: str, around: int, hits: list[LineMatch]) -> None:
     assert list(hits_in(data, re.compile(pattern), around=around)) == hits
 
 

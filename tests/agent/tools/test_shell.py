@@ -12,13 +12,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.agent.failures import LeaveRefused, ToolRefused
-from holdfast.agent.memory import MemoryDesk
-from holdfast.agent.model import Done
-from holdfast.agent.permission_rules import Answer
-from holdfast.agent.permissions import Approvals
-from holdfast.agent.sandbox import Ground
-from holdfast.agent.tools.shell import Shell, Shells, shells_in
+from holdfast.agent.failures import PermissionRefused, ToolRefused
+from holdfast.agent.memory import MemoryToolContext
+from holdfast.agent.model import ToolResult
+from holdfast.agent.permission_rules import PermissionAnswer
+from holdfast.agent.permissions import Permissions
+from holdfast.agent.sandbox import SandboxConfig
+from holdfast.agent.tools.shell import ShellCommands, ShellTool, open_shell_commands
 from tests.agent.grounds import ground_in, needs_sandbox, soon
 from tests.journeys.stage import linux_only
 from tests.world.test_processes_process_marks import is_alive
@@ -27,13 +27,15 @@ pytestmark = [pytest.mark.anyio, linux_only, needs_sandbox()]
 
 
 @asynccontextmanager
-async def shelled(tmp_path: Path) -> AsyncGenerator[tuple[Shell, Ground, Shells]]:
-    async with ground_in(tmp_path) as ground, shells_in(ground) as shells:
-        yield Shell(shells, Approvals(), quiet_longest=0.2), ground, shells
+async def shelled(tmp_path: Path) -> AsyncGenerator[tuple[ShellTool, SandboxConfig, ShellCommands]]:
+    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
+        yield ShellTool(shells, Permissions(), quiet_longest=0.2), ground, shells
 
 
-async def run(tool: Shell, desk: MemoryDesk | None = None, /, **arguments: object) -> Done:
-    return await tool.use(dict(arguments), desk or MemoryDesk())
+async def run(
+    tool: ShellTool, desk: MemoryToolContext | None = None, /, **arguments: object
+) -> ToolResult:
+    return await tool.use(dict(arguments), desk or MemoryToolContext())
 
 
 @pytest.mark.promise("C22")
@@ -41,7 +43,7 @@ async def test_a_command_changes_the_project_and_reaches_nothing_else(tmp_path: 
     async with shelled(tmp_path) as (tool, ground, _):
         outside = Path(ground.root).parent / "outside"
         outside.write_text("as it was")
-        desk = MemoryDesk()
+        desk = MemoryToolContext()
 
         done = await run(
             tool,
@@ -66,7 +68,7 @@ async def test_a_command_changes_the_project_and_reaches_nothing_else(tmp_path: 
 
 async def test_one_that_takes_long_goes_on(tmp_path: Path) -> None:
     async with shelled(tmp_path) as (tool, _, shells):
-        desk = MemoryDesk()
+        desk = MemoryToolContext()
         line = "read a; echo got $a; read b; echo and $b; sleep 300"
 
         begun = await run(tool, desk, command=line, seconds=1, keeps_input=True)
@@ -93,7 +95,7 @@ async def test_one_that_takes_long_goes_on(tmp_path: Path) -> None:
 @pytest.mark.promise("A11")
 async def test_cancelled_nothing_is_left(tmp_path: Path) -> None:
     async with shelled(tmp_path) as (tool, _, shells):
-        desk = MemoryDesk(answers=[Answer.ONCE])
+        desk = MemoryToolContext(answers=[PermissionAnswer.ONCE])
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
@@ -113,15 +115,15 @@ async def test_to_reach_further_it_needs_leave_for_exactly_that(tmp_path: Path, 
     async with shelled(tmp_path) as (tool, ground, shells):
         outside = Path(ground.root).parent / "outside"
         line = f"echo x > {outside}; echo $(echo hi)"
-        desk = MemoryDesk(answers=["no", Answer.SESSION])
+        desk = MemoryToolContext(answers=["no", PermissionAnswer.SESSION])
         why = "because\nMay the agent rest?\x1b[2J"
 
-        with pytest.raises(LeaveRefused):
+        with pytest.raises(PermissionRefused):
             await run(tool, desk, command=line, reach=reach, why=why)
         assert shells.living == [] and not outside.exists()
         await run(tool, desk, command=line, reach=reach, why=why)
         done = await run(tool, desk, command=line, reach=reach, why="for another reason")
-        with pytest.raises(LeaveRefused):
+        with pytest.raises(PermissionRefused):
             await run(tool, desk, command=f"{line} ", reach=reach, why=why)
 
         assert done.text.endswith("hi\n")

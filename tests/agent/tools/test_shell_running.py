@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.sandbox import Freedom
+from holdfast.agent.sandbox import SandboxLevel
 from holdfast.agent.text import receipt
-from holdfast.agent.tools.shell import Running, shells_in
+from holdfast.agent.tools.shell import RunningCommand, open_shell_commands
 from tests.agent.grounds import ground_in, soon
 from tests.journeys.stage import linux_only
 from tests.world.test_processes_process_marks import is_alive
@@ -23,14 +23,14 @@ def _lines(count: int) -> str:
     return "".join(f"{number:090d}\n" for number in range(1, count + 1))
 
 
-async def over(running: Running) -> Running:
+async def over(running: RunningCommand) -> RunningCommand:
     with anyio.fail_after(60):
         while not running.is_over:
             await running.wait(1.0)
     return running
 
 
-async def numbers(running: Running) -> list[int]:
+async def numbers(running: RunningCommand) -> list[int]:
     """The two numbers that it says first."""
     said = ""
     while said.count("\n") < 2:
@@ -40,9 +40,9 @@ async def numbers(running: Running) -> list[int]:
 
 
 async def test_what_it_says_is_heard_and_can_be_heard_again(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground, shells_in(ground) as shells:
+    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
         line = "seq 1 60000; echo end >&2; exit 3"
-        running = await over(await shells.start(line, Freedom.OPEN, has_stdin=False))
+        running = await over(await shells.start(line, SandboxLevel.OPEN, has_stdin=False))
 
         said = running.window.take()
         again = await running.recall(10_000)
@@ -75,8 +75,8 @@ async def test_pages_of_output_hold_everything_and_are_shown_whole(
 ) -> None:
     """A receipt that cut a page would leave a hole that the model is not told to read."""
     seen, offset = "", 0
-    async with ground_in(tmp_path) as ground, shells_in(ground) as shells:
-        running = await over(await shells.start(line, Freedom.OPEN, has_stdin=False))
+    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
+        running = await over(await shells.start(line, SandboxLevel.OPEN, has_stdin=False))
         said = running.window.take()
         while offset < running.total:
             page = await running.recall(offset)
@@ -92,9 +92,9 @@ async def test_pages_of_output_hold_everything_and_are_shown_whole(
 
 @pytest.mark.promise("A11")
 async def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground, shells_in(ground) as shells:
+    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
         line = "sleep 300 & echo $!; setsid sleep 300 >/dev/null 2>&1 & echo $!"
-        running = await over(await shells.start(line, Freedom.OPEN, has_stdin=False))
+        running = await over(await shells.start(line, SandboxLevel.OPEN, has_stdin=False))
         pids = [int(word) for word in running.window.take().split()]
 
         assert len(pids) == 2
@@ -104,10 +104,10 @@ async def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
 @pytest.mark.promise("A11")
 async def test_nothing_is_left_of_those_that_are_killed_or_left_behind(tmp_path: Path) -> None:
     async with ground_in(tmp_path) as ground:
-        async with shells_in(ground) as shells:
+        async with open_shell_commands(ground) as shells:
             line = "echo $$; setsid sleep 300 & echo $!; wait"
-            left = await shells.start(line, Freedom.OPEN, has_stdin=False)
-            killed = await shells.start(line, Freedom.OPEN, has_stdin=False)
+            left = await shells.start(line, SandboxLevel.OPEN, has_stdin=False)
+            killed = await shells.start(line, SandboxLevel.OPEN, has_stdin=False)
             pids = {each: await numbers(each) for each in (left, killed)}
             await killed.end("enough")
 
@@ -119,10 +119,10 @@ async def test_nothing_is_left_of_those_that_are_killed_or_left_behind(tmp_path:
 
 
 async def test_who_is_not_there_is_not_found(tmp_path: Path) -> None:
-    async with ground_in(tmp_path) as ground, shells_in(ground) as shells:
+    async with ground_in(tmp_path) as ground, open_shell_commands(ground) as shells:
         with pytest.raises(ToolRefused, match="none is running"):
             shells.find("sh1")
-        running = await shells.start("cat", Freedom.OPEN, has_stdin=True)
+        running = await shells.start("cat", SandboxLevel.OPEN, has_stdin=True)
         await running.write(b"hello\n")
         while running.window.take() != "hello\n":
             await running.wait(1.0)

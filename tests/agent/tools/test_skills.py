@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
-from holdfast.agent.tools.skills import UseSkill, find_skills
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
+from holdfast.agent.tools.skills import SkillTool, find_skills
 from holdfast.world.failures import PathEscapes
 
 pytestmark = pytest.mark.anyio
@@ -56,10 +56,10 @@ async def test_what_is_found_is_offered_by_name(own: Path) -> None:
 @pytest.mark.promise("C22")
 async def test_one_is_loaded_as_data(own: Path) -> None:
     workspace = MemoryWorkspace(FILES)
-    tool = UseSkill(workspace, await find_skills(workspace, [own]))
+    tool = SkillTool(workspace, await find_skills(workspace, [own]))
 
     async def load(**arguments: object) -> str:
-        return (await tool.use(dict(arguments), MemoryDesk())).text
+        return (await tool.use(dict(arguments), MemoryToolContext())).text
 
     said = await load(name="one")
     assert said.startswith('<skill name="one" from="project">\n')

@@ -9,43 +9,62 @@ from hypothesis import strategies as st
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.model import (
     AnyMessage,
-    Call,
     ModelMessage,
-    Progress,
     Task,
+    TaskProgress,
+    ToolCall,
     ToolMessage,
     UserMessage,
 )
-from holdfast.agent.tools.todo import TASKS_MAX, Deed, Step, changed, plan_in, read, told
+from holdfast.agent.tools.todo import (
+    TASKS_MAX,
+    TodoAction,
+    TodoChange,
+    changed,
+    plan_in,
+    read,
+    told,
+)
 
-PLAN = (Task(1, "one"), Task(3, "three", Progress.BEGUN))
+PLAN = (Task(1, "one"), Task(3, "three", TaskProgress.BEGUN))
 
 
 @pytest.mark.parametrize(
     ("step", "plan"),
     [
-        (Step(Deed.ADD, text="four\n more"), (*PLAN, Task(4, "four more"))),
-        (Step(Deed.ADD, text="x", progress=Progress.DONE), (*PLAN, Task(4, "x", Progress.DONE))),
-        (Step(Deed.UPDATE, 1, progress=Progress.DONE), (Task(1, "one", Progress.DONE), PLAN[1])),
-        (Step(Deed.UPDATE, 3, text="3"), (PLAN[0], Task(3, "3", Progress.BEGUN))),
-        (Step(Deed.REMOVE, 1), (PLAN[1],)),
+        (TodoChange(TodoAction.ADD, text="four\n more"), (*PLAN, Task(4, "four more"))),
+        (
+            TodoChange(TodoAction.ADD, text="x", progress=TaskProgress.DONE),
+            (*PLAN, Task(4, "x", TaskProgress.DONE)),
+        ),
+        (
+            TodoChange(TodoAction.UPDATE, 1, progress=TaskProgress.DONE),
+            (Task(1, "one", TaskProgress.DONE), PLAN[1]),
+        ),
+        (TodoChange(TodoAction.UPDATE, 3, text="3"), (PLAN[0], Task(3, "3", TaskProgress.BEGUN))),
+        (TodoChange(TodoAction.REMOVE, 1), (PLAN[1],)),
     ],
 )
-def test_a_change(step: Step, plan: tuple[Task, ...]) -> None:
+def test_a_change(step: TodoChange, plan: tuple[Task, ...]) -> None:
     assert changed(PLAN, [step]) == plan
 
 
 @pytest.mark.parametrize(
-    "step", [Step(Deed.ADD), Step(Deed.UPDATE, 2, text="x"), Step(Deed.REMOVE, 9)]
+    "step",
+    [
+        TodoChange(TodoAction.ADD),
+        TodoChange(TodoAction.UPDATE, 2, text="x"),
+        TodoChange(TodoAction.REMOVE, 9),
+    ],
 )
-def test_a_wrong_change_stops_all(step: Step) -> None:
+def test_a_wrong_change_stops_all(step: TodoChange) -> None:
     with pytest.raises(ToolRefused):
-        changed(PLAN, [Step(Deed.REMOVE, 1), step])
+        changed(PLAN, [TodoChange(TodoAction.REMOVE, 1), step])
 
 
 def test_a_plan_does_not_grow_for_ever() -> None:
     with pytest.raises(ToolRefused, match="already"):
-        changed((), [Step(Deed.ADD, text="x")] * (TASKS_MAX + 1))
+        changed((), [TodoChange(TodoAction.ADD, text="x")] * (TASKS_MAX + 1))
 
 
 def test_it_is_told() -> None:
@@ -54,23 +73,23 @@ def test_it_is_told() -> None:
 
 
 STEPS = st.builds(
-    Step,
-    st.just(Deed.ADD),
+    TodoChange,
+    st.just(TodoAction.ADD),
     text=st.text(min_size=1).filter(lambda text: text.strip() != ""),
-    progress=st.sampled_from([None, *Progress]),
+    progress=st.sampled_from([None, *TaskProgress]),
 )
 
 
 @settings(deadline=None)
 @given(st.lists(STEPS, max_size=10))
-def test_any_plan_is_read_back(steps: list[Step]) -> None:
+def test_any_plan_is_read_back(steps: list[TodoChange]) -> None:
     plan = changed((), steps)
     assert read(f"{told(plan)}\n[And a word of whoever carries it.]") == plan
 
 
 def test_the_last_word_in_the_conversation_counts() -> None:
     def call(name: str, tool: str = "tasks") -> ModelMessage:
-        return ModelMessage(calls=(Call(name, tool, "{}"),))
+        return ModelMessage(calls=(ToolCall(name, tool, "{}"),))
 
     older, newer = (Task(1, "old"),), (Task(1, "new"),)
     said: list[AnyMessage] = [

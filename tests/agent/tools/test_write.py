@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.failures import LeaveRefused, ToolRefused
-from holdfast.agent.memory import MemoryDesk, MemoryWorkspace
-from holdfast.agent.model import Done
-from holdfast.agent.permissions import Approvals
+from holdfast.agent.failures import PermissionRefused, ToolRefused
+from holdfast.agent.memory import MemoryToolContext, MemoryWorkspace
+from holdfast.agent.model import ToolResult
+from holdfast.agent.permissions import Permissions
 from holdfast.agent.tools.read import FILE_BYTES_MAX
-from holdfast.agent.tools.write import Write
+from holdfast.agent.tools.write import WriteTool
 
 pytestmark = pytest.mark.anyio
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
             None,
             "a\n",
             b"a\n",
-            Done(
+            ToolResult(
                 "Made d/new (2 bytes).",
                 shown="--- /dev/null\n+++ b/d/new\n@@ -0,0 +1 @@\n+a",
                 paths=("d/new",),
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.anyio
             b"\xef\xbb\xbfa\r\nb\r\n",
             "a\nc\n",
             b"\xef\xbb\xbfa\r\nc\r\n",
-            Done(
+            ToolResult(
                 "Replaced f (9 bytes).",
                 shown="--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c",
                 paths=("f",),
@@ -44,17 +44,19 @@ pytestmark = pytest.mark.anyio
             b"\0",
             "a",
             b"a",
-            Done("Replaced f (1 bytes).", shown="f: 1 bytes became 1", paths=("f",)),
+            ToolResult("Replaced f (1 bytes).", shown="f: 1 bytes became 1", paths=("f",)),
         ),
-        ("f", b"a", "a", b"a", Done("f is like that already.")),
+        ("f", b"a", "a", b"a", ToolResult("f is like that already.")),
     ],
 )
 async def test_a_file_is_written(
-    path: str, before: bytes | None, content: str, after: bytes, done: Done
+    path: str, before: bytes | None, content: str, after: bytes, done: ToolResult
 ) -> None:
     workspace = MemoryWorkspace({} if before is None else {path: before})
 
-    said = await Write(workspace, Approvals()).use({"path": path, "content": content}, MemoryDesk())
+    said = await WriteTool(workspace, Permissions()).use(
+        {"path": path, "content": content}, MemoryToolContext()
+    )
 
     assert said == done
     assert workspace.files == {path: after}
@@ -72,20 +74,24 @@ async def test_a_file_is_written(
 async def test_where_no_file_may_be_none_is_written(path: str, reason: str) -> None:
     workspace = MemoryWorkspace({"d/x": b"", "huge": b"x" * (FILE_BYTES_MAX + 1)})
     with pytest.raises(ToolRefused, match=reason):
-        await Write(workspace, Approvals()).use({"path": path, "content": "x"}, MemoryDesk())
+        await WriteTool(workspace, Permissions()).use(
+            {"path": path, "content": "x"}, MemoryToolContext()
+        )
 
 
 @pytest.mark.promise("C22")
 @pytest.mark.parametrize("path", [".git/hooks/pre-commit", ".mcp.json", "a/.GIT/config"])
 async def test_what_programs_obey_is_not_written_without_leave(path: str) -> None:
     workspace = MemoryWorkspace()
-    with pytest.raises(LeaveRefused):
-        await Write(workspace, Approvals()).use({"path": path, "content": "x"}, MemoryDesk())
+    with pytest.raises(PermissionRefused):
+        await WriteTool(workspace, Permissions()).use(
+            {"path": path, "content": "x"}, MemoryToolContext()
+        )
     assert workspace.files == {}
 
 
 def test_it_is_told_to_the_person() -> None:
-    tool = Write(MemoryWorkspace(), Approvals())
+    tool = WriteTool(MemoryWorkspace(), Permissions())
 
     assert tool.spec.name == "write"
     assert tool.title({"path": "f", "content": ""}) == "Write f"

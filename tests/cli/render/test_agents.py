@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.agent import load_prices
-from holdfast.agent.model import Choice, Tokens
+from holdfast.agent.model import ModelChoice, Tokens
 from holdfast.cli.render.agents import (
     DEMO,
     FoundAgent,
@@ -36,6 +36,6 @@ def test_a_provider_without_a_usual_model_leaves_it_open() -> None:
 
 @pytest.mark.parametrize("provider", sorted(set(usual_models()) - {"mistral"}))
 def test_a_proposed_model_exists(provider: str) -> None:
-    choice = Choice(provider, usual_models()[provider])
+    choice = ModelChoice(provider, usual_models()[provider])
 
     assert load_prices().price(choice, Tokens(input=1, output=1)) is not None

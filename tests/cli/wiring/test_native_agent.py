@@ -11,7 +11,7 @@ from typing import cast
 import msgspec
 import pytest
 
-from holdfast.agent import Crashes
+from holdfast.agent import CrashHistory
 from holdfast.app.sessions import KeptSession
 from holdfast.cli.declarations import Request
 from holdfast.cli.wiring.native_agent import native_runner
@@ -155,7 +155,7 @@ async def test_what_a_conversation_would_lack_is_said_before(
     with at_bench() as bench:
         session, where = session_with(bench, model=model), bench.settings
         workbench = Workbench.at(bench.project, where.state)
-        health = await native_runner(session, nowhere, workbench, where, Crashes()).health()
+        health = await native_runner(session, nowhere, workbench, where, CrashHistory()).health()
 
     assert (health.is_healthy, wrong in health.reason) == (False, True), health
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.agent.arguments import arguments_of
-from holdfast.agent.history.tree import SUMMARY, Tree
+from holdfast.agent.history.tree import SUMMARY, ConversationTree
 from holdfast.agent.model import (
-    Entered,
+    MessageAppended,
     ModelMessage,
+    ModelRequest,
     Origin,
-    Prompt,
-    Said,
+    PromptMessage,
     ToolMessage,
     UserMessage,
 )
@@ -55,24 +55,24 @@ _MERGE: Final = "If it begins with an earlier summary, merge that into yours; lo
 class Cut:
     """What is to be summarized, and the first entry that is told as it is; "" for none."""
 
-    old: tuple[Said, ...]
+    old: tuple[PromptMessage, ...]
     keeps: str
     kept_chars: int
     words: str = ""  # the person's, of the whole conversation before the cut
 
 
-def is_full(tree: Tree, *, besides: int, window: int | None) -> bool:
+def is_full(tree: ConversationTree, *, besides: int, window: int | None) -> bool:
     """Whether the line, with so many characters that are told besides, leaves too little room."""
     return size(tree, besides=besides) >= _FULL * (window or WINDOW)
 
 
-def size(tree: Tree, *, besides: int) -> int:
+def size(tree: ConversationTree, *, besides: int) -> int:
     """About how many tokens the next request has."""
     extra = 0 if tree.measured is not None else besides // _CHARS_A_TOKEN
     return tree.estimate + extra
 
 
-def cut(tree: Tree, *, window: int | None, strikes: int) -> Cut | None:
+def cut(tree: ConversationTree, *, window: int | None, strikes: int) -> Cut | None:
     """Where to cut, keeping less with every strike; None if there is nothing to be won."""
     said = tree.line.said
     share = _KEPT[min(strikes, len(_KEPT) - 1)]
@@ -92,19 +92,19 @@ def cut(tree: Tree, *, window: int | None, strikes: int) -> Cut | None:
     return Cut(tuple(old), keeps, sum(map(_chars, said[first:])), words)
 
 
-def _spoken_before(tree: Tree, keeps: str) -> list[str]:
+def _spoken_before(tree: ConversationTree, keeps: str) -> list[str]:
     """What the person said before an entry, in order, also before earlier summaries."""
     found: list[str] = []
     is_before = not keeps
     for entry in tree.way():
-        message = entry.message if isinstance(entry, Entered) else None
+        message = entry.message if isinstance(entry, MessageAppended) else None
         if is_before and isinstance(message, UserMessage) and message.origin in _SPOKEN:
             found.append(message.text)
         is_before = is_before or entry.id == keeps
     return found[::-1]
 
 
-def summary_prompt(cut: Cut, *, window: int | None, tries: int = 0) -> Prompt:
+def summary_prompt(cut: Cut, *, window: int | None, tries: int = 0) -> ModelRequest:
     """What a model is asked for a summary; a very long beginning is shown by its two ends.
 
     Of what was too long for the model in `tries` requests, half as much is shown each time.
@@ -116,7 +116,7 @@ def summary_prompt(cut: Cut, *, window: int | None, tries: int = 0) -> Prompt:
     if len(text) > room:
         text = f"{text[: room // 4]}\n\n[… left out …]\n\n{text[-(room - room // 4) :]}"
     asked = f"<conversation>\n{text}\n</conversation>\n\nSummarize it. {_MERGE}"
-    return Prompt(_TASK, (Said("summary", UserMessage(asked, Origin.NOTICE)),))
+    return ModelRequest(_TASK, (PromptMessage("summary", UserMessage(asked, Origin.NOTICE)),))
 
 
 def finished(summary: str, cut: Cut) -> str:
@@ -145,7 +145,7 @@ def _verbatim(spoken: Sequence[str], chars_max: int) -> str:
     return "\n\n".join(told + [f"[person]\n{each}" for each in reversed(kept)])
 
 
-def _boundary(said: Sequence[Said], first: int) -> int:
+def _boundary(said: Sequence[PromptMessage], first: int) -> int:
     """The first place from there on where a cut does no harm."""
     rest = range(first, len(said))
     for at in rest:
@@ -161,19 +161,19 @@ def _boundary(said: Sequence[Said], first: int) -> int:
     return len(said)
 
 
-def _is_summary(said: Said) -> bool:
+def _is_summary(said: PromptMessage) -> bool:
     message = said.message
     return isinstance(message, UserMessage) and message.text.startswith(SUMMARY)
 
 
-def _chars(said: Said) -> int:
+def _chars(said: PromptMessage) -> int:
     message = said.message
     if isinstance(message, ModelMessage):
         return len(message.text) + sum(len(each.arguments) for each in message.calls)
     return len(message.text)
 
 
-def _shown(said: Said) -> str:
+def _shown(said: PromptMessage) -> str:
     what = said.message
     match what:
         case UserMessage(text, origin):
@@ -189,7 +189,7 @@ def _shown(said: Said) -> str:
             return f"[agent]\n{text}{uses}"
 
 
-def _files(said: Iterable[Said]) -> tuple[list[str], list[str]]:
+def _files(said: Iterable[PromptMessage]) -> tuple[list[str], list[str]]:
     """The paths that tools were told to read, and those that they were told to change."""
     read: dict[str, None] = {}
     changed: dict[str, None] = {}

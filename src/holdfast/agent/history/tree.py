@@ -18,20 +18,20 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.agent.model import (
-    AnyMemo,
+    AnyConversationRecord,
     AnyMessage,
-    Compacted,
-    Dequeued,
-    Entered,
-    Mended,
+    HeadMoved,
+    HistoryCompacted,
+    MessageAppended,
     ModelMessage,
-    Moved,
     Origin,
-    Queued,
-    Said,
-    Spent,
-    ToolBegun,
+    PromptMessage,
+    SteeringDequeued,
+    SteeringQueued,
+    ToolCallRepaired,
+    ToolCallStarted,
     ToolMessage,
+    UsageRecorded,
     UserMessage,
 )
 from holdfast.agent.text import receipt
@@ -43,16 +43,16 @@ INTERRUPTED: Final = (
 NOT_STARTED: Final = "Interrupted: the agent was stopped before this. It was not started."
 
 
-def missing(call: str, begun: Set[str]) -> str:
+def missing_result(call: str, begun: Set[str]) -> str:
     """What a model is told in place of a result, if nobody knows more of the call."""
     return INTERRUPTED if call in begun else NOT_STARTED
 
 
-class Line:
+class PromptHistory:
     """What a model is told of a conversation, in order; it grows at its end."""
 
     def __init__(self, begun: Set[str], mended: Mapping[str, str]) -> None:
-        self.said: list[Said] = []
+        self.said: list[PromptMessage] = []
         self.chars = 0
         self.open: dict[str, None] = {}  # calls that have no result yet, in order
         self.gaps: list[str] = []  # calls that others came after, and nobody has mended
@@ -118,11 +118,11 @@ class Line:
 
     def _answer_for(self, call: str) -> None:
         del self.open[call]
-        text = self._mended.get(call) or missing(call, self._begun)
+        text = self._mended.get(call) or missing_result(call, self._begun)
         self._say(f"{call}:mended", ToolMessage(call, text, is_error=True), len(text))
 
     def _say(self, id: str, message: AnyMessage, chars: int) -> None:
-        self.said.append(Said(id, message))
+        self.said.append(PromptMessage(id, message))
         self.chars += chars
 
 
@@ -132,15 +132,15 @@ new request: go on with what was asked for.]
 
 """
 
-_decode = msgspec.json.Decoder(AnyMemo).decode
+_decode = msgspec.json.Decoder(AnyConversationRecord).decode
 
 
-class Tree:
+class ConversationTree:
     """A conversation; it grows by what is kept of it."""
 
     def __init__(self) -> None:
         self.head = ""
-        self.entries: dict[str, Entered | Compacted] = {}
+        self.entries: dict[str, MessageAppended | HistoryCompacted] = {}
         self.queued: dict[str, str] = {}  # what the model has not been told yet, in order
         self.begun: set[str] = set()  # calls that may have done something
         self.calls: set[str] = set()  # every name that a call was ever given
@@ -151,11 +151,11 @@ class Tree:
         self.measured: int | None = None  # tokens of the line at the last answer, as it was billed
         self.chars_since = 0
         self._parents: dict[str, str] = {}
-        self._line: Line | None = None
+        self._line: PromptHistory | None = None
         self._answer = ""  # the last one that nobody has paid for yet
 
     @property
-    def line(self) -> Line:
+    def line(self) -> PromptHistory:
         """What a model is told, up to the head."""
         if self._line is None:
             self._line = self._drawn()
@@ -168,7 +168,7 @@ class Tree:
             return _tokens(self.line.chars)
         return self.measured + _tokens(self.chars_since)
 
-    def way(self) -> Iterator[Entered | Compacted]:
+    def way(self) -> Iterator[MessageAppended | HistoryCompacted]:
         """All entries on the way to the head, the newest first, also those left out of the line."""
         at = self.head
         while at:
@@ -179,7 +179,7 @@ class Tree:
     def result(self, call: str) -> str | None:
         """The whole result of a call, wherever in the tree it is."""
         for entry in reversed(self.entries.values()):
-            message = entry.message if isinstance(entry, Entered) else None
+            message = entry.message if isinstance(entry, MessageAppended) else None
             if isinstance(message, ToolMessage) and message.call == call:
                 return message.text
         return None
@@ -193,38 +193,43 @@ class Tree:
         else:
             self.take(taken)
 
-    def take(self, memo: AnyMemo) -> None:
+    def take(self, memo: AnyConversationRecord) -> None:
         """Take up what was kept; what makes no sense is counted."""
-        if isinstance(memo, Entered):  # these are the most, and a conversation may have thousands
+        if isinstance(
+            memo, MessageAppended
+        ):  # these are the most, and a conversation may have thousands
             self._enter(memo)
-        elif isinstance(memo, ToolBegun):
+        elif isinstance(memo, ToolCallStarted):
             self.begun.add(memo.call)
-        elif isinstance(memo, Spent):
+        elif isinstance(memo, UsageRecorded):
             self._pay(memo)
         else:
             self._take_rare(memo)
 
-    def _take_rare(self, memo: Compacted | Moved | Mended | Queued | Dequeued) -> None:
+    def _take_rare(
+        self,
+        memo: HistoryCompacted | HeadMoved | ToolCallRepaired | SteeringQueued | SteeringDequeued,
+    ) -> None:
         match memo:
-            case Compacted():
+            case HistoryCompacted():
                 if self._grow(memo):
                     self._redraw()
-            case Moved(head):
+            case HeadMoved(head):
                 if head and head not in self.entries:
                     self.skipped += 1
                 elif head != self.head:
                     self.head = head
                     self._redraw()
-            case Mended(call, text):
+            case ToolCallRepaired(call, text):
                 self.mended[call] = text
                 if self._line is not None:
                     self._line.mend(call)
-            case Queued(id, text):
+            case SteeringQueued(id, text):
                 self.queued[id] = text
-            case Dequeued(id):
+            case SteeringDequeued(id):
                 self.queued.pop(id, None)
 
-    def _enter(self, memo: Entered) -> None:
+    def _enter(self, memo: MessageAppended) -> None:
         message, is_next = memo.message, memo.after == self.head
         if not self._grow(memo):
             return
@@ -239,7 +244,7 @@ class Tree:
         elif self._line is not None:
             self._line.add(memo.id, message)
 
-    def _grow(self, memo: Entered | Compacted) -> bool:
+    def _grow(self, memo: MessageAppended | HistoryCompacted) -> bool:
         id = memo.id
         if not id or id in self.entries:
             self.skipped += 1
@@ -257,7 +262,7 @@ class Tree:
         self._line = self.measured = None
         self.chars_since = 0
 
-    def _pay(self, memo: Spent) -> None:
+    def _pay(self, memo: UsageRecorded) -> None:
         tokens, cost = memo.tokens, memo.cost_usd
         self.input += tokens.input
         self.cached += tokens.cached
@@ -268,9 +273,9 @@ class Tree:
             self.measured, self.chars_since = tokens.input + tokens.output, 0
             self._answer = ""
 
-    def _drawn(self) -> Line:
+    def _drawn(self) -> PromptHistory:
         """The way to the head, with the newest summary in place of what is before it."""
-        line = Line(self.begun, self.mended)
+        line = PromptHistory(self.begun, self.mended)
         chain, summary = self._chain()
         if summary is not None:
             line.add(summary.id, UserMessage(SUMMARY + summary.summary, Origin.NOTICE))
@@ -279,11 +284,11 @@ class Tree:
         line.settle()
         return line
 
-    def _chain(self) -> tuple[list[Entered], Compacted | None]:
-        chain: list[Entered] = []
-        summary: Compacted | None = None
+    def _chain(self) -> tuple[list[MessageAppended], HistoryCompacted | None]:
+        chain: list[MessageAppended] = []
+        summary: HistoryCompacted | None = None
         for entry in self.way():
-            if isinstance(entry, Entered):
+            if isinstance(entry, MessageAppended):
                 chain.append(entry)
             elif summary is None:
                 summary = entry
@@ -302,19 +307,22 @@ ABORTED: Final = "[Aborted by user]"
 _BEGUN: Final = " It had begun; it may or may not have completed."
 
 
-def repairs(tree: Tree, *, is_aborted: bool = False) -> tuple[Mended, ...]:
+def repairs(tree: ConversationTree, *, is_aborted: bool = False) -> tuple[ToolCallRepaired, ...]:
     """What is to be kept for every call on the way that has no result; nothing, if all have one.
 
     It is said of a history that nobody is working on. `is_aborted`: the person has just stopped
     the calls that are open.
     """
     line = tree.line
-    lost = tuple(Mended(call, missing(call, tree.begun)) for call in line.gaps)
+    lost = tuple(ToolCallRepaired(call, missing_result(call, tree.begun)) for call in line.gaps)
     if is_aborted:
         return lost + tuple(
-            Mended(call, ABORTED + _BEGUN if call in tree.begun else ABORTED) for call in line.open
+            ToolCallRepaired(call, ABORTED + _BEGUN if call in tree.begun else ABORTED)
+            for call in line.open
         )
-    return lost + tuple(Mended(call, missing(call, tree.begun)) for call in line.open)
+    return lost + tuple(
+        ToolCallRepaired(call, missing_result(call, tree.begun)) for call in line.open
+    )
 
 
 def told(count: int) -> str:

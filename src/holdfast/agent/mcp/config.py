@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from holdfast.agent.failures import McpSettingsUnfit
-from holdfast.agent.permission_rules import Reach, Wish
+from holdfast.agent.permission_rules import PermissionRequest, PermissionScope
 
 PROJECT_FILE: Final = ".mcp.json"
 EVERY_TOOL: Final = "*"
@@ -43,7 +43,7 @@ class _File(msgspec.Struct, frozen=True):
     servers: dict[str, _Entry] = msgspec.field(name="mcpServers", default_factory=dict[str, _Entry])
 
 
-class Server(msgspec.Struct, frozen=True):
+class McpServerConfig(msgspec.Struct, frozen=True):
     """An MCP server: a command with arguments and variables, or an address with headers."""
 
     name: str
@@ -60,14 +60,14 @@ class Server(msgspec.Struct, frozen=True):
         return tool in self.allowed or EVERY_TOOL in self.allowed
 
 
-def own_servers(file: str, text: str, variables: Mapping[str, str]) -> tuple[Server, ...]:
+def own_servers(file: str, text: str, variables: Mapping[str, str]) -> tuple[McpServerConfig, ...]:
     """The servers of the person's own file; `${NAME}` stands for a variable of theirs."""
 
     def filled(value: str) -> str:
         return _VARIABLE.sub(lambda found: variables.get(found[1], ""), value)
 
     return tuple(
-        Server(
+        McpServerConfig(
             name,
             True,
             entry.command,
@@ -81,23 +81,25 @@ def own_servers(file: str, text: str, variables: Mapping[str, str]) -> tuple[Ser
     )
 
 
-def editor_servers(file: str, text: str) -> tuple[Server, ...]:
+def editor_servers(file: str, text: str) -> tuple[McpServerConfig, ...]:
     """The servers that an editor gave for one session, and that its user agreed to."""
     return tuple(
-        Server(name, True, each.command, each.args, each.env, each.url, each.headers)
+        McpServerConfig(name, True, each.command, each.args, each.env, each.url, each.headers)
         for name, each in _entries(file, text)
     )
 
 
-def project_servers(text: str) -> tuple[Server, ...]:
+def project_servers(text: str) -> tuple[McpServerConfig, ...]:
     """The servers that a project names, as it names them."""
     return tuple(
-        Server(name, False, each.command, each.args, each.env, each.url, each.headers)
+        McpServerConfig(name, False, each.command, each.args, each.env, each.url, each.headers)
         for name, each in _entries(PROJECT_FILE, text)
     )
 
 
-def wish_for(server: Server, contents: Sequence[tuple[str, str]]) -> Wish:
+def server_permission(
+    server: McpServerConfig, contents: Sequence[tuple[str, str]]
+) -> PermissionRequest:
     """What it means to start a server: all of its command, variables and programs, to the byte.
 
     `contents` are the program and those that it is given to run, each by its path and hash.
@@ -105,9 +107,11 @@ def wish_for(server: Server, contents: Sequence[tuple[str, str]]) -> Wish:
     if server.url:
         headers = [(f"header {name}", value) for name, value in sorted(server.headers.items())]
         facts = (("server", server.name), ("address", server.url), *headers)
-        return Wish(Reach.SERVER, "reach an MCP server that the project names", facts)
-    return Wish(
-        Reach.SERVER,
+        return PermissionRequest(
+            PermissionScope.SERVER, "reach an MCP server that the project names", facts
+        )
+    return PermissionRequest(
+        PermissionScope.SERVER,
         "start an MCP server that the project names, outside of the sandbox",
         (
             ("server", server.name),

@@ -15,8 +15,8 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.agent.failures import McpUnavailable
-from holdfast.agent.mcp.config import Server
-from holdfast.agent.sandbox import Freedom, Ground
+from holdfast.agent.mcp.config import McpServerConfig
+from holdfast.agent.sandbox import SandboxConfig, SandboxLevel
 from holdfast.failures import Failure, boundary
 from holdfast.world import sweep
 
@@ -41,8 +41,8 @@ class McpServer:
 
     def __init__(
         self,
-        server: Server,
-        ground: Ground,
+        server: McpServerConfig,
+        ground: SandboxConfig,
         tasks: TaskGroup,
         *,
         start_longest: float = START_LONGEST,
@@ -130,7 +130,7 @@ class McpServer:
         mark = self._ground.new_mark()
         found = program_of(self.server, self._ground)
         argv = (found or self.server.command, *self.server.args)
-        command = self._ground.command(argv, Freedom.OPEN, mark=mark, has_stdin=True)
+        command = self._ground.command(argv, SandboxLevel.OPEN, mark=mark, has_stdin=True)
         command = replace(command, env={**command.env, **self.server.env})
         process = await self._ground.processes.start(command)
         try:
@@ -189,7 +189,7 @@ class _Life:
             self._ended.set()
 
 
-def program_of(server: Server, ground: Ground) -> str | None:
+def program_of(server: McpServerConfig, ground: SandboxConfig) -> str | None:
     """The file of a server's command, as its variables find it."""
     path = server.env.get("PATH", ground.environment.get("PATH"))
     return shutil.which(server.command, path=path)

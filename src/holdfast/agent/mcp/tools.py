@@ -20,18 +20,23 @@ from holdfast.agent.arguments import fields, given, text
 from holdfast.agent.failures import McpSettingsUnfit, McpUnavailable, ToolRefused
 from holdfast.agent.mcp.config import (
     PROJECT_FILE,
-    Server,
+    McpServerConfig,
     is_program,
     project_servers,
+    server_permission,
     tool_names,
-    wish_for,
 )
 from holdfast.agent.mcp.server import McpServer, program_of
-from holdfast.agent.model import Done, FileSort, ToolSpec
-from holdfast.agent.permission_rules import Reach, Wish, in_a_line, labelled
-from holdfast.agent.permissions import Approvals
-from holdfast.agent.ports import Desk, Tool, Tree, Workspace
-from holdfast.agent.sandbox import Ground
+from holdfast.agent.model import FileKind, ToolResult, ToolSpec
+from holdfast.agent.permission_rules import (
+    PermissionRequest,
+    PermissionScope,
+    labelled,
+    single_line,
+)
+from holdfast.agent.permissions import Permissions
+from holdfast.agent.ports import FileTree, Tool, ToolContext, Workspace
+from holdfast.agent.sandbox import SandboxConfig
 from holdfast.agent.tools.patch_format import bounded
 from holdfast.agent.tools.paths import place_of
 from holdfast.failures import Failure
@@ -46,44 +51,52 @@ _HASHED_BYTES_MAX: Final = 32 * 2**20  # of a file in the project
 _SETTINGS_BYTES_MAX: Final = 256 * 1024
 
 
-class Leaves:
+class McpPermissions:
     """Whether a server may be started: the person's always, a project's if they let it."""
 
-    def __init__(self, workspace: Workspace, ground: Ground, approvals: Approvals) -> None:
+    def __init__(self, workspace: Workspace, ground: SandboxConfig, approvals: Permissions) -> None:
         self._workspace, self._ground, self._approvals = workspace, ground, approvals
 
-    async def is_given(self, server: Server) -> bool:
+    async def is_given(self, server: McpServerConfig) -> bool:
         """Whether it may be started without asking."""
         return server.is_own or self._approvals.is_granted(await self._wish(server))
 
-    async def require(self, server: Server, desk: Desk) -> None:
+    async def require(self, server: McpServerConfig, desk: ToolContext) -> None:
         """Return if it may be started as it is now; the person is asked if need be."""
         if not server.is_own:
             await self._approvals.require(await self._wish(server), desk)
 
-    async def require_tool(self, server: Server, tool: str, arguments: object, desk: Desk) -> None:
+    async def require_tool(
+        self, server: McpServerConfig, tool: str, arguments: object, desk: ToolContext
+    ) -> None:
         """Return if a tool that may change something may be used."""
         if server.allows(tool):
             return
         words = msgspec.json.format(msgspec.json.encode(arguments)).decode()
         facts = (("server", server.name), ("tool", tool), ("arguments", words))
-        await self._approvals.require(Wish(Reach.TOOL, "use a tool of an MCP server", facts), desk)
+        await self._approvals.require(
+            PermissionRequest(PermissionScope.TOOL, "use a tool of an MCP server", facts), desk
+        )
 
-    async def _wish(self, server: Server) -> Wish:
+    async def _wish(self, server: McpServerConfig) -> PermissionRequest:
         program = program_of(server, self._ground)
 
-        def contents(tree: Tree) -> list[tuple[str, str]]:
+        def contents(tree: FileTree) -> list[tuple[str, str]]:
             words = [program or server.command, *filter(is_program, server.args)]
             found = ((word, _digest(tree, word, self._ground.root)) for word in words)
             return [(word, digest) for word, digest in found if digest is not None]
 
-        return wish_for(server, [] if server.url else await self._workspace.within(contents))
+        return server_permission(
+            server, [] if server.url else await self._workspace.within(contents)
+        )
 
 
 class McpTool:
     """A tool of a server, under a name that models take."""
 
-    def __init__(self, name: str, offered: Offered, server: McpServer, leaves: Leaves) -> None:
+    def __init__(
+        self, name: str, offered: Offered, server: McpServer, leaves: McpPermissions
+    ) -> None:
         words = f"[of the MCP server {server.server.name}] {offered.description}"
         self.spec = ToolSpec(name=name, description=words, parameters=offered.parameters)
         self.only_reads = offered.only_reads
@@ -92,9 +105,9 @@ class McpTool:
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         del arguments
-        return in_a_line(f"{self._server.server.name}: {self._offered.name}")
+        return single_line(f"{self._server.server.name}: {self._offered.name}")
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Have the server do it; what it says is data."""
         return await _used(self._server, self._offered, arguments, self._leaves, desk)
 
@@ -110,7 +123,7 @@ class ProjectServers:
 
     only_reads = False
 
-    def __init__(self, servers: Sequence[McpServer], leaves: Leaves) -> None:
+    def __init__(self, servers: Sequence[McpServer], leaves: McpPermissions) -> None:
         self._servers = {each.server.name: each for each in servers}
         self._leaves = leaves
         names = tuple(self._servers)
@@ -131,9 +144,9 @@ class ProjectServers:
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
-        return in_a_line(f"{asked.server}: {asked.tool or 'which tools it has'}")
+        return single_line(f"{asked.server}: {asked.tool or 'which tools it has'}")
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Start the server with leave, and use it."""
         asked = given(arguments, _Given)
         server = self._servers.get(asked.server)
@@ -143,7 +156,9 @@ class ProjectServers:
         if not asked.tool:
             menu = msgspec.json.format(msgspec.json.encode(offered)).decode()
             about = {"server": asked.server}
-            return Done(labelled("mcp-tools", about, bounded(menu, chars_max=_RESULT_CHARS_MAX)))
+            return ToolResult(
+                labelled("mcp-tools", about, bounded(menu, chars_max=_RESULT_CHARS_MAX))
+            )
         chosen = next((each for each in offered if each.name == asked.tool), None)
         if chosen is None:
             raise ToolRefused(reason=f"{asked.server} has no tool {asked.tool!r}")
@@ -151,7 +166,7 @@ class ProjectServers:
 
 
 async def mcp_tools(
-    servers: Sequence[McpServer], leaves: Leaves, reserved: Collection[str]
+    servers: Sequence[McpServer], leaves: McpPermissions, reserved: Collection[str]
 ) -> tuple[list[Tool], list[str]]:
     """The tools of all servers that may be started, and what is wrong with those that do not.
 
@@ -181,11 +196,11 @@ async def mcp_tools(
 
 
 async def servers_of(
-    own: Sequence[Server], workspace: Workspace, ground: Ground, tasks: TaskGroup
+    own: Sequence[McpServerConfig], workspace: Workspace, ground: SandboxConfig, tasks: TaskGroup
 ) -> tuple[list[McpServer], list[str]]:
     """The person's servers, and those of the project that are called otherwise; none is started."""
     complaints: list[str] = []
-    theirs: tuple[Server, ...] = ()
+    theirs: tuple[McpServerConfig, ...] = ()
     try:
         theirs = project_servers(await workspace.within(_settings))
     except McpSettingsUnfit as failure:
@@ -200,8 +215,12 @@ async def _at_once() -> None:
 
 
 async def _used(
-    server: McpServer, offered: Offered, arguments: dict[str, object], leaves: Leaves, desk: Desk
-) -> Done:
+    server: McpServer,
+    offered: Offered,
+    arguments: dict[str, object],
+    leaves: McpPermissions,
+    desk: ToolContext,
+) -> ToolResult:
     if not offered.only_reads:
         await leaves.require_tool(server.server, offered.name, arguments, desk)
     try:
@@ -209,27 +228,27 @@ async def _used(
             offered.name, arguments, lambda: leaves.require(server.server, desk)
         )
     except McpUnavailable as failure:
-        return Done(failure.user_message, is_error=True)
+        return ToolResult(failure.user_message, is_error=True)
     about = {"server": server.server.name, "tool": offered.name}
     words = bounded(said, chars_max=_RESULT_CHARS_MAX)
-    return Done(labelled("mcp-result", about, words), is_error=is_error, shown=words)
+    return ToolResult(labelled("mcp-result", about, words), is_error=is_error, shown=words)
 
 
-def _settings(tree: Tree) -> str:
+def _settings(tree: FileTree) -> str:
     path = RelativePath.of(PROJECT_FILE)
     seen = tree.look(path)
-    if seen is None or seen.sort is not FileSort.FILE:
+    if seen is None or seen.sort is not FileKind.FILE:
         return ""
     return tree.read(path, _SETTINGS_BYTES_MAX).decode("utf-8", "replace")
 
 
-def _digest(tree: Tree, word: str, root: str) -> str | None:
+def _digest(tree: FileTree, word: str, root: str) -> str | None:
     """The hash of the file that a word of a command names, if it names one."""
     seen, place = None, None
     with suppress(Failure):  # most words name no file
         place = place_of(word, root)
         seen = None if place is None else tree.look(place)
-    if place is not None and seen is not None and seen.sort in (FileSort.FILE, FileSort.LINK):
+    if place is not None and seen is not None and seen.sort in (FileKind.FILE, FileKind.LINK):
         data = tree.read(place, _HASHED_BYTES_MAX + 1)
         if len(data) > _HASHED_BYTES_MAX:
             raise ToolRefused(reason=f"{place} is too large to be looked at before it is started")

@@ -20,17 +20,17 @@ import msgspec
 
 from holdfast.agent.failures import ModelOverloaded
 from holdfast.agent.model import (
-    AnyPiece,
-    Call,
-    CallPiece,
-    Choice,
+    AnyAnswerDelta,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Stop,
-    TextPiece,
+    ModelRequest,
+    StopReason,
+    TextDelta,
     Thinking,
-    ThinkingPiece,
+    ThinkingDelta,
     Tokens,
+    ToolCall,
+    ToolCallDelta,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -39,7 +39,7 @@ from holdfast.agent.providers.errors import UNKNOWN_SIZE, PromptSize, failed
 from holdfast.agent.providers.stream import ServerEvent, answered, decoded, garbled
 from holdfast.agent.providers.text import (
     Omitted,
-    Transcripts,
+    TranscriptCache,
     arguments,
     call_id,
     options_bytes,
@@ -51,7 +51,7 @@ from holdfast.agent.providers.text import (
 _SHORT_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
 
 
-class Dialect(NamedTuple):
+class ChatDialect(NamedTuple):
     """Switches of one kind of server; the defaults are OpenAI's own format."""
 
     name: str = "plain"
@@ -70,11 +70,11 @@ class Dialect(NamedTuple):
         return hashlib.sha256(name.encode()).hexdigest()[:9]
 
 
-PLAIN: Final = Dialect()
-MISTRAL: Final = Dialect("mistral", has_short_ids=True, parts_tool_and_user=True)
-DEEPSEEK: Final = Dialect("deepseek", wants_reasoning=True)
-GEMINI: Final = Dialect("gemini", wants_signatures=True)
-GEMINI_2: Final = Dialect("gemini-2")  # signatures come, and nothing is refused without them
+PLAIN: Final = ChatDialect()
+MISTRAL: Final = ChatDialect("mistral", has_short_ids=True, parts_tool_and_user=True)
+DEEPSEEK: Final = ChatDialect("deepseek", wants_reasoning=True)
+GEMINI: Final = ChatDialect("gemini", wants_signatures=True)
+GEMINI_2: Final = ChatDialect("gemini-2")  # signatures come, and nothing is refused without them
 
 _HOSTS: Final = {
     "api.mistral.ai": MISTRAL,
@@ -93,7 +93,7 @@ _FAMILIES: Final = (
 _OLD_GEMINI: Final = re.compile(r"gemini-(?:1|2)[.-]")
 
 
-def dialect_of(provider: str, url: str, model: str, *, is_known: bool) -> Dialect:
+def chat_dialect(provider: str, url: str, model: str, *, is_known: bool) -> ChatDialect:
     """The dialect of a model; the family decides only where the provider is not one of ours."""
     found = _NAMES.get(provider) or _HOSTS.get(urlsplit(url).hostname or "")
     family = model.lower()
@@ -106,10 +106,10 @@ def dialect_of(provider: str, url: str, model: str, *, is_known: bool) -> Dialec
 
 PATH = "/chat/completions"
 _STOPS = {
-    "length": Stop.LENGTH,
-    "max_tokens": Stop.LENGTH,
-    "model_length": Stop.LENGTH,  # Mistral: the window is full
-    "content_filter": Stop.REFUSED,
+    "length": StopReason.LENGTH,
+    "max_tokens": StopReason.LENGTH,
+    "model_length": StopReason.LENGTH,  # Mistral: the window is full
+    "content_filter": StopReason.REFUSED,
 }
 _BROKEN = ("abort", "error", "insufficient_system_resource")  # the server, not the model, ended it
 _THOUGHTS = ("reasoning_content", "reasoning")  # who lets see thoughts does so in one of these
@@ -120,17 +120,17 @@ _UNSIGNED = '{"google":{"thought_signature":"skip_thought_signature_validator"}}
 _PARTING = b'{"role":"assistant","content":"Understood."}'
 
 
-def _plain(model: str) -> Dialect:
+def _plain(model: str) -> ChatDialect:
     del model
     return PLAIN
 
 
-class ChatPen:
+class ChatEncoder:
     """Writes messages of the four roles, in one dialect."""
 
     opening = closing = between = b""
 
-    def __init__(self, provider: str, dialect: Dialect = PLAIN) -> None:
+    def __init__(self, provider: str, dialect: ChatDialect = PLAIN) -> None:
         self._provider, self._dialect = provider, dialect
         self.parting = _PARTING if dialect.parts_tool_and_user else b""
 
@@ -178,13 +178,15 @@ class ChatPen:
 class ChatWriter:
     """Writes prompts as bodies of requests, and of each conversation only what is new."""
 
-    def __init__(self, provider: str, dialect: Callable[[str], Dialect] = _plain) -> None:
+    def __init__(self, provider: str, dialect: Callable[[str], ChatDialect] = _plain) -> None:
         """Write for a provider; `dialect` says which one a model needs."""
         self._provider, self._dialect = provider, dialect
-        self._transcripts: dict[Dialect, Transcripts] = {}
+        self._transcripts: dict[ChatDialect, TranscriptCache] = {}
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
-    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+    def body(
+        self, choice: ModelChoice, prompt: ModelRequest, without: Omitted = frozenset()
+    ) -> bytes:
         """The whole body of a request, without options that the provider has refused."""
         options: dict[str, object] = {
             "model": choice.model,
@@ -197,7 +199,7 @@ class ChatWriter:
             options["max_tokens"] = prompt.output_max
         dialect = self._dialect(choice.model)
         if dialect not in self._transcripts:
-            self._transcripts[dialect] = Transcripts(ChatPen(self._provider, dialect))
+            self._transcripts[dialect] = TranscriptCache(ChatEncoder(self._provider, dialect))
         with memoryview(self._transcripts[dialect].of(prompt.said).wire) as wire:
             return b"".join(
                 (
@@ -282,10 +284,10 @@ class _Growing:
     opaque: str = ""
 
 
-class ChatReading:
+class ChatParser:
     """Reads the chunks of one answer; `fresh` is what unnamed calls are named with."""
 
-    def __init__(self, choice: Choice, fresh: str, size: PromptSize = UNKNOWN_SIZE) -> None:
+    def __init__(self, choice: ModelChoice, fresh: str, size: PromptSize = UNKNOWN_SIZE) -> None:
         self._choice, self._size = choice, size
         self._fresh = fresh
         self._texts: list[str] = []
@@ -296,7 +298,7 @@ class ChatReading:
         self._is_refused = False
         self._finish: str | None = None
 
-    def take(self, event: ServerEvent) -> list[AnyPiece]:
+    def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
         """Pieces of text, thoughts and calls; at the mark of the end the answer."""
         if event.data.strip() == b"[DONE]":
             if self._finish is None:
@@ -306,21 +308,21 @@ class ChatReading:
         if bytes(chunk.error) != b"null":
             raise failed(self._choice, event.data, self._size)
         self._usage = chunk.usage or self._usage
-        pieces: list[AnyPiece] = []
+        pieces: list[AnyAnswerDelta] = []
         for each in chunk.choices or []:
             if not each.index:  # there is one answer; whoever sends more is not read
                 self._finish = each.finish_reason or self._finish
                 pieces += self._grown(each.delta or _Delta())
         return pieces
 
-    def end(self) -> list[AnyPiece]:
+    def end(self) -> list[AnyAnswerDelta]:
         """The answer, if it was finished: not everybody who speaks this format marks the end."""
         if self._finish is None:
             return []
         if self._finish in _BROKEN:
             named = {"provider": self._choice.provider, "model": self._choice.model}
             raise ModelOverloaded(**named, status=200, word=self._finish)
-        stop = Stop.REFUSED if self._is_refused else _STOPS.get(self._finish, Stop.DONE)
+        stop = StopReason.REFUSED if self._is_refused else _STOPS.get(self._finish, StopReason.DONE)
         cached = self._usage.prompt_tokens_details
         thoughts = {name: "".join(parts) for name, parts in self._thoughts.items()}
         return [
@@ -330,7 +332,7 @@ class ChatReading:
                     *(Thinking(text, proof=name) for name, text in thoughts.items() if text),
                     "".join(self._texts),
                     *(
-                        Call(call.id, call.tool, "".join(call.arguments), call.opaque)
+                        ToolCall(call.id, call.tool, "".join(call.arguments), call.opaque)
                         for call in self._calls
                     ),
                 ],
@@ -343,21 +345,21 @@ class ChatReading:
             )
         ]
 
-    def _grown(self, delta: _Delta) -> list[AnyPiece]:
-        pieces: list[AnyPiece] = []
+    def _grown(self, delta: _Delta) -> list[AnyAnswerDelta]:
+        pieces: list[AnyAnswerDelta] = []
         for name, thought in zip(
             _THOUGHTS, (delta.reasoning_content, delta.reasoning), strict=True
         ):
             if thought:
                 self._thoughts[name].append(thought)
-                pieces.append(ThinkingPiece(thought))
+                pieces.append(ThinkingDelta(thought))
         self._is_refused |= bool(delta.refusal)
         if text := delta.content or delta.refusal:
             self._texts.append(text)
-            pieces.append(TextPiece(text))
+            pieces.append(TextDelta(text))
         return pieces + [self._called(call) for call in delta.tool_calls or []]
 
-    def _called(self, more: _ToolCall) -> CallPiece:
+    def _called(self, more: _ToolCall) -> ToolCallDelta:
         function = more.function or _Function()
         place = self._place(more, begins=bool(function.name))
         call = self._calls[place]
@@ -367,7 +369,7 @@ class ChatReading:
         call.arguments.append(function.arguments or "")
         if (extra := bytes(more.extra_content)) != b"null":
             call.opaque = extra.decode()
-        return CallPiece(place, call.tool if is_named_now else "", function.arguments or "")
+        return ToolCallDelta(place, call.tool if is_named_now else "", function.arguments or "")
 
     def _place(self, more: _ToolCall, *, begins: bool) -> int:
         """Which call it is; some servers give all of them one index, or none."""

@@ -22,7 +22,7 @@ from holdfast.agent.failures import (
     RateLimited,
     RequestRefused,
 )
-from holdfast.agent.model import Choice
+from holdfast.agent.model import ModelChoice
 from holdfast.failures import Failure
 
 _Meaning = type[
@@ -188,7 +188,7 @@ class _Body(msgspec.Struct):
 
 
 def refused(
-    choice: Choice,
+    choice: ModelChoice,
     status: int,
     body: bytes,
     *,
@@ -223,7 +223,9 @@ def refused(
     )
 
 
-def failed(choice: Choice, error: bytes | msgspec.Raw, size: PromptSize = UNKNOWN_SIZE) -> Failure:
+def failed(
+    choice: ModelChoice, error: bytes | msgspec.Raw, size: PromptSize = UNKNOWN_SIZE
+) -> Failure:
     """What it means that a stream which began well ends with this error."""
     found = _read(bytes(error))
     meaning = _by_word(found) or STATUSES.get(found.status or 0)

@@ -6,14 +6,14 @@ from functools import partial
 from typing import Protocol
 
 from holdfast import __version__
-from holdfast.agent.model import Choice, Prompt
+from holdfast.agent.model import ModelChoice, ModelRequest
 from holdfast.agent.providers import chat, messages, responses
-from holdfast.agent.providers.chat import ChatReading, ChatWriter, dialect_of
+from holdfast.agent.providers.chat import ChatParser, ChatWriter, chat_dialect
 from holdfast.agent.providers.errors import UNKNOWN_SIZE, PromptSize
-from holdfast.agent.providers.messages import MessagesReading, MessagesWriter
+from holdfast.agent.providers.messages import MessagesParser, MessagesWriter
 from holdfast.agent.providers.registry import KNOWN, Format, Provider
-from holdfast.agent.providers.responses import ResponsesReading, ResponsesWriter
-from holdfast.agent.providers.stream import Reading
+from holdfast.agent.providers.responses import ResponsesParser, ResponsesWriter
+from holdfast.agent.providers.stream import AnswerParser
 from holdfast.agent.providers.text import Omitted
 
 _PATHS = {
@@ -27,7 +27,9 @@ TOKEN_BYTES = 3  # fewer bytes than that are rarely a token
 class Writer(Protocol):
     """Writes prompts as bodies of requests."""
 
-    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+    def body(
+        self, choice: ModelChoice, prompt: ModelRequest, without: Omitted = frozenset()
+    ) -> bytes:
         """The whole body of a request, without options that the provider has refused."""
         ...
 
@@ -40,23 +42,23 @@ def writer(provider: Provider) -> Writer:
         case Format.CHAT:
             return ChatWriter(
                 provider.name,
-                partial(dialect_of, provider.name, provider.url, is_known=provider.name in KNOWN),
+                partial(chat_dialect, provider.name, provider.url, is_known=provider.name in KNOWN),
             )
         case Format.MESSAGES:
             return MessagesWriter(provider.name)
 
 
 def reading(
-    provider: Provider, choice: Choice, fresh: str, size: PromptSize = UNKNOWN_SIZE
-) -> Reading:
+    provider: Provider, choice: ModelChoice, fresh: str, size: PromptSize = UNKNOWN_SIZE
+) -> AnswerParser:
     """Who reads one answer of a provider; `fresh` is what unnamed calls are named with."""
     match provider.format:
         case Format.RESPONSES:
-            return ResponsesReading(choice)
+            return ResponsesParser(choice)
         case Format.CHAT:
-            return ChatReading(choice, fresh, size)
+            return ChatParser(choice, fresh, size)
         case Format.MESSAGES:
-            return MessagesReading(choice)
+            return MessagesParser(choice)
 
 
 def address(provider: Provider) -> str:

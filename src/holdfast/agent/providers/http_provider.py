@@ -22,14 +22,14 @@ from holdfast.agent.failures import (
     RequestRefused,
 )
 from holdfast.agent.model import (
-    Answered,
-    AnyPiece,
-    Choice,
+    AnswerCompleted,
+    AnyAnswerDelta,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Said,
+    ModelRequest,
+    PromptMessage,
+    RetryScheduled,
     Tokens,
-    Waiting,
 )
 from holdfast.agent.providers.errors import PromptSize, is_error, refused
 from holdfast.agent.providers.formats import (
@@ -44,11 +44,11 @@ from holdfast.agent.providers.formats import (
 from holdfast.agent.providers.http_client_loop import HttpWeb
 from holdfast.agent.providers.http_request import How, Lost, Place, Proxies, Request, Web, WebAnswer
 from holdfast.agent.providers.http_response import Head
-from holdfast.agent.providers.keys import Key, Keys
+from holdfast.agent.providers.keys import ApiKey, Keys
 from holdfast.agent.providers.ollama import STATUS_BYTES_MAX, loaded_window, status_address
 from holdfast.agent.providers.registry import Prices, Provider, read_prices
 from holdfast.agent.providers.retry import attempting
-from holdfast.agent.providers.stream import EventReader, Overlong, Reading, garbled
+from holdfast.agent.providers.stream import AnswerParser, EventReader, Overlong, garbled
 from holdfast.agent.providers.text import Omitted
 from holdfast.failures import Failure, Recovery, RetryPolicy, parse_retry_after, to_wire
 from holdfast.world import Chance, Clock
@@ -73,7 +73,7 @@ class Deadlines:
 class Exchange:
     """One request and its answer; nothing of it outlasts `close`."""
 
-    def __init__(self, web: Web, choice: Choice, deadlines: Deadlines) -> None:
+    def __init__(self, web: Web, choice: ModelChoice, deadlines: Deadlines) -> None:
         self._web = web
         self._choice = choice
         self._deadlines = deadlines
@@ -104,7 +104,7 @@ class Exchange:
             said += chunk
         return said[:_REFUSAL_BYTES_MAX]
 
-    async def pieces(self, answer: Reading) -> AsyncGenerator[Sequence[AnyPiece]]:
+    async def pieces(self, answer: AnswerParser) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
         """The pieces of a stream, chunk by chunk, up to the end of the answer."""
         events, taken = EventReader(), 0
         while chunk := await self._next(until=None if taken else self._first):
@@ -112,7 +112,7 @@ class Exchange:
             if taken > ANSWER_BYTES_MAX:
                 raise self._too_large()
             pieces, failure = self._read(events, answer, chunk)
-            if pieces and isinstance(pieces[-1], Answered):
+            if pieces and isinstance(pieces[-1], AnswerCompleted):
                 await self._drain()
                 yield pieces
                 return
@@ -131,14 +131,14 @@ class Exchange:
             self._answer.close()
 
     def _read(
-        self, events: EventReader, answer: Reading, chunk: bytes
-    ) -> tuple[list[AnyPiece], Failure | None]:
+        self, events: EventReader, answer: AnswerParser, chunk: bytes
+    ) -> tuple[list[AnyAnswerDelta], Failure | None]:
         """The pieces in a chunk, and what is wrong behind them; where chunks end is chance."""
-        pieces: list[AnyPiece] = []
+        pieces: list[AnyAnswerDelta] = []
         try:
             for event in events.feed(chunk):
                 pieces += answer.take(event)
-                if pieces and isinstance(pieces[-1], Answered):
+                if pieces and isinstance(pieces[-1], AnswerCompleted):
                     break
         except Overlong:
             return pieces, self._too_large()
@@ -255,8 +255,8 @@ class HttpModels:
 
     @asynccontextmanager
     async def answering(
-        self, choice: Choice, prompt: Prompt
-    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyPiece]]]:
+        self, choice: ModelChoice, prompt: ModelRequest
+    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
         """Ask a model; who leaves the block has closed the connection."""
         line = self._line(choice.provider)
         key = self._keys.find(line.provider)
@@ -264,7 +264,7 @@ class HttpModels:
         async with aclosing(attempting(ask, policy=self._policy, chance=self._chance)) as pieces:
             yield pieces
 
-    def window(self, choice: Choice) -> int | None:
+    def window(self, choice: ModelChoice) -> int | None:
         """How many tokens fit into the model, if the person or the list of prices says so.
 
         Ollama says with how many a model is loaded. What a server has refused as too long bounds a
@@ -277,7 +277,7 @@ class HttpModels:
         known = told or loaded or self._prices.window(choice)
         return known or (None if line is None else line.refused_at.get(choice.model))
 
-    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+    def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
         """What so many tokens cost, if the list of prices knows the model."""
         return self._prices.price(choice, tokens)
 
@@ -296,8 +296,8 @@ class HttpModels:
         return self._lines[name]
 
     async def _ask_anyhow(
-        self, line: _Line, key: Key | None, choice: Choice, prompt: Prompt
-    ) -> AsyncGenerator[Sequence[AnyPiece]]:
+        self, line: _Line, key: ApiKey | None, choice: ModelChoice, prompt: ModelRequest
+    ) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
         """Ask; if that is refused, once more without what the provider may have refused.
 
         An option that it names is left out from then on. Else thinking and signatures are left out
@@ -309,7 +309,7 @@ class HttpModels:
             most = line.provider.limits_of(choice.model).max_output
             prompt = replace(prompt, output_max=most)
         without = line.without.get(choice.model, frozenset())
-        bare: dict[str, Said] = {}
+        bare: dict[str, PromptMessage] = {}
         while True:
             said = tuple(line.bare.get(each.id, bare.get(each.id, each)) for each in prompt.said)
             body = line.writer.body(choice, replace(prompt, said=said), without)
@@ -334,11 +334,11 @@ class HttpModels:
                     tokens, line.refused_at.get(choice.model, tokens)
                 )
                 raise
-            yield (Waiting(seconds=0.0, failure=told, attempt=2),)
+            yield (RetryScheduled(seconds=0.0, failure=told, attempt=2),)
 
     async def _ask(
-        self, line: _Line, key: Key | None, choice: Choice, body: bytes
-    ) -> AsyncGenerator[Sequence[AnyPiece]]:
+        self, line: _Line, key: ApiKey | None, choice: ModelChoice, body: bytes
+    ) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
         talk = Exchange(self._web, choice, self._deadlines)
         secret = None if key is None else key.reveal()
         size = size_of(body, self.window(choice))
@@ -378,7 +378,7 @@ class HttpModels:
             line.loaded[model] = window
 
     def _refusal(
-        self, choice: Choice, head: Head, said: bytes, *, size: PromptSize, secret: str
+        self, choice: ModelChoice, head: Head, said: bytes, *, size: PromptSize, secret: str
     ) -> Failure:
         if head.status < 300 and not is_error(said):
             return garbled(choice, "it is no stream of events")
@@ -405,7 +405,7 @@ class _Line:
     """Where it says what it has loaded, if it does."""
     loaded: dict[str, int] = field(default_factory=dict[str, int])
     """The windows with which models are loaded."""
-    bare: dict[str, Said] = field(default_factory=dict[str, Said])
+    bare: dict[str, PromptMessage] = field(default_factory=dict[str, PromptMessage])
     """Messages whose thinking and signatures were refused, without them, by their ids."""
     without: dict[str, Omitted] = field(default_factory=dict[str, Omitted])
     """Options that were refused, by model."""
@@ -413,10 +413,10 @@ class _Line:
     """The fewest tokens that were refused as too many, by model."""
 
 
-def _bare(said: Sequence[Said], provider: str) -> dict[str, Said]:
+def _bare(said: Sequence[PromptMessage], provider: str) -> dict[str, PromptMessage]:
     """Messages with something that only this provider can verify, as if others had said them."""
     return {
-        each.id: Said(each.id, _foreign(each.message))
+        each.id: PromptMessage(each.id, _foreign(each.message))
         for each in said
         if isinstance(each.message, ModelMessage)
         and each.message.provider == provider

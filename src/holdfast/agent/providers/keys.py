@@ -21,7 +21,7 @@ from holdfast.world import disk_failure
 _BYTES_MAX = 64 * 1024
 
 
-class Key:
+class ApiKey:
     """A key that can be used, but not shown, copied or written down by accident."""
 
     __slots__ = ("_value",)
@@ -118,7 +118,7 @@ class Keys:
         self._file = file  # where a person may put one
         self._found: tuple[str, ...] = ()
 
-    def find(self, provider: Provider) -> Key | None:
+    def find(self, provider: Provider) -> ApiKey | None:
         """The key to send; None where a provider wants none."""
         found = (source.find(provider) for source in self._sources)
         value = next((key.strip() for key in found if key and key.strip()), None)
@@ -134,7 +134,7 @@ class Keys:
         if value is None:
             return None
         self._remember(value)
-        return Key(value)
+        return ApiKey(value)
 
     def has(self, provider: Provider) -> bool:
         """Whether a source has a key of this provider; a source that is refused has none."""

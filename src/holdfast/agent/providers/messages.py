@@ -8,18 +8,18 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.agent.model import (
-    AnyPiece,
-    Call,
-    CallPiece,
-    Choice,
+    AnyAnswerDelta,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Said,
-    Stop,
-    TextPiece,
+    ModelRequest,
+    PromptMessage,
+    StopReason,
+    TextDelta,
     Thinking,
-    ThinkingPiece,
+    ThinkingDelta,
     Tokens,
+    ToolCall,
+    ToolCallDelta,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -27,9 +27,9 @@ from holdfast.agent.model import (
 from holdfast.agent.providers.errors import failed
 from holdfast.agent.providers.stream import ServerEvent, answered, decoded, garbled
 from holdfast.agent.providers.text import (
+    MessageGroup,
     Omitted,
-    Run,
-    Transcripts,
+    TranscriptCache,
     arguments,
     call_id,
     options_bytes,
@@ -57,7 +57,7 @@ _CACHED = b',"cache_control":{"type":"ephemeral"}'
 _GO_ON = b'{"role":"user","content":[{"type":"text","text":"(go on)"}]}'
 
 
-class MessagesPen:
+class MessagesEncoder:
     """Writes messages as content blocks; all that stands between two answers is one message."""
 
     opening = b'{"role":"user","content":['
@@ -102,10 +102,12 @@ class MessagesWriter:
 
     def __init__(self, provider: str) -> None:
         self._provider = provider
-        self._transcripts = Transcripts(MessagesPen(provider))
+        self._transcripts = TranscriptCache(MessagesEncoder(provider))
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"")
 
-    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+    def body(
+        self, choice: ModelChoice, prompt: ModelRequest, without: Omitted = frozenset()
+    ) -> bytes:
         """The whole body of a request, without options that the provider has refused."""
         limit = prompt.output_max or _most(choice.model)
         options: dict[str, object] = {
@@ -140,7 +142,7 @@ class MessagesWriter:
             self._tools = tools, b',"tools":' + msgspec.json.encode(written) if tools else b""
         return self._tools[1]
 
-    def _is_foreign(self, said: tuple[Said, ...]) -> bool:
+    def _is_foreign(self, said: tuple[PromptMessage, ...]) -> bool:
         """Whether the model goes on with calls of another's, whose thoughts it was not given."""
         last = next((each for each in reversed(said) if speaks(each)), None)
         message = last.message if last else None
@@ -159,7 +161,7 @@ def _plain(model: str) -> str:
     return model.rpartition("/")[2].replace(".", "-")
 
 
-def _thought(choice: Choice, limit: int, *, is_foreign: bool) -> dict[str, object]:
+def _thought(choice: ModelChoice, limit: int, *, is_foreign: bool) -> dict[str, object]:
     """How hard to think, in the words that this model understands."""
     if not choice.effort or is_foreign or _plain(choice.model).startswith(_THOUGHTLESS):
         return {}
@@ -179,7 +181,7 @@ def _system(text: str) -> bytes:
     return b',"system":[{"type":"text","text":' + quoted(text) + _CACHED + b"}]"
 
 
-def _marked(wire: memoryview, runs: list[Run]) -> list[bytes | memoryview]:
+def _marked(wire: memoryview, runs: list[MessageGroup]) -> list[bytes | memoryview]:
     """The messages, from the user's to the user's, with the marks of what is to be cached."""
     said = [run for run in runs if run.close > run.start]
     parts: list[bytes | memoryview] = []
@@ -195,9 +197,9 @@ def _marked(wire: memoryview, runs: list[Run]) -> list[bytes | memoryview]:
     return parts
 
 
-def _block(block: Thinking | str | Call) -> bytes:
+def _block(block: Thinking | str | ToolCall) -> bytes:
     """A content block; nothing for thinking without a signature, and for text without words."""
-    if isinstance(block, Call):
+    if isinstance(block, ToolCall):
         return _tool_use(block)
     if isinstance(block, Thinking):
         return _thinking(block) if block.proof else b""
@@ -218,7 +220,7 @@ def _thinking(thinking: Thinking) -> bytes:
     )
 
 
-def _tool_use(call: Call) -> bytes:
+def _tool_use(call: ToolCall) -> bytes:
     return b"".join(
         (
             b'{"type":"tool_use","id":' + quoted(call_id(call.id)),
@@ -231,9 +233,9 @@ def _tool_use(call: Call) -> bytes:
 # Read the events of an answer in the format of Anthropic's Messages.
 
 _STOPS = {
-    "max_tokens": Stop.LENGTH,
-    "model_context_window_exceeded": Stop.LENGTH,
-    "refusal": Stop.REFUSED,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "refusal": StopReason.REFUSED,
 }
 _KINDS = {"text", "thinking", "redacted_thinking", "tool_use"}
 
@@ -306,12 +308,12 @@ class _Block:
     signature: list[str] = field(default_factory=lambda: [])
 
     @property
-    def whole(self) -> Thinking | str | Call:
+    def whole(self) -> Thinking | str | ToolCall:
         """The block when nothing more comes."""
         text, proof = "".join(self.texts), "".join(self.signature)
         match self.kind:
             case "tool_use":
-                return Call(self.id, self.name, text)
+                return ToolCall(self.id, self.name, text)
             case "redacted_thinking":
                 return Thinking("", REDACTED + proof)
             case "thinking":
@@ -320,16 +322,16 @@ class _Block:
                 return text
 
 
-class MessagesReading:
+class MessagesParser:
     """Reads the events of one answer."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
         self._blocks: dict[int, _Block] = {}
         self._usage: dict[str, int] = {}
         self._stop: str | None = None
 
-    def take(self, event: ServerEvent) -> list[AnyPiece]:
+    def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
         """Pieces of text, thoughts and calls; at a good end the answer."""
         match decoded(event.data, _Head, self._choice).type:
             case "message_start":
@@ -351,7 +353,7 @@ class MessagesReading:
             case _:
                 return []
 
-    def end(self) -> list[AnyPiece]:
+    def end(self) -> list[AnyAnswerDelta]:
         """Nothing: the end must have been told."""
         return []
 
@@ -361,7 +363,7 @@ class MessagesReading:
             told: dict[str, int | None] = msgspec.structs.asdict(usage)
             self._usage |= {name: count for name, count in told.items() if count is not None}
 
-    def _begun(self, event: _BlockStart) -> list[AnyPiece]:
+    def _begun(self, event: _BlockStart) -> list[AnyAnswerDelta]:
         content = event.content_block
         place = sum(block.kind == "tool_use" for block in self._blocks.values())
         block = _Block(content.type, content.id or "", content.name or "", place)
@@ -370,10 +372,10 @@ class MessagesReading:
             block.signature.append(content.data or "")
         if content.signature:
             block.signature.append(content.signature)
-        pieces: list[AnyPiece] = [CallPiece(place, block.name, "")] if block.id else []
+        pieces: list[AnyAnswerDelta] = [ToolCallDelta(place, block.name, "")] if block.id else []
         return pieces + self._more(block, content.text or content.thinking or "")
 
-    def _grown(self, event: _BlockDelta) -> list[AnyPiece]:
+    def _grown(self, event: _BlockDelta) -> list[AnyAnswerDelta]:
         block, delta = self._blocks.get(event.index), event.delta
         if block is None:
             raise garbled(self._choice, "a block goes on that was not begun")
@@ -381,21 +383,21 @@ class MessagesReading:
             block.signature.append(delta.signature)
         return self._more(block, delta.text or delta.thinking or delta.partial_json or "")
 
-    def _more(self, block: _Block, text: str) -> list[AnyPiece]:
+    def _more(self, block: _Block, text: str) -> list[AnyAnswerDelta]:
         if not text:
             return []
         block.texts.append(text)
         match block.kind:
             case "text":
-                return [TextPiece(text)]
+                return [TextDelta(text)]
             case "thinking":
-                return [ThinkingPiece(text)]
+                return [ThinkingDelta(text)]
             case "tool_use":
-                return [CallPiece(block.place, "", text)]
+                return [ToolCallDelta(block.place, "", text)]
             case _:
                 return []
 
-    def _ended(self) -> list[AnyPiece]:
+    def _ended(self) -> list[AnyAnswerDelta]:
         if self._stop is None:
             raise garbled(self._choice, "it ends without a reason")
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
@@ -406,7 +408,7 @@ class MessagesReading:
             answered(
                 self._choice,
                 [each.whole for each in blocks if each.kind in _KINDS],
-                stop=_STOPS.get(self._stop, Stop.DONE),
+                stop=_STOPS.get(self._stop, StopReason.DONE),
                 tokens=Tokens(
                     input=count("input_tokens", 0) + written + cached,
                     cached=cached,

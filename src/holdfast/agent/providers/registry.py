@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from holdfast.agent.failures import SettingsUnreadable
-from holdfast.agent.model import Choice, Tokens
+from holdfast.agent.model import ModelChoice, Tokens
 
 _SECRET = re.compile(r"[A-Z0-9_]*(KEY|TOKEN|SECRET)")  # such are kept from all processes
 
@@ -47,7 +47,7 @@ class Format(StrEnum):
 TokenCount = Annotated[int, msgspec.Meta(ge=256, le=100_000_000)]
 
 
-class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ModelLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What fits into a model, in tokens, as far as a person has said so."""
 
     window: TokenCount | None = None
@@ -61,13 +61,15 @@ class Provider(msgspec.Struct, frozen=True):
     format: Format
     url: str
     variable: str = ""
-    limits: Limits = Limits()
-    models: dict[str, Limits] = {}
+    limits: ModelLimits = ModelLimits()
+    models: dict[str, ModelLimits] = {}
 
-    def limits_of(self, model: str) -> Limits:
+    def limits_of(self, model: str) -> ModelLimits:
         """What is set for a model, or else for all models of this provider."""
-        own = self.models.get(model, Limits())
-        return Limits(own.window or self.limits.window, own.max_output or self.limits.max_output)
+        own = self.models.get(model, ModelLimits())
+        return ModelLimits(
+            own.window or self.limits.window, own.max_output or self.limits.max_output
+        )
 
 
 class _Told(msgspec.Struct, forbid_unknown_fields=True):
@@ -76,7 +78,7 @@ class _Told(msgspec.Struct, forbid_unknown_fields=True):
     variable: str | None = None
     window: TokenCount | None = None
     max_output: TokenCount | None = None
-    models: dict[str, Limits] = {}
+    models: dict[str, ModelLimits] = {}
 
 
 KNOWN: dict[str, Provider] = {
@@ -121,7 +123,7 @@ def _provider(file: str, name: str, told: _Told) -> Provider:
         raise SettingsUnreadable(file=file, problem=problem)
     if problem := _problem(url):
         raise SettingsUnreadable(file=file, problem=f"the url of {name} {problem}")
-    limits = Limits(told.window, told.max_output)
+    limits = ModelLimits(told.window, told.max_output)
     return Provider(name, form, url.rstrip("/"), variable, limits, told.models)
 
 
@@ -201,12 +203,12 @@ class Prices:
         self._known = known
         self._find = lru_cache(maxsize=64)(self._search)
 
-    def window(self, choice: Choice) -> int | None:
+    def window(self, choice: ModelChoice) -> int | None:
         """How many tokens fit into a model."""
         found = self._find(choice.provider, choice.model)
         return found.window if found else None
 
-    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+    def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
         """What so many tokens cost, in dollars."""
         found = self._find(choice.provider, choice.model)
         if found is None:

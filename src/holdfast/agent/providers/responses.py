@@ -6,17 +6,17 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.agent.model import (
-    AnyPiece,
-    Call,
-    CallPiece,
-    Choice,
+    AnyAnswerDelta,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Stop,
-    TextPiece,
+    ModelRequest,
+    StopReason,
+    TextDelta,
     Thinking,
-    ThinkingPiece,
+    ThinkingDelta,
     Tokens,
+    ToolCall,
+    ToolCallDelta,
     ToolMessage,
     ToolSpec,
     UserMessage,
@@ -25,7 +25,7 @@ from holdfast.agent.providers.errors import failed
 from holdfast.agent.providers.stream import CUT_ARGUMENTS, ServerEvent, answered, decoded
 from holdfast.agent.providers.text import (
     Omitted,
-    Transcripts,
+    TranscriptCache,
     arguments,
     call_id,
     options_bytes,
@@ -46,7 +46,7 @@ class Proof(msgspec.Struct, omit_defaults=True):
     phase: str = ""
 
 
-class ResponsesPen:
+class ResponsesEncoder:
     """Writes messages as input items."""
 
     opening = closing = between = parting = b""
@@ -64,7 +64,7 @@ class ResponsesPen:
         items: list[bytes] = []
         phase = ""
         for block in message.sendable():
-            if isinstance(block, Call):
+            if isinstance(block, ToolCall):
                 items.append(_function_call(block))
             elif isinstance(block, str):
                 if block.strip():
@@ -94,10 +94,12 @@ class ResponsesWriter:
     """Writes prompts as bodies of requests, and of each conversation only what is new."""
 
     def __init__(self, provider: str) -> None:
-        self._transcripts = Transcripts(ResponsesPen(provider))
+        self._transcripts = TranscriptCache(ResponsesEncoder(provider))
         self._tools: tuple[tuple[ToolSpec, ...], bytes] = ((), b"[]")
 
-    def body(self, choice: Choice, prompt: Prompt, without: Omitted = frozenset()) -> bytes:
+    def body(
+        self, choice: ModelChoice, prompt: ModelRequest, without: Omitted = frozenset()
+    ) -> bytes:
         """The whole body of a request, without options that the provider has refused."""
         options: dict[str, object] = {"model": choice.model, "stream": True, "store": False}
         if not choice.model.startswith(_WITHOUT_REASONING):
@@ -160,7 +162,7 @@ def _reasoning(thinking: Thinking, proof: Proof) -> bytes:
     )
 
 
-def _function_call(call: Call) -> bytes:
+def _function_call(call: ToolCall) -> bytes:
     given = arguments(call.arguments).decode()
     return b"".join(
         (
@@ -238,17 +240,17 @@ class _Ending(msgspec.Struct):
     response: _Response
 
 
-class ResponsesReading:
+class ResponsesParser:
     """Reads the events of one answer."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: ModelChoice) -> None:
         self._choice = choice
-        self._blocks: list[Thinking | str | Call] = []
+        self._blocks: list[Thinking | str | ToolCall] = []
         self._unfinished: list[str] = []  # text whose item has not been told to be done
         self._places: dict[int, int] = {}  # of calls, by the index of their items
         self._is_refused = False
 
-    def take(self, event: ServerEvent) -> list[AnyPiece]:
+    def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
         """Pieces of text, thoughts and calls; at a good end the answer."""
         if event.data == b"[DONE]":  # some who speak this format end it like the older one
             return []
@@ -258,7 +260,7 @@ class ResponsesReading:
                 self._is_refused |= kind == "response.refusal.delta"
                 text = decoded(event.data, _Delta, self._choice).delta or ""
                 self._unfinished.append(text)
-                return [TextPiece(text)] if text else []
+                return [TextDelta(text)] if text else []
             case "response.output_item.added" | "response.output_item.done":
                 found = decoded(event.data, _ItemEvent, self._choice)
                 return self._added(found) if kind.endswith("added") else self._done(found)
@@ -274,35 +276,35 @@ class ResponsesReading:
             case _:
                 return self._thought(kind, event.data)
 
-    def end(self) -> list[AnyPiece]:
+    def end(self) -> list[AnyAnswerDelta]:
         """Nothing: the end must have been told."""
         return []
 
-    def _thought(self, kind: str, data: bytes) -> list[AnyPiece]:
+    def _thought(self, kind: str, data: bytes) -> list[AnyAnswerDelta]:
         match kind:
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 text = decoded(data, _Delta, self._choice).delta
-                return [ThinkingPiece(text)] if text else []
+                return [ThinkingDelta(text)] if text else []
             case "response.reasoning_summary_part.added":
                 is_first = decoded(data, _Delta, self._choice).summary_index == 0
-                return [] if is_first else [ThinkingPiece("\n\n")]
+                return [] if is_first else [ThinkingDelta("\n\n")]
             case "response.function_call_arguments.delta":
                 more = decoded(data, _Delta, self._choice)
                 place = self._places.get(more.output_index)
                 known = place is not None and more.delta
-                return [CallPiece(place or 0, "", more.delta or "")] if known else []
+                return [ToolCallDelta(place or 0, "", more.delta or "")] if known else []
             case _:
                 return []
 
-    def _added(self, found: _ItemEvent) -> list[AnyPiece]:
+    def _added(self, found: _ItemEvent) -> list[AnyAnswerDelta]:
         if found.item.type != "function_call":
             return []
         place = self._places.setdefault(found.output_index, len(self._places))
-        return [CallPiece(place, found.item.name or "", found.item.arguments or "")]
+        return [ToolCallDelta(place, found.item.name or "", found.item.arguments or "")]
 
-    def _done(self, found: _ItemEvent) -> list[AnyPiece]:
+    def _done(self, found: _ItemEvent) -> list[AnyAnswerDelta]:
         item = found.item
-        pieces: list[AnyPiece] = []
+        pieces: list[AnyAnswerDelta] = []
         match item.type:
             case "reasoning":
                 proof = Proof(item.id or "", item.encrypted_content or "")
@@ -319,7 +321,7 @@ class ResponsesReading:
                     pieces = self._added(found)
                 name = item.call_id or item.id or f"call_{len(self._blocks)}"
                 nothing = CUT_ARGUMENTS if item.status == "incomplete" else ""
-                self._blocks.append(Call(name, item.name or "", item.arguments or nothing))
+                self._blocks.append(ToolCall(name, item.name or "", item.arguments or nothing))
             case _:
                 pass
         return pieces
@@ -328,12 +330,12 @@ class ResponsesReading:
         if thinking.text or thinking.proof:
             self._blocks.append(thinking)
 
-    def _ended(self, response: _Response, *, is_cut: bool) -> list[AnyPiece]:
+    def _ended(self, response: _Response, *, is_cut: bool) -> list[AnyAnswerDelta]:
         why, usage = response.incomplete_details, response.usage or _Usage()
         is_cut = is_cut or (why is not None and bool(why.reason))
-        stop = Stop.LENGTH if is_cut else Stop.DONE
+        stop = StopReason.LENGTH if is_cut else StopReason.DONE
         if self._is_refused or (why is not None and why.reason == "content_filter"):
-            stop = Stop.REFUSED
+            stop = StopReason.REFUSED
         cached = usage.input_tokens_details
         return [
             answered(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from holdfast.agent.model import AnyPiece, Discarded, Waiting
+from holdfast.agent.model import AnswerDiscarded, AnyAnswerDelta, RetryScheduled
 from holdfast.failures import Enough, Failure, RetryPolicy, decide, to_wire
 from holdfast.world import Chance
 
@@ -19,7 +19,7 @@ from holdfast.world import Chance
 class Once:
     """Tell these pieces, wait, and ask again; it will be try number `attempt`."""
 
-    pieces: tuple[AnyPiece, ...]
+    pieces: tuple[AnyAnswerDelta, ...]
     wait: float
     attempt: int
 
@@ -36,14 +36,17 @@ def once_more(
     if isinstance(verdict, Enough):
         return None
     told = to_wire(failure)
-    waiting = Waiting(seconds=verdict.wait, failure=told, attempt=verdict.attempt)
-    pieces = (Discarded(told), waiting) if is_begun else (waiting,)
+    waiting = RetryScheduled(seconds=verdict.wait, failure=told, attempt=verdict.attempt)
+    pieces = (AnswerDiscarded(told), waiting) if is_begun else (waiting,)
     return Once(pieces, verdict.wait, verdict.attempt)
 
 
 async def attempting(
-    ask: Callable[[], AsyncGenerator[Sequence[AnyPiece]]], *, policy: RetryPolicy, chance: Chance
-) -> AsyncGenerator[Sequence[AnyPiece]]:
+    ask: Callable[[], AsyncGenerator[Sequence[AnyAnswerDelta]]],
+    *,
+    policy: RetryPolicy,
+    chance: Chance,
+) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
     """What `ask` tells, over and over as long as it fails and that may help; then its failure."""
     attempt = 1
     while True:

@@ -46,18 +46,18 @@ from holdfast.agent.failures import (
     ScriptInvalid,
 )
 from holdfast.agent.model import (
-    Answered,
-    AnyPiece,
-    Call,
-    CallPiece,
-    Choice,
+    AnswerCompleted,
+    AnyAnswerDelta,
+    ModelChoice,
     ModelMessage,
-    Prompt,
-    Stop,
-    TextPiece,
+    ModelRequest,
+    StopReason,
+    TextDelta,
     Thinking,
-    ThinkingPiece,
+    ThinkingDelta,
     Tokens,
+    ToolCall,
+    ToolCallDelta,
 )
 from holdfast.agent.providers.retry import attempting
 from holdfast.failures import Failure, RetryPolicy
@@ -81,13 +81,13 @@ class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.json.encode(self.arguments).decode()
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ScriptedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What comes of one request: an answer, or as much of one as there is before it fails."""
 
     think: str = ""
     say: str = ""
     calls: tuple[ScriptedCall, ...] = ()
-    stop: Stop | None = None
+    stop: StopReason | None = None
     silence: Seconds = 0.0  # before anything
     fail: str = ""  # the code of a failure
     retry_after: Seconds | None = None  # that the failure asks for
@@ -97,7 +97,7 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All answers, in order; and how large the model says that it is."""
 
-    answer: tuple[Line, ...]
+    answer: tuple[ScriptedAnswer, ...]
     window: int | None = None
 
 
@@ -116,16 +116,16 @@ def read_script(name: str, text: str) -> Script:
     return script
 
 
-def places(lines: tuple[Line, ...]) -> tuple[range, ...]:
+def places(lines: tuple[ScriptedAnswer, ...]) -> tuple[range, ...]:
     """Of every answer the lines that are tried for it, up to the one that succeeds."""
     ends = [at + 1 for at, line in enumerate(lines) if not line.fail or at + 1 == len(lines)]
     return tuple(range(start, end) for start, end in zip([0, *ends], ends, strict=False))
 
 
-def message_of(line: Line, choice: Choice, mark: str) -> ModelMessage:
+def message_of(line: ScriptedAnswer, choice: ModelChoice, mark: str) -> ModelMessage:
     """The message that a line stands for; unnamed calls are named with a mark."""
     calls = [
-        Call(call.id or f"call_{mark}_{at}", call.tool, call.written)
+        ToolCall(call.id or f"call_{mark}_{at}", call.tool, call.written)
         for at, call in enumerate(line.calls)
     ]
     return ModelMessage(
@@ -137,7 +137,7 @@ def message_of(line: Line, choice: Choice, mark: str) -> ModelMessage:
     )
 
 
-def failure_of(line: Line, choice: Choice) -> Failure:
+def failure_of(line: ScriptedAnswer, choice: ModelChoice) -> Failure:
     """The failure that ends a line."""
     known = _FAILURES[line.fail]
     facts = {"provider": choice.provider, "model": choice.model, **_FACTS}
@@ -186,7 +186,7 @@ class ScriptedModels:
 
     def __init__(
         self,
-        lines: Iterable[Line],
+        lines: Iterable[ScriptedAnswer],
         *,
         window: int | None = None,
         follows: bool = False,
@@ -200,35 +200,37 @@ class ScriptedModels:
         self._places = places(self._lines) if follows else (range(len(self._lines)),)
         self._follows = follows
         self._played: dict[int, int] = {}
-        self.asked: list[tuple[Choice, Prompt]] = []
+        self.asked: list[tuple[ModelChoice, ModelRequest]] = []
 
     def answering(
-        self, choice: Choice, prompt: Prompt
-    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyPiece]]]:
+        self, choice: ModelChoice, prompt: ModelRequest
+    ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
         """Play the next line, and one more for every try that failed."""
         self.asked.append((choice, prompt))
         answers = sum(isinstance(said.message, ModelMessage) for said in prompt.said)
         return self._answering(choice, answers if self._follows else 0)
 
-    def window(self, choice: Choice) -> int | None:
+    def window(self, choice: ModelChoice) -> int | None:
         """As large as the script says."""
         del choice
         return self._window
 
-    def price(self, choice: Choice, tokens: Tokens) -> float | None:
+    def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
         """Nothing: nobody is paid."""
         del choice, tokens
         return 0.0
 
     @asynccontextmanager
     async def _answering(
-        self, choice: Choice, place: int
-    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyPiece]]]:
+        self, choice: ModelChoice, place: int
+    ) -> AsyncGenerator[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
         ask = partial(self._play, choice, place)
         async with aclosing(attempting(ask, policy=self._policy, chance=self._chance)) as pieces:
             yield pieces
 
-    async def _play(self, choice: Choice, place: int) -> AsyncGenerator[Sequence[AnyPiece]]:
+    async def _play(
+        self, choice: ModelChoice, place: int
+    ) -> AsyncGenerator[Sequence[AnyAnswerDelta]]:
         line = self._next(place)
         await anyio.sleep(line.silence)
         message = message_of(line, choice, self._chance.draw(4).hex())
@@ -236,10 +238,10 @@ class ScriptedModels:
             yield (piece,)
         if line.fail:
             raise failure_of(line, choice)
-        stop = line.stop or (Stop.CALLS if message.calls else Stop.DONE)
-        yield (Answered(message, stop, line.tokens),)
+        stop = line.stop or (StopReason.CALLS if message.calls else StopReason.DONE)
+        yield (AnswerCompleted(message, stop, line.tokens),)
 
-    def _next(self, place: int) -> Line:
+    def _next(self, place: int) -> ScriptedAnswer:
         """The next line of this place; whoever follows a conversation says the last one again."""
         lines = self._places[place] if place < len(self._places) else range(0)
         played = self._played.get(place, 0)
@@ -261,13 +263,13 @@ def load_script(path: Path) -> ScriptedModels:
     return ScriptedModels(script.answer, window=script.window, follows=True)
 
 
-def _pieces(message: ModelMessage) -> list[AnyPiece]:
+def _pieces(message: ModelMessage) -> list[AnyAnswerDelta]:
     """What is told of a message while it is made: text in as many pieces as there are words."""
-    pieces: list[AnyPiece] = [ThinkingPiece(each.text) for each in message.thinking]
+    pieces: list[AnyAnswerDelta] = [ThinkingDelta(each.text) for each in message.thinking]
     words = [word for line in message.text.splitlines(True) for word in _words(line)]
-    pieces += map(TextPiece, words)
+    pieces += map(TextDelta, words)
     for index, call in enumerate(message.calls):
-        pieces += (CallPiece(index, call.tool, ""), CallPiece(index, "", call.arguments))
+        pieces += (ToolCallDelta(index, call.tool, ""), ToolCallDelta(index, "", call.arguments))
     return pieces
 
 

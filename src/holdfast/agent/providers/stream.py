@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from holdfast.agent.failures import AnswerGarbled
 from holdfast.agent.model import (
-    Answered,
-    AnyPiece,
-    Call,
-    Choice,
+    AnswerCompleted,
+    AnyAnswerDelta,
+    ModelChoice,
     ModelMessage,
-    Stop,
+    StopReason,
     Thinking,
     Tokens,
+    ToolCall,
     order_of,
 )
 
@@ -123,19 +123,19 @@ Shape = TypeVar("Shape")
 CUT_ARGUMENTS: Final = "{"  # the arguments of a call of which none came
 
 
-class Reading(Protocol):
+class AnswerParser(Protocol):
     """Makes pieces of the events of one answer; raises what is wrong with them."""
 
-    def take(self, event: ServerEvent) -> list[AnyPiece]:
+    def take(self, event: ServerEvent) -> list[AnyAnswerDelta]:
         """The pieces that an event stands for; `Answered` is the last one ever."""
         ...
 
-    def end(self) -> list[AnyPiece]:
+    def end(self) -> list[AnyAnswerDelta]:
         """What is left to say when the stream is over; nothing, if the answer is not whole."""
         ...
 
 
-def decoded(data: bytes, shape: type[Shape], choice: Choice) -> Shape:
+def decoded(data: bytes, shape: type[Shape], choice: ModelChoice) -> Shape:
     """Read the data of an event that is known to have this shape."""
     try:
         return msgspec.json.decode(data, type=shape)
@@ -143,25 +143,29 @@ def decoded(data: bytes, shape: type[Shape], choice: Choice) -> Shape:
         raise garbled(choice, f"an event is no {shape.__name__.strip('_').lower()}") from error
 
 
-def garbled(choice: Choice, problem: str) -> AnswerGarbled:
+def garbled(choice: ModelChoice, problem: str) -> AnswerGarbled:
     """The failure that an answer makes no sense, and why."""
     return AnswerGarbled(provider=choice.provider, model=choice.model, problem=problem)
 
 
 def answered(
-    choice: Choice, blocks: Sequence[Thinking | str | Call], *, stop: Stop, tokens: Tokens
-) -> Answered:
+    choice: ModelChoice,
+    blocks: Sequence[Thinking | str | ToolCall],
+    *,
+    stop: StopReason,
+    tokens: Tokens,
+) -> AnswerCompleted:
     """A whole answer from its blocks, in the order in which they came.
 
     A call that was cut by the length of the answer is kept with arguments that are not a JSON
     object: it is never made, and the model is told why. One that was cut before the name of its
     tool is dropped.
     """
-    is_cut = stop is Stop.LENGTH
+    is_cut = stop is StopReason.LENGTH
     last = len(blocks) - 1
-    found: list[Thinking | str | Call] = []
+    found: list[Thinking | str | ToolCall] = []
     for at, block in enumerate(blocks):
-        if isinstance(block, Call):
+        if isinstance(block, ToolCall):
             if not block.tool and is_cut:
                 continue
             if not block.arguments.strip():
@@ -170,9 +174,9 @@ def answered(
             found[-1] += block
         elif block:
             found.append(block)
-    calls = tuple(each for each in found if isinstance(each, Call))
-    if stop not in (Stop.LENGTH, Stop.REFUSED):
-        stop = Stop.CALLS if calls else Stop.DONE
+    calls = tuple(each for each in found if isinstance(each, ToolCall))
+    if stop not in (StopReason.LENGTH, StopReason.REFUSED):
+        stop = StopReason.CALLS if calls else StopReason.DONE
     message = ModelMessage(
         text="".join(each for each in found if isinstance(each, str)),
         thinking=tuple(each for each in found if isinstance(each, Thinking)),
@@ -181,4 +185,4 @@ def answered(
         model=choice.model,
         order=order_of(found),
     )
-    return Answered(message, stop, tokens)
+    return AnswerCompleted(message, stop, tokens)

@@ -18,7 +18,7 @@ from typing import Protocol, TypeGuard
 
 import msgspec
 
-from holdfast.agent.model import ModelMessage, Said, ToolMessage, UserMessage
+from holdfast.agent.model import ModelMessage, PromptMessage, ToolMessage, UserMessage
 from holdfast.agent.text import well_formed
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,40}")
@@ -93,7 +93,7 @@ def is_object(text: str) -> bool:
 KEPT_MAX = 8  # conversations of one process: the person's, and those of sub-agents
 
 
-class Pen(Protocol):
+class MessageEncoder(Protocol):
     """How one format writes messages; none of them is empty."""
 
     opening: bytes
@@ -119,7 +119,7 @@ class Pen(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MessageGroup:
     """Messages `first` until `end`, whose bytes begin at `start`; the last ends with `close`."""
 
     first: int
@@ -129,16 +129,16 @@ class Run:
     is_told: bool
 
 
-class Transcript:
+class MessageTranscript:
     """A conversation in the bytes of one format, each run with a comma before it."""
 
-    def __init__(self, pen: Pen) -> None:
+    def __init__(self, pen: MessageEncoder) -> None:
         self._pen = pen
-        self._said: tuple[Said, ...] = ()
-        self.runs: list[Run] = []
+        self._said: tuple[PromptMessage, ...] = ()
+        self.runs: list[MessageGroup] = []
         self.wire = bytearray()
 
-    def follow(self, said: tuple[Said, ...]) -> None:
+    def follow(self, said: tuple[PromptMessage, ...]) -> None:
         """Become this conversation; what it has in common with the one before is left as it is."""
         self._rewind(said, _common(self._said, said))
         at = self.runs[-1].end if self.runs else 0
@@ -146,15 +146,15 @@ class Transcript:
             at = self._write(said, at)
         self._said = said
 
-    def _rewind(self, said: tuple[Said, ...], common: int) -> None:
+    def _rewind(self, said: tuple[PromptMessage, ...], common: int) -> None:
         while self.runs and self._is_outdated(self.runs[-1], said, common):
             del self.wire[self.runs.pop().start :]
 
-    def _is_outdated(self, run: Run, said: tuple[Said, ...], common: int) -> bool:
+    def _is_outdated(self, run: MessageGroup, said: tuple[PromptMessage, ...], common: int) -> bool:
         goes_on = run.end == common < len(said) and run.is_told and not speaks(said[common])
         return run.end > common or goes_on
 
-    def _write(self, said: tuple[Said, ...], first: int) -> int:
+    def _write(self, said: tuple[PromptMessage, ...], first: int) -> int:
         start = len(self.wire)
         message = said[first].message
         if speaks(said[first]):
@@ -163,15 +163,15 @@ class Transcript:
             if before is not None and not before.is_told:
                 self.wire += self._pen.between
             self.wire += b"," + self._pen.spoken(message)
-            self.runs.append(Run(first, first + 1, start, len(self.wire), is_told=False))
+            self.runs.append(MessageGroup(first, first + 1, start, len(self.wire), is_told=False))
             return first + 1
         end = next((at for at in range(first, len(said)) if speaks(said[at])), len(said))
         self._write_run(said[first:end])
         close = len(self.wire) - len(self._pen.closing) - 1
-        self.runs.append(Run(first, end, start, close, is_told=True))
+        self.runs.append(MessageGroup(first, end, start, close, is_told=True))
         return end
 
-    def _write_run(self, said: tuple[Said, ...]) -> None:
+    def _write_run(self, said: tuple[PromptMessage, ...]) -> None:
         messages = [each.message for each in said]
         returned = [self._pen.returned(each) for each in messages if isinstance(each, ToolMessage)]
         told = [self._pen.told(each) for each in messages if isinstance(each, UserMessage)]
@@ -180,14 +180,14 @@ class Transcript:
             self.wire += b"".join((b",", self._pen.opening, blocks, self._pen.closing))
 
 
-class Transcripts:
+class TranscriptCache:
     """The conversations that were written last, each by the entry that it begins with."""
 
-    def __init__(self, pen: Pen) -> None:
-        self._make: Callable[[], Transcript] = lambda: Transcript(pen)
-        self._kept: OrderedDict[str, Transcript] = OrderedDict()
+    def __init__(self, pen: MessageEncoder) -> None:
+        self._make: Callable[[], MessageTranscript] = lambda: MessageTranscript(pen)
+        self._kept: OrderedDict[str, MessageTranscript] = OrderedDict()
 
-    def of(self, said: tuple[Said, ...]) -> Transcript:
+    def of(self, said: tuple[PromptMessage, ...]) -> MessageTranscript:
         """This conversation, written."""
         first = said[0].id if said else ""
         transcript = self._kept.pop(first, None) or self._make()
@@ -198,13 +198,13 @@ class Transcripts:
         return transcript
 
 
-def speaks(said: Said) -> bool:
+def speaks(said: PromptMessage) -> bool:
     """Whether this is the model's, and more than thoughts."""
     message = said.message
     return isinstance(message, ModelMessage) and bool(message.calls or message.text.strip())
 
 
-def _common(old: tuple[Said, ...], new: tuple[Said, ...]) -> int:
+def _common(old: tuple[PromptMessage, ...], new: tuple[PromptMessage, ...]) -> int:
     """How many messages both begin with."""
     if new[: len(old)] == old:  # the same objects nearly always, so this costs nothing
         return len(old)

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Meta
 
 from holdfast.agent.arguments import fields, given, several, text
-from holdfast.agent.model import Done, ToolSpec
-from holdfast.agent.permission_rules import in_a_line, visible
-from holdfast.agent.ports import Desk
+from holdfast.agent.model import ToolResult, ToolSpec
+from holdfast.agent.permission_rules import single_line, visible
+from holdfast.agent.ports import ToolContext
 
 NOBODY: Final = "Decide yourself"
 _DETAIL_CHARS_MAX: Final = 4000
@@ -36,7 +36,7 @@ class _Given(msgspec.Struct, frozen=True):
     choices: Annotated[list[str], Meta(max_length=10)] = []
 
 
-class Ask:
+class AskTool:
     """Asks the person in the model's name."""
 
     spec = _SPEC
@@ -44,16 +44,16 @@ class Ask:
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
-        return f"Ask: {in_a_line(given(arguments, _Given).question)}"
+        return f"Ask: {single_line(given(arguments, _Given).question)}"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Ask, and tell what was answered."""
         asked = given(arguments, _Given)
-        shown = [in_a_line(each) for each in asked.choices]
+        shown = [single_line(each) for each in asked.choices]
         choices = tuple(dict.fromkeys((*shown, NOBODY))) if shown else ()
-        question = f"The agent asks: {in_a_line(asked.question, chars_max=300)}"
+        question = f"The agent asks: {single_line(asked.question, chars_max=300)}"
         said = await desk.ask(question, visible(asked.detail[:_DETAIL_CHARS_MAX]), choices)
         if said in ("", NOBODY):
-            return Done("Nobody answered: decide yourself, and say what you decided.")
+            return ToolResult("Nobody answered: decide yourself, and say what you decided.")
         whole = asked.choices[shown.index(said)] if said in shown else said
-        return Done(f"The person answered: {whole}")
+        return ToolResult(f"The person answered: {whole}")

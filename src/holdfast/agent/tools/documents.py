@@ -28,7 +28,7 @@ _LF, _CRLF = "\n", "\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """A line and how it ends; only the last one of a text may end in nothing."""
 
     text: str
@@ -39,7 +39,7 @@ class Line:
 class Document:
     """A text file: its lines, and whether a byte order mark stands before them."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     has_mark: bool = False
 
     @property
@@ -66,13 +66,13 @@ class Document:
         ending = self.ending
         lines = [
             *self.lines[:first],
-            *(Line(text, ending) for text in texts),
+            *(TextLine(text, ending) for text in texts),
             *self.lines[beyond:],
         ]
         is_open = bool(self.lines) and self.lines[-1].ending == ""
-        closed = [Line(line.text, line.ending or ending) for line in lines]
+        closed = [TextLine(line.text, line.ending or ending) for line in lines]
         if is_open and closed:
-            closed[-1] = Line(closed[-1].text, "")
+            closed[-1] = TextLine(closed[-1].text, "")
         return Document(tuple(closed), self.has_mark)
 
 
@@ -83,10 +83,11 @@ def parsed(data: bytes) -> Document:
     pieces = whole.split(_LF)
     last = pieces.pop()
     lines = [
-        Line(piece[:-1], _CRLF) if piece.endswith("\r") else Line(piece, _LF) for piece in pieces
+        TextLine(piece[:-1], _CRLF) if piece.endswith("\r") else TextLine(piece, _LF)
+        for piece in pieces
     ]
     if last:
-        lines.append(Line(last, ""))
+        lines.append(TextLine(last, ""))
     return Document(tuple(lines), has_mark)
 
 
@@ -102,7 +103,7 @@ def restyled(text: str, like: Document | None) -> bytes:
     if like is None or not (like.has_mark or like.ending == _CRLF):
         return text.encode("utf-8", "surrogateescape")
     made = parsed(text.encode("utf-8", "surrogateescape"))
-    lines = tuple(Line(line.text, line.ending and like.ending) for line in made.lines)
+    lines = tuple(TextLine(line.text, line.ending and like.ending) for line in made.lines)
     return Document(lines, like.has_mark or made.has_mark).encoded()
 
 
@@ -131,7 +132,7 @@ _AROUND: Final = 3
 _SHOWN_MAX: Final = 200
 
 
-class Operation(StrEnum):
+class EditOperation(StrEnum):
     """What an edit does with the lines that it names."""
 
     REPLACE = "replace"
@@ -149,12 +150,12 @@ class Anchor:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class LineEdit:
     """What is to be done with the lines from one to another, both inclusive."""
 
     start: Anchor
     through: Anchor
-    operation: Operation
+    operation: EditOperation
     lines: tuple[str, ...] = ()
 
 
@@ -187,26 +188,26 @@ def anchor_in(word: str) -> Anchor:
     return Anchor(int(found[1]), found[2])
 
 
-def edit_of(start: str, through: str | None, operation: str, text: str | None) -> Edit:
+def edit_of(start: str, through: str | None, operation: str, text: str | None) -> LineEdit:
     """The edit that these words ask for."""
     first = anchor_in(start)
     last = first if through is None else anchor_in(through)
-    asked = Operation(operation)
+    asked = EditOperation(operation)
     if last.number < first.number:
         raise ToolRefused(reason=f"line {last.number} does not follow line {first.number}")
-    if asked in (Operation.INSERT_BEFORE, Operation.INSERT_AFTER):
+    if asked in (EditOperation.INSERT_BEFORE, EditOperation.INSERT_AFTER):
         if last != first:
             raise ToolRefused(reason=f"{asked} takes one line, and no `through`")
         if not text:
             raise ToolRefused(reason=f"{asked} needs the text that is to be inserted")
-    if asked is Operation.DELETE and text:
+    if asked is EditOperation.DELETE and text:
         raise ToolRefused(reason="delete takes no text; use replace")
-    if asked is Operation.REPLACE and text is None:
+    if asked is EditOperation.REPLACE and text is None:
         raise ToolRefused(reason="replace needs the text that is to be there")
-    return Edit(first, last, asked, tuple(lines_in(text or "")))
+    return LineEdit(first, last, asked, tuple(lines_in(text or "")))
 
 
-def edited(path: str, document: Document, edits: Sequence[Edit]) -> tuple[Document, list[Span]]:
+def edited(path: str, document: Document, edits: Sequence[LineEdit]) -> tuple[Document, list[Span]]:
     """The document after all of the edits, and where the new lines are in it.
 
     All of them name the lines as they are now. EditStale if any line is not what it was read as.
@@ -245,18 +246,18 @@ def around(texts: Sequence[str], spans: Iterable[Span], *, margin: int = _AROUND
     return "\n".join(shown)
 
 
-def _reach(edit: Edit) -> tuple[int, int]:
+def _reach(edit: LineEdit) -> tuple[int, int]:
     """Which lines it replaces, from 0, the end not inclusive."""
     match edit.operation:
-        case Operation.INSERT_BEFORE:
+        case EditOperation.INSERT_BEFORE:
             return edit.start.number - 1, edit.start.number - 1
-        case Operation.INSERT_AFTER:
+        case EditOperation.INSERT_AFTER:
             return edit.start.number, edit.start.number
         case _:
             return edit.start.number - 1, edit.through.number
 
 
-def _require_fresh(path: str, document: Document, edits: Sequence[Edit]) -> None:
+def _require_fresh(path: str, document: Document, edits: Sequence[LineEdit]) -> None:
     texts = document.texts
     wrong = [
         anchor

@@ -9,12 +9,12 @@ from msgspec import Meta
 
 from holdfast.agent.arguments import fields, given, several, text
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.model import Done, FileSort, Put, ToolSpec
-from holdfast.agent.permission_rules import in_a_line
-from holdfast.agent.permissions import Approvals, require_leave
-from holdfast.agent.ports import Desk, Tree, Workspace
+from holdfast.agent.model import FileKind, FileWrite, ToolResult, ToolSpec
+from holdfast.agent.permission_rules import single_line
+from holdfast.agent.permissions import Permissions, require_file_permission
+from holdfast.agent.ports import FileTree, ToolContext, Workspace
 from holdfast.agent.text import PAGE_MAX
-from holdfast.agent.tools.documents import Document, Operation, Span, around, edit_of, edited
+from holdfast.agent.tools.documents import Document, EditOperation, Span, around, edit_of, edited
 from holdfast.agent.tools.patch_format import bounded, diff
 from holdfast.agent.tools.paths import named
 from holdfast.agent.tools.read import DIFF_CHARS_MAX, text_at
@@ -38,7 +38,7 @@ _SPEC: Final = ToolSpec(
                 ("operation", "start"),
                 operation=text(
                     "What to do with the lines from start through through.",
-                    of=tuple(Operation),
+                    of=tuple(EditOperation),
                 ),
                 start=text("Anchor of the first line, such as 12:a3f0."),
                 through=text("Anchor of the last line, inclusive; without it only start."),
@@ -61,26 +61,26 @@ class _Given(msgspec.Struct, frozen=True):
     edits: Annotated[list[_Edit], Meta(min_length=1, max_length=_EDITS_MAX)]
 
 
-class Edit:
+class EditTool:
     """Changes lines by their anchors."""
 
     spec = _SPEC
     only_reads = False
 
-    def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
+    def __init__(self, workspace: Workspace, approvals: Permissions) -> None:
         self._workspace, self._approvals = workspace, approvals
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
-        return f"Edit {in_a_line(given(arguments, _Given).path)}"
+        return f"Edit {single_line(given(arguments, _Given).path)}"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Make all of the edits, or none; show what the lines are now."""
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
         edits = [edit_of(e.start, e.through, e.operation, e.text) for e in asked.edits]
 
-        def made(tree: Tree) -> tuple[bytes, Document, list[Span], str]:
+        def made(tree: FileTree) -> tuple[bytes, Document, list[Span], str]:
             before, data = own_text_at(tree, path)
             after, spans = edited(str(path), before, edits)
             return data, after, spans, diff(str(path), before.texts, after.texts)
@@ -89,19 +89,19 @@ class Edit:
         fresh = after.encoded()
         if fresh == data:
             raise ToolRefused(reason=f"nothing would change in {path}")
-        await require_leave([path], shown, self._approvals, desk)
-        await self._workspace.write([Put(path, fresh, data)], desk.call)
+        await require_file_permission([path], shown, self._approvals, desk)
+        await self._workspace.write([FileWrite(path, fresh, data)], desk.call)
         now = around(after.texts, spans) or "(the file is empty)"
-        return Done(
+        return ToolResult(
             f"Changed {path}. These lines are there now:\n{bounded(now, chars_max=PAGE_MAX)}",
             shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
             paths=(str(path),),
         )
 
 
-def own_text_at(tree: Tree, path: RelativePath) -> tuple[Document, bytes]:
+def own_text_at(tree: FileTree, path: RelativePath) -> tuple[Document, bytes]:
     """A text file that can be changed under this name; a link cannot."""
     found = tree.look(path)
-    if found is not None and found.sort is FileSort.LINK:
+    if found is not None and found.sort is FileKind.LINK:
         raise ToolRefused(reason=f"{path} is a link: change the file that it leads to")
     return text_at(tree, path)

@@ -9,10 +9,17 @@ import msgspec
 
 from holdfast.agent.arguments import fields, given, text
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.model import Done, Drop, FileChange, Put, Shift, ToolSpec
-from holdfast.agent.permission_rules import in_a_line
-from holdfast.agent.permissions import Approvals, require_leave
-from holdfast.agent.ports import Desk, Tree, Workspace
+from holdfast.agent.model import (
+    FileChange,
+    FileRemoval,
+    FileRename,
+    FileWrite,
+    ToolResult,
+    ToolSpec,
+)
+from holdfast.agent.permission_rules import single_line
+from holdfast.agent.permissions import Permissions, require_file_permission
+from holdfast.agent.ports import FileTree, ToolContext, Workspace
 from holdfast.agent.tools.edit import own_text_at
 from holdfast.agent.tools.patch_format import (
     AddFile,
@@ -54,13 +61,13 @@ class _Planned(NamedTuple):
     paths: list[RelativePath]
 
 
-class ApplyPatch:
+class PatchTool:
     """Changes several files as a patch says."""
 
     spec = _SPEC
     only_reads = False
 
-    def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
+    def __init__(self, workspace: Workspace, approvals: Permissions) -> None:
         self._workspace, self._approvals = workspace, approvals
 
     def title(self, arguments: dict[str, object]) -> str:
@@ -69,9 +76,9 @@ class ApplyPatch:
             paths = [each.path for each in parsed_patch(given(arguments, _Given).patch)]
         except ToolRefused:
             return "Apply a patch"
-        return in_a_line(f"Patch {', '.join(paths)}")
+        return single_line(f"Patch {', '.join(paths)}")
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Apply all of the patch, or nothing of it."""
         files = parsed_patch(given(arguments, _Given).patch)
         root = self._workspace.root
@@ -81,40 +88,40 @@ class ApplyPatch:
         paths = [path for plan in plans for path in plan.paths]
         _refuse_twice(paths)
         shown = "\n".join(plan.shown for plan in plans)
-        await require_leave(paths, shown, self._approvals, desk)
+        await require_file_permission(paths, shown, self._approvals, desk)
         changes = [change for plan in plans for change in plan.changes]
         await self._workspace.write(changes, desk.call)
-        return Done(
+        return ToolResult(
             "\n".join(plan.words for plan in plans),
             shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
             paths=tuple(map(str, paths)),
         )
 
 
-def _planned(tree: Tree, asked: FilePatch, root: str) -> _Planned:
+def _planned(tree: FileTree, asked: FilePatch, root: str) -> _Planned:
     path = named(asked.path, root)
     if isinstance(asked, AddFile):
         if tree.look(path) is not None:
             raise ToolRefused(reason=f"{path} is there already; use Update File")
         data = "".join(f"{line}\n" for line in asked.lines).encode("utf-8", "surrogateescape")
         shown = diff(str(path), None, asked.lines)
-        return _Planned([Put(path, data, None)], f"Made {path}.", shown, [path])
+        return _Planned([FileWrite(path, data, None)], f"Made {path}.", shown, [path])
     if isinstance(asked, DeleteFile):
         gone = replaced_at(tree, path)
         if gone is None:
             raise ToolRefused(reason=f"there is no {path}")
         shown = f"--- a/{path}\n+++ /dev/null\n({len(gone)} bytes)"
-        return _Planned([Drop(path)], f"Deleted {path}.", shown, [path])
+        return _Planned([FileRemoval(path)], f"Deleted {path}.", shown, [path])
     before, data = own_text_at(tree, path)
     after = patched(str(path), before, asked.hunks)
     changes: list[FileChange] = []
     if after != before:
-        changes.append(Put(path, after.encoded(), data))
+        changes.append(FileWrite(path, after.encoded(), data))
     shown = diff(str(path), before.texts, after.texts)
     if asked.target is None:
         return _Planned(changes, f"Changed {path}.", shown, [path])
     target = named(asked.target, root)
-    changes.append(Shift(path, target))
+    changes.append(FileRename(path, target))
     words = f"Moved {path} to {target}."
     return _Planned(changes, words, f"rename {path} => {target}\n{shown}", [path, target])
 

@@ -33,7 +33,7 @@ _NUMBERS: Final = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")  # of a unified d
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
+class PatchHunk:
     """Lines that stay, go and come, as (sign, text), after the lines that `below` names."""
 
     lines: tuple[tuple[str, str], ...]
@@ -66,7 +66,7 @@ class UpdateFile:
     """Other lines in a file, which may get another name."""
 
     path: str
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[PatchHunk, ...]
     target: str | None = None
 
 
@@ -91,7 +91,7 @@ def parsed_patch(text: str) -> list[FilePatch]:
     return found
 
 
-def patched(path: str, document: Document, hunks: Sequence[Hunk]) -> Document:
+def patched(path: str, document: Document, hunks: Sequence[PatchHunk]) -> Document:
     """The document after all hunks, which follow one another; ToolRefused if one does not fit."""
     texts, cursor = document.texts, 0
     changes: list[tuple[int, int, list[str]]] = []
@@ -135,15 +135,15 @@ class _Reader:
             found.append(line[1:])
         return found
 
-    def _hunks(self, *, has_other: bool) -> list[Hunk]:
-        found: list[Hunk] = []
+    def _hunks(self, *, has_other: bool) -> list[PatchHunk]:
+        found: list[PatchHunk] = []
         while not self.is_over and not self.lines[self._at].startswith("*** "):
             found.append(self._hunk())
         if not found and not has_other:
             raise self._wrong("nothing in it is to be changed")
         return found
 
-    def _hunk(self) -> Hunk:
+    def _hunk(self) -> PatchHunk:
         below: list[str] = []
         while not self.is_over and self.lines[self._at].startswith("@@"):
             word = self._next()[2:].strip()
@@ -158,7 +158,7 @@ class _Reader:
             raise self._wrong("a change needs lines that begin with - or +")
         is_last = not self.is_over and self.lines[self._at].strip() == _LAST
         self._at += is_last
-        return Hunk(tuple(lines), tuple(below), is_last)
+        return PatchHunk(tuple(lines), tuple(below), is_last)
 
     def _next(self) -> str:
         self._at += 1
@@ -172,7 +172,7 @@ def _after(line: str, head: str) -> str | None:
     return line.removeprefix(head).strip() or None if line.startswith(head) else None
 
 
-def _place(name: str, texts: Sequence[str], hunk: Hunk, cursor: int) -> int:
+def _place(name: str, texts: Sequence[str], hunk: PatchHunk, cursor: int) -> int:
     """Where a hunk fits, from 0; it must be one place, and to the letter.
 
     Lines are compared as a model is shown them: bytes that are not UTF-8 as U+FFFD.
@@ -202,7 +202,7 @@ def _place(name: str, texts: Sequence[str], hunk: Hunk, cursor: int) -> int:
     return fits[0]
 
 
-def _changes(hunk: Hunk, first: int) -> list[tuple[int, int, list[str]]]:
+def _changes(hunk: PatchHunk, first: int) -> list[tuple[int, int, list[str]]]:
     """What is replaced, and by what; lines that stay are left as they are."""
     found: list[tuple[int, int, list[str]]] = []
     at, was_staying = first, True

@@ -27,7 +27,7 @@ _ESCAPES: Final = re.compile(
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
-class Window:
+class OutputWindow:
     """What was said since somebody last looked: its beginning and its end."""
 
     def __init__(self, *, head_max: int = HEAD_BYTES_MAX, tail_max: int = TAIL_BYTES_MAX) -> None:
@@ -76,19 +76,19 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OutputOffset:
     """After an event, so many bytes had been said."""
 
     seq: int
     offset: int
 
 
-class Places:
+class OutputOffsets:
     """Roughly where in all that was said each event stands, in bounded memory."""
 
     def __init__(self) -> None:
         self.total = 0
-        self._places = [Place(0, 0)]
+        self._places = [OutputOffset(0, 0)]
         self._stride = _STRIDE
 
     def note(self, seq: int, size: int) -> None:
@@ -96,12 +96,12 @@ class Places:
         self.total += size
         if self.total - self._places[-1].offset < self._stride:
             return
-        self._places.append(Place(seq, self.total))
+        self._places.append(OutputOffset(seq, self.total))
         if len(self._places) > _PLACES_MAX:
             self._places = self._places[::2]
             self._stride *= 2
 
-    def before(self, offset: int) -> Place:
+    def before(self, offset: int) -> OutputOffset:
         """The last known place that is not behind an offset."""
         return self._places[bisect_right(self._places, offset, key=lambda place: place.offset) - 1]
 

@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from holdfast.agent.arguments import fields, given, number, text
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.model import Done, FileSort, ToolSpec
-from holdfast.agent.permission_rules import in_a_line
-from holdfast.agent.ports import Desk, Tree, Workspace
+from holdfast.agent.model import FileKind, ToolResult, ToolSpec
+from holdfast.agent.permission_rules import single_line
+from holdfast.agent.ports import FileTree, ToolContext, Workspace
 from holdfast.agent.text import PAGE_MAX
 from holdfast.agent.tools.documents import Document, is_binary, parsed, tagged
 from holdfast.agent.tools.paths import named
@@ -47,7 +47,7 @@ class _Given(msgspec.Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=LINES_MAX)] = LINES_MAX
 
 
-class Read:
+class ReadTool:
     """Shows lines of a file, tagged."""
 
     spec = _SPEC
@@ -59,28 +59,28 @@ class Read:
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
-        return f"Read {in_a_line(asked.path)}" + (
+        return f"Read {single_line(asked.path)}" + (
             f" from line {asked.offset}" if asked.offset > 1 else ""
         )
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Show the lines that are wanted."""
         del desk  # nothing to ask, and nothing to show before it is done
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
 
-        def page(tree: Tree) -> str:
+        def page(tree: FileTree) -> str:
             return _page(text_at(tree, path)[0], asked.offset, asked.limit)
 
-        return Done(await self._workspace.within(page))
+        return ToolResult(await self._workspace.within(page))
 
 
-def text_at(tree: Tree, path: RelativePath) -> tuple[Document, bytes]:
+def text_at(tree: FileTree, path: RelativePath) -> tuple[Document, bytes]:
     """A text file, and its bytes; ToolRefused, with a hint, for what cannot be read as one."""
     found = tree.look(path)
     if found is None:
         raise ToolRefused(reason=f"there is no {path}")
-    if found.sort is FileSort.DIRECTORY:
+    if found.sort is FileKind.DIRECTORY:
         raise ToolRefused(reason=f"{path} is a directory: search with a glob shows its files")
     if path.name.rpartition(b".")[2].lower() in _NO_TEXT:
         raise ToolRefused(reason=f"{path} is an image or the like, and only text can be read")

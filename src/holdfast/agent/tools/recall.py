@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from holdfast.agent.model import Done, ToolSpec
-from holdfast.agent.ports import Desk
+from holdfast.agent.model import ToolResult, ToolSpec
+from holdfast.agent.ports import ToolContext
 from holdfast.agent.text import CHARS_MAX, RECALL
 
 _PAGE: Final = CHARS_MAX // 2
@@ -26,7 +26,7 @@ _SPEC: Final = ToolSpec(
 )
 
 
-class Recall:
+class RecallTool:
     """Reads results back, page by page; `result` finds the whole one of a call."""
 
     spec = _SPEC
@@ -39,15 +39,15 @@ class Recall:
         """What a call does, in a line for the person."""
         return f"Read on in the result of {arguments.get('call')}"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """A page of it, and where the next one begins."""
         del desk
         call, offset = str(arguments["call"]), int(str(arguments.get("offset", 0)))
         text = self._result(call)
         if text is None:
-            return Done(f"There is no result of a call {call!r}.", is_error=True)
+            return ToolResult(f"There is no result of a call {call!r}.", is_error=True)
         first = min(max(offset, 0), len(text))
         page = text[first : first + _PAGE]
         after = first + len(page)
         more = f"; the next page is at offset {after}" if after < len(text) else ""
-        return Done(f"[characters {first} to {after} of {len(text)}{more}]\n{page}")
+        return ToolResult(f"[characters {first} to {after} of {len(text)}{more}]\n{page}")

@@ -17,12 +17,12 @@ from msgspec import Meta
 import holdfast
 from holdfast.agent.arguments import claim, fields, given, number, text
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.model import Done, FileSort, ToolSpec
-from holdfast.agent.permission_rules import in_a_line
-from holdfast.agent.ports import Desk, Workspace
-from holdfast.agent.sandbox import Freedom, Ground
+from holdfast.agent.model import FileKind, ToolResult, ToolSpec
+from holdfast.agent.permission_rules import single_line
+from holdfast.agent.ports import ToolContext, Workspace
+from holdfast.agent.sandbox import SandboxConfig, SandboxLevel
 from holdfast.agent.tools.paths import place_of
-from holdfast.agent.tools.search_results import Findings
+from holdfast.agent.tools.search_results import SearchResults
 from holdfast.exec.model import Exited, Output
 
 SEARCH_LONGEST: Final = 30.0
@@ -65,13 +65,13 @@ class _Given(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class SearchEngine:
     """What searches: ripgrep at a path, or our own if there is none."""
 
     ripgrep: str | None
 
     @classmethod
-    def on(cls, ground: Ground) -> Engine:
+    def on(cls, ground: SandboxConfig) -> SearchEngine:
         """The best one that there is; a program that lies in the project is none."""
         found = shutil.which("rg", path=ground.environment.get("PATH", os.defpath))
         if found is None or not os.path.isabs(found):
@@ -112,23 +112,23 @@ class Engine:
         return (self.ripgrep, *options, f"--regexp={asked.pattern}", "--", where)
 
 
-class Search:
+class SearchTool:
     """Finds lines and files."""
 
     spec = _SPEC
     only_reads = True
 
-    def __init__(self, workspace: Workspace, ground: Ground, engine: Engine) -> None:
+    def __init__(self, workspace: Workspace, ground: SandboxConfig, engine: SearchEngine) -> None:
         self._workspace, self._ground, self._engine = workspace, ground, engine
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
         if asked.pattern is None:
-            return f"Find files {in_a_line(asked.glob or '*')}"
-        return f"Search for {in_a_line(asked.pattern)}"
+            return f"Find files {single_line(asked.glob or '*')}"
+        return f"Search for {single_line(asked.pattern)}"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Search, and show what was found, in bounds."""
         del desk  # it has nothing to ask
         asked = given(arguments, _Given)
@@ -137,11 +137,11 @@ class Search:
         if asked.pattern is not None and ("\n" in asked.pattern or "\0" in asked.pattern):
             raise ToolRefused(reason="a pattern is for one line")
         where = await self._where(asked.path)
-        findings = Findings(asked.limit, asked.glob)
+        findings = SearchResults(asked.limit, asked.glob)
         with anyio.move_on_after(SEARCH_LONGEST) as patience:
             await self._run(asked, where, findings)
         late = "\n(it took too long: narrow it down)" if patience.cancelled_caught else ""
-        return Done(findings.text() + late)
+        return ToolResult(findings.text() + late)
 
     async def _where(self, word: str) -> str:
         """A path of the project as a program takes it: no option, and no link that leads out."""
@@ -151,13 +151,13 @@ class Search:
         found = await self._workspace.within(lambda tree: tree.look(place))
         if found is None:
             raise ToolRefused(reason=f"there is no {place}")
-        if found.sort is FileSort.LINK:
+        if found.sort is FileKind.LINK:
             raise ToolRefused(reason=f"{place} is a link: search where it leads to")
         return f"./{os.fsdecode(place.raw)}"
 
-    async def _run(self, asked: _Given, where: str, findings: Findings) -> None:
+    async def _run(self, asked: _Given, where: str, findings: SearchResults) -> None:
         argv = self._engine.argv(asked, where)
-        command = self._ground.command(argv, Freedom.OPEN, mark=self._ground.new_mark())
+        command = self._ground.command(argv, SandboxLevel.OPEN, mark=self._ground.new_mark())
         env = {**command.env, "PYTHONPATH": _HOME, "PYTHONDONTWRITEBYTECODE": "1"}
         process = await self._ground.processes.start(replace(command, env=env))
         rest, complaint, status = b"", b"", 0

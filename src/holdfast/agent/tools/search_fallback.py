@@ -13,13 +13,13 @@ from base64 import b64encode
 from collections.abc import Iterator
 from typing import Final
 
-from holdfast.agent.tools.search_results import Rule, compiled, hits_in, is_ignored, rules_in
+from holdfast.agent.tools.search_results import IgnoreRule, compiled, hits_in, is_ignored, rules_in
 
 FILE_BYTES_MAX: Final = 10 * 2**20
 _RULES: Final = ".gitignore"
 _NEVER: Final = frozenset((".git",))
 
-Level = tuple[str, tuple[Rule, ...]]
+Level = tuple[str, tuple[IgnoreRule, ...]]
 """A directory, as a prefix of the paths in it, and the rules that it has."""
 
 
@@ -65,7 +65,7 @@ def _is_ignored(levels: tuple[Level, ...], path: str, is_directory: bool) -> boo
     return False
 
 
-def _rules(prefix: str) -> tuple[Rule, ...]:
+def _rules(prefix: str) -> tuple[IgnoreRule, ...]:
     try:
         with open(f"{prefix}{_RULES}", encoding="utf-8", errors="surrogateescape") as file:
             return rules_in(file.read(FILE_BYTES_MAX))

@@ -28,7 +28,7 @@ def matcher(glob: str) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class IgnoreRule:
     """One line of a `.gitignore`, for paths below the directory that it is in."""
 
     pattern: re.Pattern[str]
@@ -36,13 +36,13 @@ class Rule:
     only_directories: bool
 
 
-def rules_in(text: str) -> tuple[Rule, ...]:
+def rules_in(text: str) -> tuple[IgnoreRule, ...]:
     """The rules of a `.gitignore`, in order."""
     found = (_rule(line) for line in text.split("\n"))
     return tuple(rule for rule in found if rule is not None)
 
 
-def is_ignored(rules: tuple[Rule, ...], path: str, *, is_directory: bool) -> bool | None:
+def is_ignored(rules: tuple[IgnoreRule, ...], path: str, *, is_directory: bool) -> bool | None:
     """What the last rule says that fits a path relative to its directory; None if none does."""
     for rule in reversed(rules):
         if (is_directory or not rule.only_directories) and rule.pattern.fullmatch(path):
@@ -50,7 +50,7 @@ def is_ignored(rules: tuple[Rule, ...], path: str, *, is_directory: bool) -> boo
     return None
 
 
-def _rule(line: str) -> Rule | None:
+def _rule(line: str) -> IgnoreRule | None:
     line = line.removesuffix("\r")
     if line.startswith("#"):
         return None
@@ -62,7 +62,7 @@ def _rule(line: str) -> Rule | None:
         return None
     prefix = "" if "/" in pattern else "(?:.*/)?"
     regex = _translated(pattern.removeprefix("/"))
-    return Rule(re.compile(prefix + regex, re.DOTALL), ignores, only_directories)
+    return IgnoreRule(re.compile(prefix + regex, re.DOTALL), ignores, only_directories)
 
 
 def _trimmed(line: str) -> str:
@@ -163,7 +163,7 @@ _read = msgspec.json.Decoder(_Message).decode
 
 
 @dataclass
-class Findings:
+class SearchResults:
     """What has been found so far; `is_full` once no more is wanted."""
 
     limit: int
@@ -258,7 +258,7 @@ def path_in(raw: bytes) -> RelativePath | None:
 # Find lines that match in a text, with those around them, as ripgrep reports them.
 
 
-class Hit(NamedTuple):
+class LineMatch(NamedTuple):
     """A line that matches, or one that stands near it; numbered from 1."""
 
     number: int
@@ -271,7 +271,7 @@ def compiled(pattern: str, *, is_literal: bool, ignores_case: bool) -> re.Patter
     return re.compile(re.escape(pattern) if is_literal else pattern, re.I if ignores_case else 0)
 
 
-def hits_in(data: bytes, pattern: re.Pattern[str], *, around: int) -> Iterator[Hit]:
+def hits_in(data: bytes, pattern: re.Pattern[str], *, around: int) -> Iterator[LineMatch]:
     """The lines of a file that match, and those around them, each once and in order."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
     if not lines[-1]:
@@ -283,5 +283,5 @@ def hits_in(data: bytes, pattern: re.Pattern[str], *, around: int) -> Iterator[H
         first = max(shown + 1, number - around)
         beyond = min(len(texts), number + around + 1)
         for near in range(first, beyond):
-            yield Hit(near + 1, texts[near], near in matches)
+            yield LineMatch(near + 1, texts[near], near in matches)
         shown = max(shown, beyond - 1)

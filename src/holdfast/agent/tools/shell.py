@@ -14,13 +14,13 @@ from msgspec import Meta
 
 from holdfast.agent.arguments import claim, fields, given, number, text
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.model import Done, ToolSpec
-from holdfast.agent.permission_rules import Reach, Wish, in_a_line
-from holdfast.agent.permissions import Approvals
-from holdfast.agent.ports import Desk
-from holdfast.agent.sandbox import Freedom, Ground
+from holdfast.agent.model import ToolResult, ToolSpec
+from holdfast.agent.permission_rules import PermissionRequest, PermissionScope, single_line
+from holdfast.agent.permissions import Permissions
+from holdfast.agent.ports import ToolContext
+from holdfast.agent.sandbox import SandboxConfig, SandboxLevel
 from holdfast.agent.text import PAGE_MAX
-from holdfast.agent.tools.process_output import Places, Window, legible, page_of
+from holdfast.agent.tools.process_output import OutputOffsets, OutputWindow, legible, page_of
 from holdfast.exec import Process
 from holdfast.exec.model import Exited, Output
 from holdfast.failures import Failure
@@ -39,20 +39,20 @@ Watcher = Callable[[bytes], None]
 """Is given each piece of output as it comes; it must be quick."""
 
 
-class Running:
+class RunningCommand:
     """One process that a model has started; what it said is held in bounded memory."""
 
-    def __init__(self, name: str, process: Process, *, mark: str, freedom: Freedom) -> None:
+    def __init__(self, name: str, process: Process, *, mark: str, freedom: SandboxLevel) -> None:
         self.name, self._process = name, process
         self._mark, self._freedom = mark, freedom
-        self.window = Window()
+        self.window = OutputWindow()
         self.status: int | None = None
         self.is_denied = False  # the sandbox may have kept it from something
         self.note = ""  # why it ended, if not by itself
         self.is_over = False
         self.since = self.heard = anyio.current_time()
         self.watcher: Watcher | None = None
-        self._places = Places()
+        self._places = OutputOffsets()
         self._stirred = anyio.Event()
 
     @property
@@ -144,7 +144,7 @@ class Running:
     async def _put_down(self) -> None:
         with suppress(Failure), anyio.move_on_after(_END_LONGEST):
             await self._process.terminate()  # also what is left of its group
-        if self._freedom is Freedom.OPEN:
+        if self._freedom is SandboxLevel.OPEN:
             sweep(self._mark)
 
     def _stir(self) -> None:
@@ -152,20 +152,20 @@ class Running:
         self._stirred = anyio.Event()
 
 
-class Shells:
+class ShellCommands:
     """All processes of a session that a model has started."""
 
-    def __init__(self, ground: Ground, tasks: TaskGroup) -> None:
+    def __init__(self, ground: SandboxConfig, tasks: TaskGroup) -> None:
         self._ground, self._tasks = ground, tasks
-        self._all: dict[str, Running] = {}
+        self._all: dict[str, RunningCommand] = {}
         self._count = 0
 
     @property
-    def living(self) -> list[Running]:
+    def living(self) -> list[RunningCommand]:
         """Those that are not over."""
         return [each for each in self._all.values() if not each.is_over]
 
-    async def start(self, line: str, freedom: Freedom, *, has_stdin: bool) -> Running:
+    async def start(self, line: str, freedom: SandboxLevel, *, has_stdin: bool) -> RunningCommand:
         """Start a command line; it is followed until it ends."""
         if len(self.living) >= LIVING_MAX:
             names = ", ".join(each.name for each in self.living)
@@ -174,13 +174,13 @@ class Shells:
         command = self._ground.shell(line, freedom, mark=mark, has_stdin=has_stdin)
         process = await self._ground.processes.start(command)
         self._count += 1
-        running = Running(f"sh{self._count}", process, mark=mark, freedom=freedom)
+        running = RunningCommand(f"sh{self._count}", process, mark=mark, freedom=freedom)
         self._all[running.name] = running
         self._forget_some()
         self._tasks.start_soon(running.follow)
         return running
 
-    def find(self, name: str) -> Running:
+    def find(self, name: str) -> RunningCommand:
         """The process of that name."""
         if name not in self._all:
             known = ", ".join(each.name for each in self.living) or "none is running"
@@ -200,10 +200,10 @@ class Shells:
 
 
 @asynccontextmanager
-async def shells_in(ground: Ground) -> AsyncGenerator[Shells]:
+async def open_shell_commands(ground: SandboxConfig) -> AsyncGenerator[ShellCommands]:
     """Processes for a model; none is left at the end of the block."""
     async with companions() as tasks:
-        shells = Shells(ground, tasks)
+        shells = ShellCommands(ground, tasks)
         try:
             yield shells
         finally:
@@ -216,8 +216,8 @@ QUIET_LONGEST: Final = 120.0
 _WAIT_MAX: Final = 300
 _SHOWN_CHARS_MAX: Final = 64_000
 _WISHES: Final = {
-    Freedom.NETWORK: (Reach.NETWORK, "run a command that reaches the network"),
-    Freedom.OPEN: (Reach.OPEN, "run a command outside of the sandbox"),
+    SandboxLevel.NETWORK: (PermissionScope.NETWORK, "run a command that reaches the network"),
+    SandboxLevel.OPEN: (PermissionScope.OPEN, "run a command outside of the sandbox"),
 }
 
 _SPEC: Final = ToolSpec(
@@ -241,7 +241,7 @@ _SPEC: Final = ToolSpec(
         keeps_input=claim("For run: whether it is to get input later; else its input is empty."),
         reach=text(
             "For run: how far it must reach. Anything but sandbox needs the person's leave.",
-            of=tuple(Freedom),
+            of=tuple(SandboxLevel),
         ),
         why=text("With reach: why it is needed, for the person."),
         offset=number("For recall: from which byte of the output on."),
@@ -256,19 +256,19 @@ class _Given(msgspec.Struct, frozen=True):
     input: str = ""
     seconds: Annotated[int, Meta(ge=1, le=_WAIT_MAX)] = WAIT_USUAL
     keeps_input: bool = False
-    reach: Freedom = Freedom.SANDBOX
+    reach: SandboxLevel = SandboxLevel.SANDBOX
     why: str = ""
     offset: Annotated[int, Meta(ge=0)] = 0
 
 
-class Shell:
+class ShellTool:
     """Runs commands, and keeps an eye on those that take long."""
 
     spec = _SPEC
     only_reads = False
 
     def __init__(
-        self, shells: Shells, approvals: Approvals, *, quiet_longest: float = QUIET_LONGEST
+        self, shells: ShellCommands, approvals: Permissions, *, quiet_longest: float = QUIET_LONGEST
     ) -> None:
         """After `quiet_longest` seconds without output, the person is told of it."""
         self._shells, self._approvals = shells, approvals
@@ -278,10 +278,10 @@ class Shell:
         """What a call does, in a line for the person."""
         asked = given(arguments, _Given)
         if asked.action != "run":
-            return f"{asked.action.capitalize()} {in_a_line(asked.id)}"
-        return in_a_line(asked.command)
+            return f"{asked.action.capitalize()} {single_line(asked.id)}"
+        return single_line(asked.command)
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Do it; cancelled, the process that it is about is killed with all that it started."""
         asked = given(arguments, _Given)
         if asked.action == "run":
@@ -290,7 +290,7 @@ class Shell:
             running = self._shells.find(asked.id)
         match asked.action:
             case "recall":
-                return Done(await running.recall(asked.offset))
+                return ToolResult(await running.recall(asked.offset))
             case "kill":
                 await running.end("killed")
             case "input":
@@ -300,23 +300,23 @@ class Shell:
                 await self._attend(running, asked.seconds, desk)
         return _done(running)
 
-    async def _started(self, asked: _Given, desk: Desk) -> Running:
+    async def _started(self, asked: _Given, desk: ToolContext) -> RunningCommand:
         if not asked.command.strip():
             raise ToolRefused(reason="say which command to run")
         if "\0" in asked.command:
             raise ToolRefused(reason="a command line cannot contain a NUL")
         if asked.reach in _WISHES:
             reach, does = _WISHES[asked.reach]
-            wish = Wish(reach, does, (("command", asked.command),), why=asked.why)
+            wish = PermissionRequest(reach, does, (("command", asked.command),), why=asked.why)
             await self._approvals.require(wish, desk)
         return await self._shells.start(asked.command, asked.reach, has_stdin=asked.keeps_input)
 
-    async def _write(self, running: Running, words: str) -> None:
+    async def _write(self, running: RunningCommand, words: str) -> None:
         if running.is_over:
             raise ToolRefused(reason=f"{running.name} has ended, and takes no input")
         await running.write(words.encode("utf-8", "replace"))
 
-    async def _attend(self, running: Running, seconds: float, desk: Desk) -> None:
+    async def _attend(self, running: RunningCommand, seconds: float, desk: ToolContext) -> None:
         """Show what comes until it is over or the time is."""
         deadline = anyio.current_time() + seconds
         told_at = running.heard
@@ -339,7 +339,7 @@ class Shell:
 class _Shown:
     """What a person is shown of output as it comes: the beginning of it."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ToolContext) -> None:
         self._desk = desk
         self._left = _SHOWN_CHARS_MAX
         self._decode = getincrementaldecoder("utf-8")("replace").decode
@@ -352,7 +352,7 @@ class _Shown:
         self._desk.show(words if self._left > 0 else f"{words}\n… (more is not shown here)\n")
 
 
-def _done(running: Running) -> Done:
+def _done(running: RunningCommand) -> ToolResult:
     """What came of it; of the same command that ends in the same way, always the same words."""
     is_cut = running.window.left_out > 0
     said = running.window.take() or "(no output)"
@@ -365,4 +365,4 @@ def _done(running: Running) -> Done:
         head += "; the sandbox may have kept it from something"
     if is_cut:
         head += f"; recall shows what is left out of {running.name}"
-    return Done(f"{head}\n{said}", shown=said, status=running.status)
+    return ToolResult(f"{head}\n{said}", shown=said, status=running.status)

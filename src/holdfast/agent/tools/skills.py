@@ -13,9 +13,9 @@ import msgspec
 
 from holdfast.agent.arguments import fields, given, text
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.model import Done, FileSort, ToolSpec
-from holdfast.agent.permission_rules import in_a_line, labelled
-from holdfast.agent.ports import Desk, Tree, Workspace
+from holdfast.agent.model import FileKind, ToolResult, ToolSpec
+from holdfast.agent.permission_rules import labelled, single_line
+from holdfast.agent.ports import FileTree, ToolContext, Workspace
 from holdfast.agent.tools.paths import named
 from holdfast.agent.workspace import RootTree
 from holdfast.failures import Failure
@@ -101,7 +101,7 @@ _SPEC: Final = ToolSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SkillDirectory:
     """Where a skill lies: in the project, or in a directory of the person's."""
 
     skill: Skill
@@ -115,10 +115,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SkillSet:
     """All skills by their names, and what is wrong with those that are none."""
 
-    skills: dict[str, Source]
+    skills: dict[str, SkillDirectory]
     complaints: tuple[str, ...] = ()
 
     @property
@@ -127,14 +127,14 @@ class Found:
         return [(name, source.skill.purpose) for name, source in sorted(self.skills.items())]
 
 
-async def find_skills(workspace: Workspace, directories: Sequence[Path]) -> Found:
+async def find_skills(workspace: Workspace, directories: Sequence[Path]) -> SkillSet:
     """The skills of the person, and of the project those that are called otherwise."""
 
-    def looked(tree: Tree) -> list[Source | str]:
+    def looked(tree: FileTree) -> list[SkillDirectory | str]:
         own = [each for directory in directories for each in _of_person(directory)]
         return [*own, *(each for place in PROJECT_PLACES for each in _in(tree, place, None))]
 
-    found: dict[str, Source] = {}
+    found: dict[str, SkillDirectory] = {}
     complaints: list[str] = []
     for each in await workspace.within(looked):
         if isinstance(each, str):
@@ -143,7 +143,7 @@ async def find_skills(workspace: Workspace, directories: Sequence[Path]) -> Foun
             complaints.append(f"{each.place}: there is another skill of that name")
         elif len(found) < _SKILLS_MAX:
             found[each.skill.name] = each
-    return Found(found, tuple(complaints))
+    return SkillSet(found, tuple(complaints))
 
 
 class _Given(msgspec.Struct, frozen=True):
@@ -151,20 +151,20 @@ class _Given(msgspec.Struct, frozen=True):
     file: str = FILE
 
 
-class UseSkill:
+class SkillTool:
     """Gives the words of a skill, as data."""
 
     spec = _SPEC
     only_reads = True
 
-    def __init__(self, workspace: Workspace, found: Found) -> None:
+    def __init__(self, workspace: Workspace, found: SkillSet) -> None:
         self._workspace, self._found = workspace, found
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
-        return f"Load skill {in_a_line(given(arguments, _Given).name)}"
+        return f"Load skill {single_line(given(arguments, _Given).name)}"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Tell what the skill says, and which other files it has."""
         del desk  # it has nothing to ask
         asked = given(arguments, _Given)
@@ -176,36 +176,38 @@ class UseSkill:
         if asked.file != FILE:
             path = source.place / named(asked.file, "/")
             data = await self._looked(source, path)
-            return Done(labelled("skill-file", {**about, "file": asked.file}, data))
+            return ToolResult(labelled("skill-file", {**about, "file": asked.file}, data))
         others = "".join(f"\n- {each}" for each in await self._files(source))
         rest = f"\nIts other files, for the file argument:{others}" if others else ""
-        return Done(labelled("skill", about, source.skill.body) + rest)
+        return ToolResult(labelled("skill", about, source.skill.body) + rest)
 
-    async def _looked(self, source: Source, path: RelativePath) -> str:
+    async def _looked(self, source: SkillDirectory, path: RelativePath) -> str:
         data = await self._within(source, lambda tree: tree.read(path, _BYTES_MAX))
         return data.decode("utf-8", "replace")
 
-    async def _files(self, source: Source) -> list[str]:
+    async def _files(self, source: SkillDirectory) -> list[str]:
         return await self._within(source, lambda tree: list(_files(tree, source.place)))
 
-    async def _within(self, source: Source, work: Callable[[Tree], Result]) -> Result:
+    async def _within(self, source: SkillDirectory, work: Callable[[FileTree], Result]) -> Result:
         directory = source.directory
         if directory is None:
             return await self._workspace.within(work)
 
-        def apart(_: Tree) -> Result:
+        def apart(_: FileTree) -> Result:
             with Root.at(directory) as root:
                 return work(RootTree(root))
 
         return await self._workspace.within(apart)
 
 
-def _of_person(directory: Path) -> Iterator[Source | str]:
+def _of_person(directory: Path) -> Iterator[SkillDirectory | str]:
     with suppress(Failure), Root.at(directory) as root:
         yield from _in(RootTree(root), None, directory)
 
 
-def _in(tree: Tree, place: str | None, directory: Path | None) -> Iterator[Source | str]:
+def _in(
+    tree: FileTree, place: str | None, directory: Path | None
+) -> Iterator[SkillDirectory | str]:
     """Every skill in a directory of skills, or what is wrong with it."""
     above = None if place is None else RelativePath.of(place)
     try:
@@ -213,33 +215,37 @@ def _in(tree: Tree, place: str | None, directory: Path | None) -> Iterator[Sourc
     except Failure:
         return
     for name, sort in entries:
-        if sort is FileSort.DIRECTORY:
+        if sort is FileKind.DIRECTORY:
             with suppress(PathInvalid):
                 own = RelativePath((*(above.parts if above else ()), name))
                 yield from _at(tree, own, directory)
 
 
-def _at(tree: Tree, place: RelativePath, directory: Path | None) -> Iterable[Source | str]:
+def _at(
+    tree: FileTree, place: RelativePath, directory: Path | None
+) -> Iterable[SkillDirectory | str]:
     file = place / FILE
     found = tree.look(file)
     if found is None:
         return ()
-    if found.sort is not FileSort.FILE or found.size > _BYTES_MAX:
+    if found.sort is not FileKind.FILE or found.size > _BYTES_MAX:
         return (f"{file}: it is no file of at most {_BYTES_MAX} bytes",)
     name = place.name.decode("utf-8", "replace")
     read = skill_in(tree.read(file, _BYTES_MAX).decode("utf-8", "replace"), name)
-    return (f"{file}: {read}",) if isinstance(read, str) else (Source(read, place, directory),)
+    return (
+        (f"{file}: {read}",) if isinstance(read, str) else (SkillDirectory(read, place, directory),)
+    )
 
 
-def _files(tree: Tree, place: RelativePath) -> Iterator[str]:
+def _files(tree: FileTree, place: RelativePath) -> Iterator[str]:
     """The other files of a skill, and of its directories, in bounds."""
     waiting, told = [place], 0
     while waiting and told < _FILES_MAX:
         directory = waiting.pop(0)
         for name, sort in tree.list(directory):
             path = directory / name
-            if sort is FileSort.DIRECTORY and len(path.parts) - len(place.parts) < 3:
+            if sort is FileKind.DIRECTORY and len(path.parts) - len(place.parts) < 3:
                 waiting.append(path)
-            elif sort is FileSort.FILE and path != place / FILE and told < _FILES_MAX:
+            elif sort is FileKind.FILE and path != place / FILE and told < _FILES_MAX:
                 told += 1
                 yield str(RelativePath(path.parts[len(place.parts) :]))

@@ -14,28 +14,28 @@ from holdfast.agent.arguments import fields, given, number, several, text
 from holdfast.agent.failures import ToolRefused
 from holdfast.agent.model import (
     AnyMessage,
-    Done,
     ModelMessage,
-    Progress,
     Task,
+    TaskProgress,
     ToolMessage,
+    ToolResult,
     ToolSpec,
 )
-from holdfast.agent.permission_rules import in_a_line
-from holdfast.agent.ports import Desk
+from holdfast.agent.permission_rules import single_line
+from holdfast.agent.ports import ToolContext
 
 # What the model means to do: changed as a whole, read back from what was last told.
 
 TOOL: Final = "tasks"
 TASKS_MAX: Final = 100
 _TEXT_MAX: Final = 200
-_SIGNS: Final = {Progress.OPEN: " ", Progress.BEGUN: "~", Progress.DONE: "x"}
+_SIGNS: Final = {TaskProgress.OPEN: " ", TaskProgress.BEGUN: "~", TaskProgress.DONE: "x"}
 _LINE: Final = re.compile(r"\[([ ~x])\] (\d{1,6})\. (.+)")
 
-Plan = tuple[Task, ...]
+TodoPlan = tuple[Task, ...]
 
 
-class Deed(StrEnum):
+class TodoAction(StrEnum):
     """What is done with a task."""
 
     ADD = "add"
@@ -43,32 +43,32 @@ class Deed(StrEnum):
     REMOVE = "remove"
 
 
-class Step(msgspec.Struct, frozen=True):
+class TodoChange(msgspec.Struct, frozen=True):
     """One change of a plan."""
 
-    action: Deed
+    action: TodoAction
     number: int = 0
     text: str = ""
-    progress: Progress | None = None
+    progress: TaskProgress | None = None
 
 
-def changed(plan: Plan, steps: Sequence[Step]) -> Plan:
+def changed(plan: TodoPlan, steps: Sequence[TodoChange]) -> TodoPlan:
     """The plan after all of the changes; ToolRefused, and nothing is changed, if one is wrong."""
     for step in steps:
         plan = _changed(plan, step)
     return plan
 
 
-def told(plan: Plan) -> str:
+def told(plan: TodoPlan) -> str:
     """The plan as a model is told it."""
     if not plan:
         return "There are no tasks."
     lines = [f"[{_SIGNS[task.progress]}] {task.number}. {task.text}" for task in plan]
-    done = sum(task.progress is Progress.DONE for task in plan)
+    done = sum(task.progress is TaskProgress.DONE for task in plan)
     return "\n".join([*lines, f"{done} of {len(plan)} are done."])
 
 
-def plan_in(newest_first: Iterable[AnyMessage]) -> Plan:
+def plan_in(newest_first: Iterable[AnyMessage]) -> TodoPlan:
     """The plan as it stands at the end of a conversation: as it was last told."""
     results: dict[str, str] = {}
     for message in newest_first:
@@ -81,25 +81,25 @@ def plan_in(newest_first: Iterable[AnyMessage]) -> Plan:
     return ()
 
 
-def read(text: str) -> Plan:
+def read(text: str) -> TodoPlan:
     """The plan that was told so."""
     progress = {sign: each for each, sign in _SIGNS.items()}
     found = (_LINE.fullmatch(line) for line in text.split("\n"))
     return tuple(Task(int(each[2]), each[3], progress[each[1]]) for each in found if each)
 
 
-def _changed(plan: Plan, step: Step) -> Plan:
-    text = in_a_line(step.text, chars_max=_TEXT_MAX)
-    if step.action is Deed.ADD:
+def _changed(plan: TodoPlan, step: TodoChange) -> TodoPlan:
+    text = single_line(step.text, chars_max=_TEXT_MAX)
+    if step.action is TodoAction.ADD:
         if not text:
             raise ToolRefused(reason="a task needs a text")
         if len(plan) >= TASKS_MAX:
             raise ToolRefused(reason=f"there are {TASKS_MAX} tasks already; remove some")
         number = max((task.number for task in plan), default=0) + 1
-        return (*plan, Task(number, text, step.progress or Progress.OPEN))
+        return (*plan, Task(number, text, step.progress or TaskProgress.OPEN))
     if all(task.number != step.number for task in plan):
         raise ToolRefused(reason=f"there is no task {step.number}")
-    if step.action is Deed.REMOVE:
+    if step.action is TodoAction.REMOVE:
         return tuple(task for task in plan if task.number != step.number)
     return tuple(
         replace(task, text=text or task.text, progress=step.progress or task.progress)
@@ -122,39 +122,39 @@ _SPEC: Final = ToolSpec(
             "What to change, in order.",
             fields(
                 ("action",),
-                action=text("What to do.", of=tuple(Deed)),
+                action=text("What to do.", of=tuple(TodoAction)),
                 number=number("For update and remove: which task.", least=1),
                 text=text("What is to be done, in a line."),
-                progress=text("How far it is.", of=tuple(Progress)),
+                progress=text("How far it is.", of=tuple(TaskProgress)),
             ),
         ),
     ),
 )
 
-Said = Callable[[], Iterable[AnyMessage]]
+ReadMessages = Callable[[], Iterable[AnyMessage]]
 """Everything on the way to the head of the conversation, the newest first."""
 
 
 class _Given(msgspec.Struct, frozen=True):
-    changes: list[Step] = []
+    changes: list[TodoChange] = []
 
 
-class Tasks:
+class TodoTool:
     """Changes the plan that stands in the conversation."""
 
     spec = _SPEC
     only_reads = False
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: ReadMessages) -> None:
         self._said = said
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
         return "Plan" if given(arguments, _Given).changes else "Look at the plan"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Change the plan, and tell it whole."""
         del desk  # it has nothing to ask
         steps = given(arguments, _Given).changes
         after = changed(plan_in(self._said()), steps)
-        return Done(told(after), plan=after if steps else None)
+        return ToolResult(told(after), plan=after if steps else None)

@@ -8,10 +8,10 @@ import msgspec
 
 from holdfast.agent.arguments import fields, given, text
 from holdfast.agent.failures import ToolRefused
-from holdfast.agent.model import Done, FileSort, Put, ToolSpec
-from holdfast.agent.permission_rules import in_a_line
-from holdfast.agent.permissions import Approvals, require_leave
-from holdfast.agent.ports import Desk, Tree, Workspace
+from holdfast.agent.model import FileKind, FileWrite, ToolResult, ToolSpec
+from holdfast.agent.permission_rules import single_line
+from holdfast.agent.permissions import Permissions, require_file_permission
+from holdfast.agent.ports import FileTree, ToolContext, Workspace
 from holdfast.agent.tools.documents import Document, is_binary, parsed, require_lossless, restyled
 from holdfast.agent.tools.patch_format import bounded, diff
 from holdfast.agent.tools.paths import named
@@ -37,25 +37,25 @@ class _Given(msgspec.Struct, frozen=True):
     content: str
 
 
-class Write:
+class WriteTool:
     """Puts a whole file where it is wanted."""
 
     spec = _SPEC
     only_reads = False
 
-    def __init__(self, workspace: Workspace, approvals: Approvals) -> None:
+    def __init__(self, workspace: Workspace, approvals: Permissions) -> None:
         self._workspace, self._approvals = workspace, approvals
 
     def title(self, arguments: dict[str, object]) -> str:
         """What a call does, in a line for the person."""
-        return f"Write {in_a_line(given(arguments, _Given).path)}"
+        return f"Write {single_line(given(arguments, _Given).path)}"
 
-    async def use(self, arguments: dict[str, object], desk: Desk) -> Done:
+    async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
         """Write the file; how it was before is shown to the person."""
         asked = given(arguments, _Given)
         path = named(asked.path, self._workspace.root)
 
-        def made(tree: Tree) -> tuple[bytes | None, bytes, str]:
+        def made(tree: FileTree) -> tuple[bytes | None, bytes, str]:
             before = replaced_at(tree, path)
             like = None if before is None else parsed(before)
             if like is not None:
@@ -65,23 +65,23 @@ class Write:
 
         before, data, shown = await self._workspace.within(made)
         if before == data:
-            return Done(f"{path} is like that already.")
-        await require_leave([path], shown, self._approvals, desk)
-        await self._workspace.write([Put(path, data, before)], desk.call)
+            return ToolResult(f"{path} is like that already.")
+        await require_file_permission([path], shown, self._approvals, desk)
+        await self._workspace.write([FileWrite(path, data, before)], desk.call)
         did = "Made" if before is None else "Replaced"
-        return Done(
+        return ToolResult(
             f"{did} {path} ({len(data)} bytes).",
             shown=bounded(shown, chars_max=DIFF_CHARS_MAX),
             paths=(str(path),),
         )
 
 
-def replaced_at(tree: Tree, path: RelativePath) -> bytes | None:
+def replaced_at(tree: FileTree, path: RelativePath) -> bytes | None:
     """What a file has that is to be replaced as a whole; None if it is new."""
     found = tree.look(path)
     if found is None:
         return None
-    if found.sort is not FileSort.FILE:
+    if found.sort is not FileKind.FILE:
         raise ToolRefused(reason=f"{path} is a {found.sort}, and no file")
     if found.size > FILE_BYTES_MAX:
         raise ToolRefused(reason=f"{path} has {found.size} bytes: too many to be replaced")

@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.agent import (
-    Crashes,
+    AgentConfig,
+    CrashHistory,
     DraftWorkspace,
-    Ground,
     HttpModels,
     Keys,
-    Kit,
+    PromptContext,
     Provider,
     Proxies,
+    SandboxConfig,
     SubAgent,
-    Surroundings,
     ToolSettings,
     chosen,
     editor_servers,
     load_prices,
     load_script,
+    open_tool_set,
     own_servers,
     system_prompt,
-    toolbox,
     toolchains_in,
     without_keys,
 )
 from holdfast.agent.failures import ProviderUnknown
-from holdfast.agent.model import Choice
+from holdfast.agent.model import ModelChoice
 from holdfast.agent.ports import Models
 from holdfast.app.doctor.keyring import keyring_entries
 from holdfast.app.sessions import KeptSession
@@ -48,11 +48,11 @@ from holdfast.workbench import Workbench, git_access_for
 from holdfast.world import SystemChance, SystemClock, WriterThread
 
 SCRIPTED: Final = "scripted"  # the provider that sends nothing
-_UNSAID: Final = Choice(SCRIPTED, "script")
+_UNSAID: Final = ModelChoice(SCRIPTED, "script")
 
 
 def native_runner(
-    session: KeptSession, stage: Stage, bench: Workbench, settings: Settings, crashes: Crashes
+    session: KeptSession, stage: Stage, bench: Workbench, settings: Settings, crashes: CrashHistory
 ) -> NativeRunner:
     """Our own agent, for one session."""
     kits = partial(_kit, session, stage, bench, settings)
@@ -77,7 +77,7 @@ async def _examine(session: KeptSession, bench: Workbench, settings: Settings) -
 @asynccontextmanager
 async def _kit(
     session: KeptSession, stage: Stage, bench: Workbench, settings: Settings
-) -> AsyncGenerator[Kit]:
+) -> AsyncGenerator[AgentConfig]:
     stage.clear()  # what an earlier agent of this session has left
     async with AsyncExitStack() as stack:
         providers = providers_of(settings)
@@ -87,8 +87,8 @@ async def _kit(
         workspace = DraftWorkspace(bench, session.draft, stage.root, thread, session=session.id)
         ground = _ground(session, stage, keys, bench)
         settled = _tool_settings(settings, session)
-        box = await stack.enter_async_context(toolbox(ground, workspace, settled))
-        surroundings = Surroundings(
+        box = await stack.enter_async_context(open_tool_set(ground, workspace, settled))
+        surroundings = PromptContext(
             root=stage.root,
             system=_system(),
             day=_day(),
@@ -96,7 +96,7 @@ async def _kit(
             skills=box.known.skills,
             sandbox=box.known.confinement.for_model(),
         )
-        kit = Kit(
+        kit = AgentConfig(
             models=models,
             choice=choice,
             tools=box.tools,
@@ -139,9 +139,9 @@ async def _provider_keys(settings: Settings, providers: Mapping[str, Provider]) 
     return keys
 
 
-def _ground(session: KeptSession, stage: Stage, keys: Keys, bench: Workbench) -> Ground:
+def _ground(session: KeptSession, stage: Stage, keys: Keys, bench: Workbench) -> SandboxConfig:
     git = git_access_for(bench.project)
-    return Ground(
+    return SandboxConfig(
         processes=stage.processes,
         root=stage.root,
         environment=without_keys(stage.environment, keys.known()),
@@ -154,7 +154,7 @@ def _ground(session: KeptSession, stage: Stage, keys: Keys, bench: Workbench) ->
 
 async def _models(
     session: KeptSession, providers: Mapping[str, Provider], keys: Keys, stack: AsyncExitStack
-) -> tuple[Models, Choice]:
+) -> tuple[Models, ModelChoice]:
     script = session.options.get("scenario")
     if script is not None:
         return load_script(Path(script)), _UNSAID
@@ -173,7 +173,7 @@ async def _models(
     return models, _choice(session)
 
 
-def _choice(session: KeptSession) -> Choice:
+def _choice(session: KeptSession) -> ModelChoice:
     said = session.options
     return chosen(said.get("model", ""), _UNSAID, effort=said.get("effort", ""))
 

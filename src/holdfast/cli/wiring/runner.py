@@ -22,7 +22,7 @@ from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import Workbench, entering
 
 if TYPE_CHECKING:
-    from holdfast.agent import Crashes
+    from holdfast.agent import CrashHistory
 
 
 class Engagement:
@@ -30,7 +30,7 @@ class Engagement:
 
     def __init__(self, session: KeptSession, settings: Settings) -> None:
         self._session, self._settings = session, settings
-        self._crashes: Crashes | None = None
+        self._crashes: CrashHistory | None = None
 
     @asynccontextmanager
     async def engaged(self) -> AsyncGenerator[Runner]:
@@ -68,10 +68,10 @@ class Engagement:
                 codex = runners.CodexRunner(stage, settings.codex, model=model)
                 return Agreed(runners.Veiled(codex, _keys(settings)), bench)
             case "native":
-                from holdfast.agent import Crashes
+                from holdfast.agent import CrashHistory
                 from holdfast.cli.wiring.native_agent import native_runner
 
-                self._crashes = self._crashes or Crashes()
+                self._crashes = self._crashes or CrashHistory()
                 return native_runner(session, stage, bench, settings, self._crashes)
             case other:
                 raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))
