@@ -46,7 +46,7 @@ from holdfast.rpc import Transport
 from holdfast.rpc.transports.websocket import upgrade
 from holdfast.rpc.transports.websocket_protocol import TcpAddress, read_address
 from holdfast.rpc.transports.websocket_stream_loop import WebSocketLimits
-from holdfast.rpc.transports.websocket_wire_loop import dial_tcp
+from holdfast.rpc.transports.websocket_wire_loop import connect_tcp
 from tests.parts.codex_binary import install
 
 SRC = Path(__file__).resolve().parent.parent / "src"
@@ -114,7 +114,7 @@ class Cable:
         await self.plugged.wait()
         address = read_address(self.url)
         assert isinstance(address, TcpAddress)
-        self.end = await dial_tcp(address)
+        self.end = await connect_tcp(address)
         return await upgrade(self.end, address, token=None, limits=WebSocketLimits())
 
     def pull(self) -> None:

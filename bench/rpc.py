@@ -33,7 +33,7 @@ from alternating import (
     working,
 )
 
-from holdfast.rpc import Command, Connection, Terms, spawn
+from holdfast.rpc import ChildCommand, Connection, ConnectionConfig, spawn
 from holdfast.rpc.model import Dialect
 
 COUNT, COUNT_ASYNC, TRIPS = 200_000, 20_000, 200
@@ -52,8 +52,8 @@ class Delta(msgspec.Struct, gc=False, rename="camel"):
 
 async def ours() -> None:
     """Measure a whole connection."""
-    command = Command(argv=tuple(FAR_END), cwd=os.getcwd(), env=dict(os.environ))
-    async with Connection(await spawn(command), Terms(dialect=Dialect())) as connection:
+    command = ChildCommand(argv=tuple(FAR_END), cwd=os.getcwd(), env=dict(os.environ))
+    async with Connection(await spawn(command), ConnectionConfig(dialect=Dialect())) as connection:
         for order in orders():
             if order["do"] == "flood":
                 tell(await flood(connection, order["count"]))

@@ -21,7 +21,7 @@ from holdfast.codex.wire.generated import (
     TurnStartParams,
     TurnStartResponse,
 )
-from holdfast.rpc import Connection, Terms
+from holdfast.rpc import Connection, ConnectionConfig
 from holdfast.rpc.failures import (
     ConnectionClosed,
     ErrorResponse,
@@ -69,7 +69,7 @@ async def calling(*script: Answer, watched: Watched | None = None) -> AsyncGener
     """Calls to a server with this script."""
     near, far = pair()
     server = Server(far, list(script))
-    terms = Terms(dialect=Dialect())
+    terms = ConnectionConfig(dialect=Dialect())
     telemetry = (watched or Watched()).telemetry
     async with Connection(near, terms) as connection, anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve)

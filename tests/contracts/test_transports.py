@@ -13,10 +13,10 @@ import anyio
 import pytest
 
 from holdfast.rpc.failures import ConnectionClosed
-from holdfast.rpc.framing import join, of_socket
+from holdfast.rpc.framing import join, socket_failure
 from holdfast.rpc.testing import TransportContract
 from holdfast.rpc.transports.child import ChildTransport, spawn
-from holdfast.rpc.transports.launch import Command
+from holdfast.rpc.transports.launch import ChildCommand
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.rpc.transports.stream_loop import LineStream
 from holdfast.rpc.transports.unix import UnixTransport, connect, listen
@@ -59,7 +59,7 @@ class DescriptorFarEnd:
 
     def __init__(self, *, read_fd: int, write_fd: int) -> None:
         self._stream = LineStream(
-            read_fd=read_fd, write_fd=write_fd, message_bytes_max=2**30, judge=of_socket
+            read_fd=read_fd, write_fd=write_fd, message_bytes_max=2**30, judge=socket_failure
         )
         self.receive = self._stream.reader.receive
         self.send = self._stream.writer.send
@@ -170,7 +170,7 @@ class TestChild(TransportContract):
             listener.bind(str(self.path))
             listener.listen()
             ours = await spawn(
-                Command(argv=argv, cwd="/", env={}),
+                ChildCommand(argv=argv, cwd="/", env={}),
                 grace=0.5,
                 message_bytes_max=message_bytes_max,
             )

@@ -29,7 +29,7 @@ from holdfast.rpc.transports.websocket_stream_loop import (
     client_codec,
     server_codec,
 )
-from holdfast.rpc.transports.websocket_wire_loop import dial_tcp
+from holdfast.rpc.transports.websocket_wire_loop import connect_tcp
 from tests.parts.autobahn import AGENT, EVERYTHING, command, verdicts, write_spec
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(400)]
@@ -152,7 +152,7 @@ async def patiently(address: TcpAddress) -> socket.socket:
     with anyio.fail_after(START_LONGEST):
         while True:
             try:
-                return await dial_tcp(address)
+                return await connect_tcp(address)
             except SocketRefused:
                 await anyio.sleep(0.1)
 

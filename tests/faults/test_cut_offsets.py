@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast.failures import Failure
-from holdfast.rpc.connection import Connection, Terms
+from holdfast.rpc.connection import Connection, ConnectionConfig
 from holdfast.rpc.dispatch import Handler, Service
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.transports.memory import pair
@@ -51,7 +51,10 @@ async def converse(*, cut_ours: float, cut_theirs: float) -> tuple[int, int, int
         return ask.n
 
     service = Service({"repeat": Handler(Ask, repeat)})
-    async with Connection(ours) as us, Connection(theirs, Terms(service=service)) as them:
+    async with (
+        Connection(ours) as us,
+        Connection(theirs, ConnectionConfig(service=service)) as them,
+    ):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(follow, us.subscribe(), heard)
             for number in range(REQUESTS):

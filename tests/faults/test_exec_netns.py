@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.exec import Client, Policy
 from holdfast.exec.model import State
-from holdfast.rpc import Pulse, WebSocketLimits, connect_websocket
+from holdfast.rpc import PingPolicy, WebSocketLimits, connect_websocket
 from tests.exec.server.talking import served, until
 from tests.faults.test_exec_chaos import heard, printer, shell
 from tests.journeys.stage import linux_only
@@ -22,7 +22,7 @@ from tests.parts.netns import Network, network
 pytestmark = [pytest.mark.anyio, linux_only]
 
 POLICY = Policy(window=60.0, wait_first=0.05, wait_longest=0.5, settled=0.05, answer_longest=5.0)
-IMPATIENT = WebSocketLimits(pulse=Pulse(every=0.5, silence_longest=1.0))
+IMPATIENT = WebSocketLimits(pulse=PingPolicy(every=0.5, silence_longest=1.0))
 OUTAGE = 1.5  # longer than an impatient client believes in a silent connection
 
 

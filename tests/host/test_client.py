@@ -11,7 +11,7 @@ from holdfast.host.client import Call, Kept, News, calling
 from holdfast.host.model import Begun, Opened
 from holdfast.host.protocol import RECORDS, WATCH, Done, Standing, WatchParams
 from holdfast.host.session import Phase
-from holdfast.rpc import Connection, Handler, Service, Terms
+from holdfast.rpc import Connection, ConnectionConfig, Handler, Service
 from holdfast.rpc.failures import SocketRefused
 from holdfast.rpc.transports.memory import pair
 from holdfast.runners.model import Said
@@ -59,7 +59,7 @@ async def test_what_an_earlier_watch_is_still_sent_is_not_taken_for_the_next_one
             await host.notify(RECORDS, msgspec.Raw(told))
         return Done(0)
 
-    terms = Terms(service=Service({WATCH: Handler(WatchParams, watch)}))
+    terms = ConnectionConfig(service=Service({WATCH: Handler(WatchParams, watch)}))
     async with Connection(theirs, terms) as host, Connection(ours) as connection:
         call = Call(connection, STANDING)
         heard: list[News] = []

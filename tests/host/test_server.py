@@ -13,7 +13,7 @@ from holdfast.host.journal_tail import PAGE_BYTES
 from holdfast.host.model import Begun, Happened, Prompt, TurnClosed
 from holdfast.host.protocol import WATCH, Role, WatchParams, hello
 from holdfast.host.server import Visit
-from holdfast.rpc import HELLO, Connection, Gate, Terms, introduce
+from holdfast.rpc import HELLO, Connection, ConnectionConfig, HandshakeGate, send_hello
 from holdfast.rpc.failures import HandshakeMissing
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from holdfast.runners.model import Delta, Said, Sort
@@ -141,9 +141,9 @@ async def test_who_watches_anew_hears_each_record_once() -> None:
     async with hosted([[Said("1", "One")]]) as host, companions() as tasks:
         ours, theirs = pair()
         tasks.start_soon(Visit(host.reception, host.turns).attend, theirs)
-        gate = Gate(method=HELLO)
-        async with Connection(ours, Terms(calls=gate)) as connection:
-            await introduce(connection, hello("test", "1"), gate, timeout=60)
+        gate = HandshakeGate(method=HELLO)
+        async with Connection(ours, ConnectionConfig(calls=gate)) as connection:
+            await send_hello(connection, hello("test", "1"), gate, timeout=60)
             with connection.subscribe() as told:
                 for number in (1, 2):
                     params = WatchParams(host.book.seq, number)

@@ -15,7 +15,7 @@ from anyio.abc import TaskStatus
 
 from holdfast.exec import Client, Policy, ProcessTransport
 from holdfast.exec.model import Command, State
-from holdfast.rpc import Connection, Subscription, Terms, connect_websocket
+from holdfast.rpc import Connection, ConnectionConfig, Subscription, connect_websocket
 from holdfast.rpc.model import Dialect
 from tests.exec.server.talking import PATH, Served, end_keeper, served
 from tests.journeys.stage import linux_only
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.anyio, linux_only]
 Json = dict[str, Any]  # Any: JSON, as the protocol defines it
 
 POLICY = Policy(window=20.0, wait_first=0.05, wait_longest=0.5, settled=0.05)
-TERMS = Terms(dialect=Dialect(jsonrpc=True))
+TERMS = ConnectionConfig(dialect=Dialect(jsonrpc=True))
 PATIENCE = 60.0
 PROGRESS = "notifications/progress"
 HELLO = {

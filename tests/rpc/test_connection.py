@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.failures import Failure, UnexpectedError, from_rpc_data
 from holdfast.rpc.backlog import Overflow
-from holdfast.rpc.connection import Connection, Terms
+from holdfast.rpc.connection import Connection, ConnectionConfig
 from holdfast.rpc.dispatch import Handler, Service, foreign_error
 from holdfast.rpc.failures import (
     AnswerInvalid,
@@ -29,7 +29,7 @@ from holdfast.rpc.failures import (
     Unencodable,
 )
 from holdfast.rpc.model import Dialect
-from holdfast.rpc.peer import Gate, Limits
+from holdfast.rpc.peer import HandshakeGate, PeerLimits
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from tests.simulation.clock import VirtualTimeLoop
 
@@ -89,7 +89,7 @@ class Desk:
 
 @asynccontextmanager
 async def conversation(
-    ours: Terms | None = None, theirs: Terms | None = None
+    ours: ConnectionConfig | None = None, theirs: ConnectionConfig | None = None
 ) -> AsyncIterator[tuple[Connection, Connection]]:
     one, two = pair()
     async with Connection(one, ours) as us, Connection(two, theirs) as them:
@@ -97,7 +97,9 @@ async def conversation(
 
 
 @asynccontextmanager
-async def raw(terms: Terms | None = None) -> AsyncIterator[tuple[Connection, MemoryTransport]]:
+async def raw(
+    terms: ConnectionConfig | None = None,
+) -> AsyncIterator[tuple[Connection, MemoryTransport]]:
     """A connection whose far end is in the test's hands."""
     one, two = pair()
     async with Connection(one, terms) as us:
@@ -105,7 +107,7 @@ async def raw(terms: Terms | None = None) -> AsyncIterator[tuple[Connection, Mem
 
 
 async def test_a_request_is_answered_with_the_type_asked_for() -> None:
-    async with conversation(theirs=Terms(service=Desk().service())) as (us, _):
+    async with conversation(theirs=ConnectionConfig(service=Desk().service())) as (us, _):
         assert await us.request("add", Sum(1, 2), timeout=1, result=int) == 3
         assert bytes(await us.request("add", {"a": 5}, timeout=1)) == b"5"
 
@@ -123,7 +125,7 @@ async def test_a_request_is_answered_with_the_type_asked_for() -> None:
 async def test_what_goes_wrong_over_there_arrives_as_the_same_failure(
     method: str, params: object, failure: Failure | type[Failure]
 ) -> None:
-    async with conversation(theirs=Terms(service=Desk().service())) as (us, _):
+    async with conversation(theirs=ConnectionConfig(service=Desk().service())) as (us, _):
         with pytest.raises(Failure) as raised:
             await us.request(method, params, timeout=1)
 
@@ -136,7 +138,7 @@ async def test_what_goes_wrong_over_there_arrives_as_the_same_failure(
 
 async def test_on_a_foreign_wire_the_usual_codes_are_kept_and_ours_ride_in_data() -> None:
     service = Service(error_form=foreign_error)
-    async with raw(Terms(service=service)) as (_, far):
+    async with raw(ConnectionConfig(service=service)) as (_, far):
         await far.send([b'{"id":1,"method":"nobody"}'])
         error = msgspec.json.decode((await far.receive())[0])["error"]
 
@@ -159,7 +161,7 @@ async def test_an_error_of_a_stranger_reaches_the_caller_whole() -> None:
 
 @pytest.mark.promise("F7")
 async def test_a_request_without_an_answer_ends_at_its_limit_and_the_rest_goes_on() -> None:
-    async with conversation(theirs=Terms(service=Desk().service())) as (us, _):
+    async with conversation(theirs=ConnectionConfig(service=Desk().service())) as (us, _):
         began = anyio.current_time()
         with pytest.raises(RequestTimedOut) as raised:
             await us.request("sleep", {"for": 99}, timeout=7)
@@ -170,7 +172,7 @@ async def test_a_request_without_an_answer_ends_at_its_limit_and_the_rest_goes_o
 
 
 async def test_a_shorter_limit_is_kept_while_a_longer_one_is_watched() -> None:
-    async with conversation(theirs=Terms(service=Desk().service())) as (us, _):
+    async with conversation(theirs=ConnectionConfig(service=Desk().service())) as (us, _):
         ends: list[tuple[float, float]] = []
 
         async def ask(limit: float) -> None:
@@ -201,7 +203,7 @@ async def test_a_late_answer_is_dropped() -> None:
 
 async def test_a_cancelled_request_is_cancelled_over_there_too() -> None:
     desk = Desk()
-    async with conversation(theirs=Terms(service=desk.service())) as (us, _):
+    async with conversation(theirs=ConnectionConfig(service=desk.service())) as (us, _):
         with anyio.move_on_after(1):
             await us.request("sleep", {"for": 99}, timeout=50)
         await us.request("ping", timeout=1)
@@ -210,7 +212,7 @@ async def test_a_cancelled_request_is_cancelled_over_there_too() -> None:
 
 
 async def test_whoever_cancels_is_told_so_by_name() -> None:
-    async with raw(Terms(service=Desk().service())) as (_, far):
+    async with raw(ConnectionConfig(service=Desk().service())) as (_, far):
         await far.send([b'{"id":1,"method":"sleep","params":{"for":99}}'])
         await far.send([b'{"method":"$/cancel","params":{"id":1}}'])
         answer = msgspec.json.decode((await far.receive())[0])
@@ -220,7 +222,10 @@ async def test_whoever_cancels_is_told_so_by_name() -> None:
 
 async def test_a_request_that_waits_for_its_turn_can_be_cancelled() -> None:
     desk = Desk()
-    async with conversation(theirs=Terms(service=desk.service(running_max=1))) as (us, _):
+    async with conversation(theirs=ConnectionConfig(service=desk.service(running_max=1))) as (
+        us,
+        _,
+    ):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(lambda: us.request("sleep", {"for": 10}, timeout=50))
             await anyio.sleep(1)
@@ -233,8 +238,8 @@ async def test_a_request_that_waits_for_its_turn_can_be_cancelled() -> None:
 
 @pytest.mark.promise("F22")
 async def test_too_many_requests_are_refused_at_once() -> None:
-    limits = Limits(in_flight_max=2)
-    async with raw(Terms(limits=limits)) as (us, _), anyio.create_task_group() as tasks:
+    limits = PeerLimits(in_flight_max=2)
+    async with raw(ConnectionConfig(limits=limits)) as (us, _), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: us.request("a", timeout=100))
         tasks.start_soon(lambda: us.request("b", timeout=100))
         await anyio.sleep(1)
@@ -256,7 +261,7 @@ async def test_handlers_are_bounded_and_the_rest_waits_or_is_refused() -> None:
             outcomes.append(failure)
 
     async with (
-        conversation(theirs=Terms(service=service)) as (us, _),
+        conversation(theirs=ConnectionConfig(service=service)) as (us, _),
         anyio.create_task_group() as tasks,
     ):
         for _ in range(7):
@@ -269,7 +274,7 @@ async def test_handlers_are_bounded_and_the_rest_waits_or_is_refused() -> None:
 async def test_what_is_asked_at_once_is_bounded_in_bytes_and_one_may_be_larger() -> None:
     desk = Desk()
     async with (
-        conversation(theirs=Terms(service=desk.service(bytes_max=1000))) as (us, _),
+        conversation(theirs=ConnectionConfig(service=desk.service(bytes_max=1000))) as (us, _),
         anyio.create_task_group() as tasks,
     ):
         large = {"for": 1} | {str(number): 0 for number in range(300)}
@@ -284,7 +289,7 @@ async def test_what_is_asked_at_once_is_bounded_in_bytes_and_one_may_be_larger()
 
 
 async def test_ping_is_answered_while_every_handler_is_busy() -> None:
-    terms = Terms(service=Desk().service(running_max=1), pulse=lambda: {"idle": 3})
+    terms = ConnectionConfig(service=Desk().service(running_max=1), pulse=lambda: {"idle": 3})
     async with conversation(theirs=terms) as (us, _), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: us.request("sleep", {"for": 9}, timeout=50))
         tasks.start_soon(lambda: us.request("sleep", {"for": 9}, timeout=50))
@@ -339,7 +344,7 @@ async def test_a_lost_connection_ends_everything_by_the_same_name() -> None:
         except Failure as failure:
             ends.append(failure)
 
-    async with raw(Terms(service=desk.service())) as (us, far):
+    async with raw(ConnectionConfig(service=desk.service())) as (us, far):
         news = us.subscribe()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask, us)
@@ -364,7 +369,7 @@ async def test_a_lost_connection_ends_everything_by_the_same_name() -> None:
 @pytest.mark.promise("F15")
 async def test_nothing_begins_for_a_side_that_is_gone() -> None:
     desk = Desk()
-    async with raw(Terms(service=desk.service())) as (us, far):
+    async with raw(ConnectionConfig(service=desk.service())) as (us, far):
         await far.send([b'{"id":9,"method":"sleep","params":{"for":99}}'])
         far.cut("reset")
         await us.wait_ended()
@@ -405,7 +410,7 @@ async def test_an_answer_of_another_type_is_named() -> None:
 
 
 async def test_nothing_is_served_or_called_before_the_introduction() -> None:
-    calls, serves = Gate(method="hello"), Gate(method="hello")
+    calls, serves = HandshakeGate(method="hello"), HandshakeGate(method="hello")
     desk = Desk()
 
     async def hello(params: object) -> object:
@@ -413,20 +418,20 @@ async def test_nothing_is_served_or_called_before_the_introduction() -> None:
         return {}
 
     handlers = {**desk.service().handlers, "hello": Handler(object, hello)}
-    theirs = Terms(service=Service(handlers), serves=serves)
+    theirs = ConnectionConfig(service=Service(handlers), serves=serves)
     async with conversation(theirs=theirs) as (us, _):
         with pytest.raises(HandshakeMissing):
             await us.request("add", {"a": 1}, timeout=1)
         await us.request("hello", timeout=1)
         assert await us.request("add", {"a": 1}, timeout=1, result=int) == 1
-    async with conversation(ours=Terms(calls=calls)) as (us, _):
+    async with conversation(ours=ConnectionConfig(calls=calls)) as (us, _):
         with pytest.raises(HandshakeMissing):
             await us.request("add", {"a": 1}, timeout=1)
 
 
 async def test_two_peers_that_flood_each_other_with_requests_do_not_stop_each_other() -> None:
     desk = Desk()
-    terms = Terms(service=desk.service(), limits=Limits(in_flight_max=500))
+    terms = ConnectionConfig(service=desk.service(), limits=PeerLimits(in_flight_max=500))
     one, two = pair(buffer_bytes_max=200)
     done: list[int] = []
 
@@ -447,7 +452,7 @@ async def test_two_peers_that_flood_each_other_with_requests_do_not_stop_each_ot
 
 async def test_a_peer_that_asks_without_reading_is_not_read_for_ever() -> None:
     one, two = pair(buffer_bytes_max=1000)
-    async with Connection(one, Terms(dialect=Dialect(ping_method="ping"))):
+    async with Connection(one, ConnectionConfig(dialect=Dialect(ping_method="ping"))):
         with anyio.move_on_after(60) as patience:
             for number in range(20_000):
                 await two.send([b'{"id":%d,"method":"ping"}' % number])

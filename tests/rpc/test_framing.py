@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.rpc.failures import MessageTooLarge
-from holdfast.rpc.framing import Lines, join
+from holdfast.rpc.framing import LineDecoder, join
 
 TOO_LARGE = MessageTooLarge(bytes_max=8)
 
 
 def read(chunks: Iterable[bytes], *, bytes_max: int = 8) -> tuple[list[bytes], object]:
     """All messages of a stream, and what remains of it or ended it."""
-    lines = Lines(message_bytes_max=bytes_max)
+    lines = LineDecoder(message_bytes_max=bytes_max)
     messages = [message for chunk in chunks for message in lines.feed(chunk)]
     if lines.failure is not None:
         return messages, lines.failure
@@ -97,7 +97,7 @@ def test_a_message_of_two_lines_is_a_bug() -> None:
 
 
 def test_after_too_large_a_message_nothing_comes_out() -> None:
-    lines = Lines(message_bytes_max=8)
+    lines = LineDecoder(message_bytes_max=8)
     lines.feed(b"123456789")
 
     assert (lines.feed(b"\n{}\n"), lines.failure) == ([], TOO_LARGE)
@@ -106,7 +106,7 @@ def test_after_too_large_a_message_nothing_comes_out() -> None:
 @pytest.mark.promise("F18")
 @pytest.mark.parametrize("chunk_bytes", [7, 2**16])
 def test_an_unfinished_line_is_never_held_beyond_the_limit_and_one_read(chunk_bytes: int) -> None:
-    lines, limit = Lines(message_bytes_max=2**20), 2**20
+    lines, limit = LineDecoder(message_bytes_max=2**20), 2**20
     chunk = b"x" * chunk_bytes
     tracemalloc.start()
     try:
@@ -124,7 +124,7 @@ def test_an_unfinished_line_is_never_held_beyond_the_limit_and_one_read(chunk_by
 @pytest.mark.promise("F18")
 def test_a_long_line_costs_time_in_proportion_to_its_length() -> None:
     def seconds(mebibytes: int) -> float:
-        lines, chunk = Lines(message_bytes_max=2**30), b"x" * 2**16
+        lines, chunk = LineDecoder(message_bytes_max=2**30), b"x" * 2**16
         start = time.process_time()
         for _ in range(16 * mebibytes):
             lines.feed(chunk)

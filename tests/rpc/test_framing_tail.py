@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.rpc.framing import PARTIAL_BYTES, Tail, excerpt
+from holdfast.rpc.framing import PARTIAL_BYTES, TailBuffer, excerpt
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from holdfast.rpc.framing import PARTIAL_BYTES, Tail, excerpt
     ],
 )
 def test_the_tail_begins_with_a_line_and_can_be_read(chunks: list[bytes], text: str) -> None:
-    tail = Tail(bytes_max=8)
+    tail = TailBuffer(bytes_max=8)
     for chunk in chunks:
         tail.feed(chunk)
 
@@ -32,7 +32,7 @@ def test_the_tail_begins_with_a_line_and_can_be_read(chunks: list[bytes], text: 
 @pytest.mark.promise("F17")
 @given(st.lists(st.binary(max_size=40).map(lambda data: data.hex().encode())))
 def test_the_tail_is_the_end_of_what_was_fed(chunks: list[bytes]) -> None:
-    tail = Tail(bytes_max=16)
+    tail = TailBuffer(bytes_max=16)
     for chunk in chunks:
         tail.feed(chunk)
 

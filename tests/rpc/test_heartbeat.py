@@ -5,14 +5,14 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from holdfast.rpc.connection import Connection, Terms
+from holdfast.rpc.connection import Connection, ConnectionConfig
 from holdfast.rpc.failures import ConnectionLost
-from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
+from holdfast.rpc.heartbeat import HeartbeatPolicy, HeartbeatResult, heartbeat
 from holdfast.rpc.transports.memory import pair
 from tests.simulation.clock import VirtualTimeLoop
 
 pytestmark = pytest.mark.anyio
-RHYTHM = Rhythm(interval=5.0, patience=2.0, misses_max=3)
+RHYTHM = HeartbeatPolicy(interval=5.0, patience=2.0, misses_max=3)
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 async def test_three_misses_in_a_row_are_too_many_and_one_answer_heals() -> None:
     ours, theirs = pair()
     dead_until_third = iter([b"", b"", b""])
-    beats: list[Beat] = []
-    async with Connection(ours) as us, Connection(theirs, Terms(pulse=lambda: {"n": 1})):
+    beats: list[HeartbeatResult] = []
+    async with Connection(ours) as us, Connection(theirs, ConnectionConfig(pulse=lambda: {"n": 1})):
         ours.outgoing.tamper = lambda message: (
             (message,) if b"ping" not in message or next(dead_until_third, None) is None else ()
         )
@@ -34,17 +34,20 @@ async def test_three_misses_in_a_row_are_too_many_and_one_answer_heals() -> None
                 break
 
     assert beats == [
-        Beat(1, responsive=True),
-        Beat(2, responsive=True),
-        Beat(3, responsive=False),
-        Beat(0, responsive=True, pulse={"n": 1}),
+        HeartbeatResult(1, responsive=True),
+        HeartbeatResult(2, responsive=True),
+        HeartbeatResult(3, responsive=False),
+        HeartbeatResult(0, responsive=True, pulse={"n": 1}),
     ]
 
 
 async def test_an_answer_for_a_loop_that_is_stuck_counts_as_a_miss() -> None:
     ours, theirs = pair()
     ages = iter([1.0, 30.0, 60.0])
-    async with Connection(ours) as us, Connection(theirs, Terms(pulse=lambda: {"age": next(ages)})):
+    async with (
+        Connection(ours) as us,
+        Connection(theirs, ConnectionConfig(pulse=lambda: {"age": next(ages)})),
+    ):
         beats = heartbeat(us, RHYTHM, counts=lambda pulse: pulse["age"] < 20)  # type: ignore[index]
         misses = [(await anext(beats)).misses for _ in range(3)]
 
@@ -54,7 +57,10 @@ async def test_an_answer_for_a_loop_that_is_stuck_counts_as_a_miss() -> None:
 async def test_whatever_comes_instead_of_a_pulse_is_a_miss_while_the_connection_stands() -> None:
     ours, theirs = pair()
     pulses: list[object] = [["no", "object"], float("nan"), {}]
-    async with Connection(ours) as us, Connection(theirs, Terms(pulse=lambda: pulses.pop(0))):
+    async with (
+        Connection(ours) as us,
+        Connection(theirs, ConnectionConfig(pulse=lambda: pulses.pop(0))),
+    ):
         beats = heartbeat(us, RHYTHM)
         misses = [(await anext(beats)).misses for _ in range(3)]
 

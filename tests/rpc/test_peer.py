@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.rpc.failures import TooManyRequests, Unencodable
-from holdfast.rpc.model import Answer, Dialect, Malformed, Refusal, Unmatched
-from holdfast.rpc.peer import Limits, Peer, Pending, Received
+from holdfast.rpc.model import Answer, Dialect, ErrorReply, MalformedMessage, Unmatched
+from holdfast.rpc.peer import Peer, PeerLimits, Pending, Received
 
 
 def seen(received: Received) -> dict[str, object]:
@@ -65,7 +65,7 @@ def test_an_answer_to_nothing_is_an_oddity_and_a_late_one_is_known() -> None:
 
 @pytest.mark.promise("F9")
 def test_ten_malformed_in_a_row_make_it_unhealthy_and_one_good_message_heals() -> None:
-    peer = Peer(limits=Limits(malformed_max=10))
+    peer = Peer(limits=PeerLimits(malformed_max=10))
 
     peer.receive([b"noise"] * 9 + [b'{"method":"fine"}'] + [b"noise"] * 9)
     assert peer.healthy
@@ -78,7 +78,7 @@ def test_ten_malformed_in_a_row_make_it_unhealthy_and_one_good_message_heals() -
 
 @pytest.mark.promise("F22")
 def test_one_request_too_many_is_refused_and_changes_nothing() -> None:
-    peer = Peer(limits=Limits(in_flight_max=2))
+    peer = Peer(limits=PeerLimits(in_flight_max=2))
     peer.request("a", None)
     peer.request("b", None)
 
@@ -103,7 +103,7 @@ def test_what_is_overdue_is_known_until_it_is_given_up() -> None:
 
 
 def test_a_request_that_cannot_be_written_is_not_in_flight() -> None:
-    peer = Peer(limits=Limits(message_bytes_max=100))
+    peer = Peer(limits=PeerLimits(message_bytes_max=100))
 
     for params in ("\ud800", "x" * 200):
         with pytest.raises(Unencodable):
@@ -123,7 +123,7 @@ def test_an_id_that_is_in_use_is_malformed_and_free_again_once_answered() -> Non
 
     assert seen(twice) == {
         "requests": [("k", "a", b"")],
-        "oddities": [Malformed("an id that is already in use", 0)],
+        "oddities": [MalformedMessage("an id that is already in use", 0)],
     }
     assert seen(again) == {"requests": [("k", "a", b"")]}
 
@@ -139,7 +139,7 @@ def test_giving_up_says_so_where_the_dialect_can() -> None:
 
 
 def test_how_many_are_remembered_as_given_up_is_bounded() -> None:
-    peer = Peer(limits=Limits(given_up_max=2))
+    peer = Peer(limits=PeerLimits(given_up_max=2))
     for _ in range(3):
         peer.give_up(peer.request("a", None)[0])
 
@@ -153,7 +153,7 @@ class Conversation(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.ours = Peer(limits=Limits(in_flight_max=5))
+        self.ours = Peer(limits=PeerLimits(in_flight_max=5))
         self.theirs = Peer()
         self.to_them: list[bytes] = []
         self.to_us: list[bytes] = []
@@ -208,7 +208,7 @@ class Conversation(RuleBasedStateMachine):
         received = self.ours.receive(batch)
         self.heard += [int(bytes(n.params)) for n in received.notifications if n.method == "n"]
         for answer in received.answers:
-            assert isinstance(answer, Answer | Refusal)
+            assert isinstance(answer, Answer | ErrorReply)
             method = self.waiting.pop(answer.id)  # KeyError: an answer to nothing was handed on
             if isinstance(answer, Answer):
                 assert bytes(answer.result) == b'{"to":"%s"}' % method.encode()

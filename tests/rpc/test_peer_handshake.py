@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.rpc.failures import HandshakeMissing, HandshakeRepeated, VersionRefused
-from holdfast.rpc.peer import Gate, Hello, agree
+from holdfast.rpc.peer import HandshakeGate, Hello, agree
 
 
 def speaks(oldest: int, newest: int, protocol: str = "host") -> Hello:
@@ -48,7 +48,7 @@ def test_no_common_version_names_both_ranges(ours: Hello, theirs: Hello) -> None
 
 
 def test_nothing_passes_the_gate_before_the_introduction() -> None:
-    gate = Gate(method="hello")
+    gate = HandshakeGate(method="hello")
 
     with pytest.raises(HandshakeMissing):
         gate.admit("work")
@@ -57,7 +57,7 @@ def test_nothing_passes_the_gate_before_the_introduction() -> None:
 
 @pytest.mark.promise("F6")
 def test_the_introduction_passes_only_once() -> None:
-    gate = Gate(method="hello")
+    gate = HandshakeGate(method="hello")
     gate.open = True
 
     gate.admit("work")

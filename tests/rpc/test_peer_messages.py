@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from holdfast.rpc.failures import Unencodable
-from holdfast.rpc.model import Answer, Dialect, Malformed, Notification, Refusal, Request
+from holdfast.rpc.model import Answer, Dialect, ErrorReply, MalformedMessage, Notification, Request
 from holdfast.rpc.peer import (
     Message,
     parse_message,
@@ -43,10 +43,10 @@ def flat(message: Message) -> tuple[object, ...]:
         (b'{"id":"x","method":"a","params":{}}', ("Request", "x", "a", b"{}")),
         (b'{"id":7,"result":null}', ("Answer", 7, b"null")),
         (b'{"result":{"a":1},"id":"s"}', ("Answer", "s", b'{"a":1}')),
-        (b'{"id":1,"error":{"code":-1,"message":"m"}}', ("Refusal", 1, -1, "m", None)),
-        (b'{"id":1,"error":{"code":-1,"message":"m","data":[1]}}', ("Refusal", 1, -1, "m", [1])),
-        (b'{"id":1,"error":"plain text"}', ("Refusal", 1, 0, '"plain text"', None)),
-        (b'{"id":1,"error":{"code":"odd"}}', ("Refusal", 1, 0, '{"code":"odd"}', None)),
+        (b'{"id":1,"error":{"code":-1,"message":"m"}}', ("ErrorReply", 1, -1, "m", None)),
+        (b'{"id":1,"error":{"code":-1,"message":"m","data":[1]}}', ("ErrorReply", 1, -1, "m", [1])),
+        (b'{"id":1,"error":"plain text"}', ("ErrorReply", 1, 0, '"plain text"', None)),
+        (b'{"id":1,"error":{"code":"odd"}}', ("ErrorReply", 1, 0, '{"code":"odd"}', None)),
         (b' {"id":1,"result":2}\r', ("Answer", 1, b"2")),
     ],
 )
@@ -86,7 +86,7 @@ def test_every_shape_is_sorted_out(line: bytes, expected: tuple[object, ...]) ->
     ids=lambda line: repr(line[:40]),
 )
 def test_what_is_no_message_is_named_and_survived(line: bytes) -> None:
-    assert isinstance(parse_message(line), Malformed)
+    assert isinstance(parse_message(line), MalformedMessage)
 
 
 @given(st.binary())
@@ -121,7 +121,7 @@ def test_what_is_written_is_read_back(id_: int | str, value: object, dialect: Di
     assert decode(bytes(request.params) or b"null") == value
     assert decode(answer.result) == value
     assert decode(bytes(notification.params) or b"null") == value
-    assert refusal == Refusal(id_, 3, "m", value)
+    assert refusal == ErrorReply(id_, 3, "m", value)
 
 
 def test_the_standard_dialect_says_its_version() -> None:

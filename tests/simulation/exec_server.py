@@ -31,7 +31,7 @@ from holdfast.exec.server.model import (
     WriteFileParams,
 )
 from holdfast.failures import Failure
-from holdfast.rpc import Connection, Handler, Service, Terms
+from holdfast.rpc import Connection, ConnectionConfig, Handler, Service
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, SocketRefused
 from holdfast.rpc.model import Dialect, Notification
 from holdfast.rpc.transports.memory import MemoryTransport, pair
@@ -232,7 +232,9 @@ class Attendance:
             "process/terminate": Handler(wire.ProcessParams, self._terminate),
         }
         service = Service(handlers, error_form=exec_error)
-        self._connection = Connection(transport, Terms(service=service, dialect=Dialect()))
+        self._connection = Connection(
+            transport, ConnectionConfig(service=service, dialect=Dialect())
+        )
 
     async def serve(self) -> None:
         with self._scope:

@@ -19,13 +19,13 @@ from holdfast.exec.failures import (
 )
 from holdfast.exec.model import Closed, Command, Event, State
 from holdfast.failures import Failure
-from holdfast.rpc import Rhythm
+from holdfast.rpc import HeartbeatPolicy
 from tests.plugins.seeds import Sweep
 from tests.simulation.exec_server import SimProcess, SimServer, Traits
 from tests.simulation.harness import Trial
 
 POLICY = Policy(window=25.0, settled=2.0, answer_longest=4.0)
-RHYTHM = Rhythm(interval=1.0, patience=1.0, misses_max=2)
+RHYTHM = HeartbeatPolicy(interval=1.0, patience=1.0, misses_max=2)
 TROUBLE = 30.0
 CALM = 200.0  # virtual seconds in which everything is done once the links are well
 FOR_GOOD = (RecoveryTimedOut, SessionExpired)

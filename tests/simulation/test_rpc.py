@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from holdfast.failures import Action, Failure, Kind
-from holdfast.rpc.connection import Connection, Terms
+from holdfast.rpc.connection import Connection, ConnectionConfig
 from holdfast.rpc.dispatch import Handler, Service
 from holdfast.rpc.failures import (
     ConnectionClosed,
@@ -18,7 +18,7 @@ from holdfast.rpc.failures import (
     SubscriberDropped,
     TooManyRequests,
 )
-from holdfast.rpc.peer import Limits
+from holdfast.rpc.peer import PeerLimits
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.transports.memory import MemoryTransport, pair
 from tests.plugins.seeds import Sweep
@@ -63,9 +63,9 @@ class Side:
             raise Refused(token=token)
         return token
 
-    def terms(self, *, in_flight_max: int) -> Terms:
+    def terms(self, *, in_flight_max: int) -> ConnectionConfig:
         service = Service({"take": Handler(dict[str, int], self.serve)}, running_max=4)
-        return Terms(service=service, limits=Limits(in_flight_max=in_flight_max))
+        return ConnectionConfig(service=service, limits=PeerLimits(in_flight_max=in_flight_max))
 
     async def note_end(self, connection: Connection) -> None:
         self.trial.note(self.name, "ended", (await connection.wait_ended()).code)

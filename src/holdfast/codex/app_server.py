@@ -55,13 +55,13 @@ from holdfast.codex.wire.generated import Thread as ThreadRecord
 from holdfast.codex.wire.reading import read_answer, read_anything
 from holdfast.failures import Failure
 from holdfast.rpc import (
+    ChildCommand,
     ChildTransport,
-    Command,
     Connection,
-    Gate,
-    Limits,
+    ConnectionConfig,
+    HandshakeGate,
     Overflow,
-    Terms,
+    PeerLimits,
     Transport,
     spawn,
 )
@@ -141,15 +141,15 @@ class AppServer:
                 is_open=lambda: router.is_open,
                 telemetry=telemetry,
             )
-            terms = Terms(
-                limits=Limits(
+            terms = ConnectionConfig(
+                limits=PeerLimits(
                     in_flight_max=max_in_flight,
                     malformed_max=malformed_max,
                     message_bytes_max=message_bytes_max,
                 ),
                 dialect=Dialect(resolved_method=_RESOLVED),
                 service=hooks.service(),
-                calls=Gate(method=_INITIALIZE),
+                calls=HandshakeGate(method=_INITIALIZE),
                 telemetry=telemetry,
                 peer="codex",
             )
@@ -382,7 +382,7 @@ async def _started(
         raise CodexNotFound(path=repr(named), reason="the command must be a list of words")
     env, cwd = inherited() if env is None else env, cwd or os.getcwd()
     program = native_program(command[0], path=env.get("PATH", os.defpath), cwd=cwd)
-    order = Command(argv=(program, *command[1:]), cwd=cwd, env=env)
+    order = ChildCommand(argv=(program, *command[1:]), cwd=cwd, env=env)
     try:
         return await spawn(order, message_bytes_max=message_bytes_max)
     except CommandNotFound as missing:
@@ -390,7 +390,7 @@ async def _started(
 
 
 async def _introduce(
-    connection: Connection, transport: Transport, gate: Gate | None, limit: float
+    connection: Connection, transport: Transport, gate: HandshakeGate | None, limit: float
 ) -> str:
     """Do the handshake and return the server's version; kill a server that fails it."""
     assert gate is not None

@@ -33,7 +33,15 @@ from holdfast.host.protocol import (
     WatchParams,
     hello,
 )
-from holdfast.rpc import HELLO, Connection, Gate, Terms, Transport, connect, introduce
+from holdfast.rpc import (
+    HELLO,
+    Connection,
+    ConnectionConfig,
+    HandshakeGate,
+    Transport,
+    connect,
+    send_hello,
+)
 from holdfast.rpc.model import Notification
 from holdfast.runners.model import Delta
 
@@ -119,10 +127,10 @@ async def called(
     transport: Transport, *, role: Role = Role.LEAD, generation: int | None = None
 ) -> AsyncGenerator[Call]:
     """Attach to a session over a connection with its host."""
-    gate = Gate(method=HELLO)
-    async with Connection(transport, Terms(calls=gate, peer="host")) as connection:
+    gate = HandshakeGate(method=HELLO)
+    async with Connection(transport, ConnectionConfig(calls=gate, peer="host")) as connection:
         us = hello("holdfast", __version__)
-        await introduce(connection, us, gate, timeout=HELLO_TIMEOUT)
+        await send_hello(connection, us, gate, timeout=HELLO_TIMEOUT)
         attach = AttachParams(role, generation)
         standing = await connection.request(ATTACH, attach, timeout=TIMEOUT, result=Standing)
         yield Call(connection, standing)

@@ -58,13 +58,13 @@ from holdfast.host.turns import ANSWER_LONGEST, Converser, EndEarlier, Turns, no
 from holdfast.rpc import (
     HELLO,
     Connection,
-    Gate,
+    ConnectionConfig,
     Handler,
+    HandshakeGate,
     Service,
-    Terms,
     Transport,
+    hello_handler,
     listen,
-    welcoming,
 )
 from holdfast.runners.model import Delta, Noticed
 from holdfast.world import Clock, Disk, SystemClock, SystemDisk, WriterThread, companions
@@ -160,9 +160,9 @@ class Visit:
 
     async def attend(self, transport: Transport) -> None:
         """Serve the caller until one of us hangs up."""
-        gate = Gate(method=HELLO)
+        gate = HandshakeGate(method=HELLO)
         handlers: dict[str, Handler[Any]] = {  # Any: each method has params of its own
-            HELLO: welcoming(hello("holdfast host", __version__), gate),
+            HELLO: hello_handler(hello("holdfast host", __version__), gate),
             ATTACH: Handler(AttachParams, self._attach),
             STATE: Handler(NoParams, self._state),
             WATCH: Handler(WatchParams, self._watch),
@@ -172,7 +172,9 @@ class Visit:
             ABORT: Handler(Abort, self._commanded),
             CLOSE: Handler(Close, self._commanded),
         }
-        terms = Terms(service=Service(handlers), serves=gate, pulse=self._pulse, peer="caller")
+        terms = ConnectionConfig(
+            service=Service(handlers), serves=gate, pulse=self._pulse, peer="caller"
+        )
         connection = Connection(transport, terms)
         try:
             async with connection as self._connection, companions() as self._tasks:

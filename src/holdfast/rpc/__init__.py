@@ -10,28 +10,28 @@ from typing import TYPE_CHECKING
 from holdfast import lazy_exports
 
 # At once: a module of the same name would stand in its way later.
-from holdfast.rpc.heartbeat import Beat, Rhythm, heartbeat
+from holdfast.rpc.heartbeat import HeartbeatPolicy, HeartbeatResult, heartbeat
 
 if TYPE_CHECKING:
     from holdfast.rpc.backlog import Overflow
-    from holdfast.rpc.connection import Connection, Terms
+    from holdfast.rpc.connection import Connection, ConnectionConfig
     from holdfast.rpc.dispatch import Handler, Service, foreign_error, own_error
     from holdfast.rpc.framing import (
         MESSAGE_BYTES_MAX,
-        Evidence,
-        Lines,
-        Remains,
-        Tail,
+        EndContext,
+        EndEvidence,
+        LineDecoder,
+        TailBuffer,
+        child_failure,
         excerpt,
         join,
-        of_child,
     )
-    from holdfast.rpc.heartbeat import HELLO, introduce, welcoming
-    from holdfast.rpc.peer import Gate, Hello, Limits, Welcome
-    from holdfast.rpc.ports import Follower, Transport
+    from holdfast.rpc.heartbeat import HELLO, hello_handler, send_hello
+    from holdfast.rpc.peer import HandshakeGate, Hello, PeerLimits, Welcome
+    from holdfast.rpc.ports import NotificationSink, Transport
     from holdfast.rpc.subscription import Subscription
     from holdfast.rpc.transports.child import ChildTransport, spawn
-    from holdfast.rpc.transports.launch import Command
+    from holdfast.rpc.transports.launch import ChildCommand
     from holdfast.rpc.transports.stdio import StdioTransport
     from holdfast.rpc.transports.unix import UnixServer, UnixTransport, connect, listen
     from holdfast.rpc.transports.websocket import (
@@ -41,33 +41,33 @@ if TYPE_CHECKING:
         listen_websocket,
         resume_websocket,
     )
-    from holdfast.rpc.transports.websocket_protocol import Pulse, token_digest
+    from holdfast.rpc.transports.websocket_protocol import PingPolicy, token_digest
     from holdfast.rpc.transports.websocket_stream_loop import ServerLimits, WebSocketLimits
 
 __all__ = [
     "HELLO",
     "MESSAGE_BYTES_MAX",
-    "Beat",
+    "ChildCommand",
     "ChildTransport",
-    "Command",
     "Connection",
-    "Evidence",
-    "Follower",
-    "Gate",
+    "ConnectionConfig",
+    "EndContext",
+    "EndEvidence",
     "Handler",
+    "HandshakeGate",
+    "HeartbeatPolicy",
+    "HeartbeatResult",
     "Hello",
-    "Limits",
-    "Lines",
+    "LineDecoder",
+    "NotificationSink",
     "Overflow",
-    "Pulse",
-    "Remains",
-    "Rhythm",
+    "PeerLimits",
+    "PingPolicy",
     "ServerLimits",
     "Service",
     "StdioTransport",
     "Subscription",
-    "Tail",
-    "Terms",
+    "TailBuffer",
     "Transport",
     "UnixServer",
     "UnixTransport",
@@ -75,21 +75,21 @@ __all__ = [
     "WebSocketServer",
     "WebSocketTransport",
     "Welcome",
+    "child_failure",
     "connect",
     "connect_websocket",
     "excerpt",
     "foreign_error",
     "heartbeat",
-    "introduce",
+    "hello_handler",
     "join",
     "listen",
     "listen_websocket",
-    "of_child",
     "own_error",
     "resume_websocket",
+    "send_hello",
     "spawn",
     "token_digest",
-    "welcoming",
 ]
 
 __getattr__ = lazy_exports(
@@ -98,24 +98,24 @@ __getattr__ = lazy_exports(
         "HELLO": "heartbeat",
         "MESSAGE_BYTES_MAX": "framing",
         "ChildTransport": "transports.child",
-        "Command": "transports.launch",
+        "ChildCommand": "transports.launch",
         "Connection": "connection",
-        "Evidence": "framing",
-        "Follower": "ports",
-        "Gate": "peer",
+        "EndEvidence": "framing",
+        "NotificationSink": "ports",
+        "HandshakeGate": "peer",
         "Handler": "dispatch",
         "Hello": "peer",
-        "Limits": "peer",
-        "Lines": "framing",
+        "PeerLimits": "peer",
+        "LineDecoder": "framing",
         "Overflow": "backlog",
-        "Pulse": "transports.websocket_protocol",
-        "Remains": "framing",
+        "PingPolicy": "transports.websocket_protocol",
+        "EndContext": "framing",
         "ServerLimits": "transports.websocket_stream_loop",
         "Service": "dispatch",
         "StdioTransport": "transports.stdio",
         "Subscription": "subscription",
-        "Tail": "framing",
-        "Terms": "connection",
+        "TailBuffer": "framing",
+        "ConnectionConfig": "connection",
         "Transport": "ports",
         "UnixServer": "transports.unix",
         "UnixTransport": "transports.unix",
@@ -127,15 +127,15 @@ __getattr__ = lazy_exports(
         "connect_websocket": "transports.websocket",
         "excerpt": "framing",
         "foreign_error": "dispatch",
-        "introduce": "heartbeat",
+        "send_hello": "heartbeat",
         "join": "framing",
         "listen": "transports.unix",
         "listen_websocket": "transports.websocket",
-        "of_child": "framing",
+        "child_failure": "framing",
         "own_error": "dispatch",
         "resume_websocket": "transports.websocket",
         "spawn": "transports.child",
         "token_digest": "transports.websocket_protocol",
-        "welcoming": "heartbeat",
+        "hello_handler": "heartbeat",
     },
 )

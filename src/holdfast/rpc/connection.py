@@ -30,15 +30,15 @@ from holdfast.rpc.model import (
     OWN_DIALECT,
     Answer,
     Dialect,
-    Malformed,
+    ErrorReply,
+    MalformedMessage,
     Notification,
-    Refusal,
     Request,
     RequestId,
     Unmatched,
 )
-from holdfast.rpc.peer import UNREADABLE, Gate, Limits, Peer, Received
-from holdfast.rpc.ports import Follower, Transport
+from holdfast.rpc.peer import UNREADABLE, HandshakeGate, Peer, PeerLimits, Received
+from holdfast.rpc.ports import NotificationSink, Transport
 from holdfast.rpc.subscription import Subscription
 from holdfast.rpc.waiter_loop import Waiter, deadline
 from holdfast.telemetry.model import (
@@ -101,10 +101,10 @@ class Observer:
         for method, count in Counter(note.method for note in notifications).items():
             self._telemetry.emit(NotificationsReceived(method=method, count=count))
 
-    def odd(self, oddity: Malformed | Unmatched) -> None:
+    def odd(self, oddity: MalformedMessage | Unmatched) -> None:
         """Report what arrived and could not be used."""
         if self._telemetry is not None:
-            what = "malformed" if isinstance(oddity, Malformed) else "unmatched"
+            what = "malformed" if isinstance(oddity, MalformedMessage) else "unmatched"
             self._telemetry.emit(ConnectionFaulted(peer=self._peer, error_code=what))
 
 
@@ -143,7 +143,7 @@ def _stop_reason(failure: Failure) -> StopReason:
 _WAITING_MAX = 1000
 
 
-class Outbox:
+class ReplyQueue:
     """Sends what the reader itself answers (pings, refusals), in order and one batch at a time.
 
     The reader never waits for a slow peer, or two peers that answer each other could stop each
@@ -153,7 +153,7 @@ class Outbox:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._waiting: list[bytes] = []
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
         self._room = anyio.Event()
 
     def put(self, message: bytes) -> None:
@@ -161,7 +161,7 @@ class Outbox:
         with suppress(Failure):  # an ended transport tells its reader, and takes nothing more
             if self._waiting or not self._transport.offer([message]):
                 self._waiting.append(message)
-                self._stirred.set()
+                self._changed.set()
 
     async def has_room(self) -> None:
         """Wait until not too much is waiting."""
@@ -173,8 +173,8 @@ class Outbox:
         """Send until the transport ends; its reader reports that end."""
         try:
             while True:
-                await self._stirred.wait()
-                self._stirred = anyio.Event()
+                await self._changed.wait()
+                self._changed = anyio.Event()
                 batch, self._waiting = self._waiting, []
                 if batch:
                     await self._transport.send(batch)
@@ -187,15 +187,15 @@ class Outbox:
 # Our requests that wait for an answer: every one ends, by its deadline at the latest.
 
 
-class Waiting:
+class PendingRequests:
     """All requests of ours that have not ended, and the one task that watches their deadlines.
 
     A scope with a timer for each request would cost more than the request itself.
     """
 
-    def __init__(self, peer: Peer, say: Callable[[bytes], None]) -> None:
+    def __init__(self, peer: Peer, send: Callable[[bytes], None]) -> None:
         self._peer = peer
-        self._say = say
+        self._send_later = send
         self._waiters: dict[RequestId, Waiter] = {}
         self._watched = math.inf  # the deadline that the task waits for
         self._earlier = anyio.Event()
@@ -208,7 +208,7 @@ class Waiting:
             self._earlier.set()
         return waiter
 
-    def settle(self, answer: Answer | Refusal) -> None:
+    def settle(self, answer: Answer | ErrorReply) -> None:
         """Hand an answer to whoever waits for it."""
         if (waiter := self._waiters.get(answer.id)) is not None:
             waiter.settle(_outcome(answer, waiter.method))
@@ -240,10 +240,10 @@ class Waiting:
 
     def _give_up(self, id_: RequestId) -> None:
         if (farewell := self._peer.give_up(id_)) is not None:
-            self._say(farewell)
+            self._send_later(farewell)
 
 
-def _outcome(answer: Answer | Refusal, method: str) -> Answer | Failure:
+def _outcome(answer: Answer | ErrorReply, method: str) -> Answer | Failure:
     if isinstance(answer, Answer):
         return answer
     return from_rpc_data(answer.data) or ErrorResponse(
@@ -263,15 +263,15 @@ def _no_pulse() -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ConnectionConfig:
     """On what terms we converse: limits, dialect, what we serve, and who must say hello first."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: PeerLimits = field(default_factory=PeerLimits)
     dialect: Dialect = OWN_DIALECT
     service: Service = field(default_factory=Service)
     pulse: Callable[[], object] = _no_pulse  # what a ping is answered with
-    calls: Gate | None = None  # our handshake, before which we call nothing
-    serves: Gate | None = None  # their handshake, before which we serve nothing
+    calls: HandshakeGate | None = None  # our handshake, before which we call nothing
+    serves: HandshakeGate | None = None  # their handshake, before which we serve nothing
     telemetry: Telemetry | None = None
     peer: str = "peer"  # what telemetry calls the other side
 
@@ -284,16 +284,16 @@ class Connection:
     Nothing reconnects by itself.
     """
 
-    def __init__(self, transport: Transport, terms: Terms | None = None) -> None:
+    def __init__(self, transport: Transport, config: ConnectionConfig | None = None) -> None:
         self._transport = transport
-        self._terms = terms or Terms()
-        self._peer = Peer(limits=self._terms.limits, dialect=self._terms.dialect)
-        self._dispatch = Dispatch(self._terms.service, self._settle)
-        self._outbox = Outbox(transport)
-        self._observer = Observer(self._terms.telemetry, self._terms.peer)
-        self._waiting = Waiting(self._peer, self._say)
-        self._followers: list[Follower] = []
-        self._withdrawals = _withdrawals(self._terms.dialect)
+        self._config = config or ConnectionConfig()
+        self._peer = Peer(limits=self._config.limits, dialect=self._config.dialect)
+        self._dispatch = Dispatch(self._config.service, self._settle)
+        self._replies = ReplyQueue(transport)
+        self._observer = Observer(self._config.telemetry, self._config.peer)
+        self._waiting = PendingRequests(self._peer, self._send_later)
+        self._followers: list[NotificationSink] = []
+        self._withdrawals = _withdrawals(self._config.dialect)
         self._tasks: TaskGroup = anyio.create_task_group()
         self._ended = anyio.Event()
         self._failure: Failure | None = None
@@ -361,7 +361,7 @@ class Connection:
         self.follow(subscription)
         return subscription
 
-    def follow(self, follower: Follower) -> None:
+    def follow(self, follower: NotificationSink) -> None:
         """Tell someone all news from now on, until the connection ends."""
         if self._failure is None:
             self._followers.append(follower)
@@ -377,7 +377,7 @@ class Connection:
         await self._tasks.__aenter__()
         self._observer.started()
         self._tasks.start_soon(self._listen)
-        self._tasks.start_soon(self._outbox.run)
+        self._tasks.start_soon(self._replies.run)
         self._tasks.start_soon(self._waiting.watch_deadlines)
         return self
 
@@ -402,7 +402,7 @@ class Connection:
             while True:
                 batch = await self._transport.receive()
                 self._take(self._peer.receive(batch), sum(map(len, batch)))
-                await self._outbox.has_room()
+                await self._replies.has_room()
         except Failure as failure:
             self._end(failure)
         finally:  # also when all of us are cancelled: who is shielded would wait for ever
@@ -420,21 +420,21 @@ class Connection:
         for request in received.requests:
             self._admit(request)
         if self._withdrawals:
-            self._heed_withdrawals(received)
+            self._apply_withdrawals(received)
 
     def _admit(self, request: Request) -> None:
         """Answer at once what can be, and start the rest."""
         try:
-            if request.method == self._terms.dialect.ping_method:
-                self._outbox.put(self._peer.answer(request.id, self._terms.pulse()))
+            if request.method == self._config.dialect.ping_method:
+                self._replies.put(self._peer.answer(request.id, self._config.pulse()))
                 return
-            if self._terms.serves is not None:
-                self._terms.serves.admit(request.method)
+            if self._config.serves is not None:
+                self._config.serves.admit(request.method)
             self._dispatch.admit(request, self._tasks)
         except Failure as failure:
-            self._outbox.put(self._refused(request, failure))
+            self._replies.put(self._refused(request, failure))
 
-    def _heed_withdrawals(self, received: Received) -> None:
+    def _apply_withdrawals(self, received: Received) -> None:
         """Cancel requests of the peer's that it withdrew, or that another client answered."""
         for notification in received.notifications:
             key = self._withdrawals.get(notification.method)
@@ -461,19 +461,19 @@ class Connection:
             self._end(failure)
 
     def _refused(self, request: Request, failure: Failure) -> bytes:
-        return self._peer.refuse(request.id, self._terms.service.error_form(failure))
+        return self._peer.refuse(request.id, self._config.service.error_form(failure))
 
-    def _say(self, message: bytes) -> None:
+    def _send_later(self, message: bytes) -> None:
         if self._failure is None:
-            self._outbox.put(message)
+            self._replies.put(message)
 
     def _check(self, method: str) -> None:
         if self._failure is not None:
             raise copy(self._failure)
-        if self._terms.calls is not None:
-            self._terms.calls.admit(method)
+        if self._config.calls is not None:
+            self._config.calls.admit(method)
 
-    def _unfollow(self, follower: Follower) -> None:
+    def _unfollow(self, follower: NotificationSink) -> None:
         if follower in self._followers:
             self._followers.remove(follower)
 

@@ -44,7 +44,7 @@ class Handler(Generic[Params]):
 
 
 @cache
-def _cleaner() -> telemetry.ValueRedactor:
+def _redactor() -> telemetry.ValueRedactor:
     """What takes secrets out of a failure, which may quote what a handler was given.
 
     Its rules are read only now: those who only ask never need them.
@@ -54,13 +54,13 @@ def _cleaner() -> telemetry.ValueRedactor:
 
 def own_error(failure: Failure) -> Mapping[str, object]:
     """Write a failure for our own protocols: one code, the whole failure in the data."""
-    return _cleaner().mapping(to_rpc_error(failure))
+    return _redactor().mapping(to_rpc_error(failure))
 
 
 def foreign_error(failure: Failure) -> Mapping[str, object]:
     """Write a failure with the usual JSON-RPC codes, for wires that are not ours."""
     code = -32601 if isinstance(failure, MethodUnknown) else failure.kind.rpc_code
-    return _cleaner().mapping(to_rpc_error(failure, code=code))
+    return _redactor().mapping(to_rpc_error(failure, code=code))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,12 @@ class Dispatch:
 
     async def _work(self, request: Request) -> None:
         if not self._is_over:
-            await self._carry_out(request)
+            await self._run(request)
         while self._waiting:
-            await self._carry_out(self._waiting.popleft())
+            await self._run(self._waiting.popleft())
         self._workers -= 1
 
-    async def _carry_out(self, request: Request) -> None:
+    async def _run(self, request: Request) -> None:
         outcome: object = RequestCancelled(method=request.method)
         with self._scopes[request.id]:
             try:

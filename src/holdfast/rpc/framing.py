@@ -17,7 +17,7 @@ MESSAGE_BYTES_MAX = 100 * 2**20
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-class Lines:
+class LineDecoder:
     """The messages of one stream, whole and in order, however its bytes are cut up.
 
     Empty lines and a CR before the line end are dropped. Holds at most one unfinished line, and of
@@ -98,7 +98,7 @@ TAIL_BYTES = 64 * 2**10
 PARTIAL_BYTES = 1024
 
 
-class Tail:
+class TailBuffer:
     """The last bytes of a stream of any length, in bounded memory."""
 
     def __init__(self, *, bytes_max: int = TAIL_BYTES) -> None:
@@ -133,7 +133,7 @@ def excerpt(data: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class EndEvidence:
     """What is known about a stream that stopped.
 
     `at_end` says that nothing more can be read, `error` why reading or writing failed. `status`
@@ -148,14 +148,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remains:
+class EndContext:
     """What a connection leaves behind for whoever must explain its end."""
 
     stderr: str = ""
     partial: str = ""
 
 
-def of_child(evidence: Evidence, remains: Remains) -> Failure | None:
+def child_failure(evidence: EndEvidence, remains: EndContext) -> Failure | None:
     """How a process ended the connection; None while it may yet say more.
 
     The end of its output comes before its status, and its death may leave its output open: then
@@ -173,13 +173,13 @@ def of_child(evidence: Evidence, remains: Remains) -> Failure | None:
                 reason="exit status 0", stderr=remains.stderr, partial=remains.partial
             )
         case status:
-            reason = how(status)
+            reason = describe_exit(status)
     return ConnectionLost(
         reason=reason, status=evidence.status, stderr=remains.stderr, partial=remains.partial
     )
 
 
-def of_socket(evidence: Evidence, remains: Remains) -> Failure | None:
+def socket_failure(evidence: EndEvidence, remains: EndContext) -> Failure | None:
     """How the other side of a socket ended the connection; None while it may yet say more."""
     if evidence.at_end and not evidence.error and not remains.partial:
         return ConnectionClosed(reason="the other side closed it")
@@ -189,7 +189,7 @@ def of_socket(evidence: Evidence, remains: Remains) -> Failure | None:
     return None
 
 
-def how(status: int) -> str:
+def describe_exit(status: int) -> str:
     """Say how a process ended, as people say it."""
     if status >= 0:
         return f"exit status {status}"

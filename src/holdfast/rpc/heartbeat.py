@@ -10,11 +10,11 @@ import anyio
 from holdfast.failures import Failure
 from holdfast.rpc.connection import Connection
 from holdfast.rpc.dispatch import Handler
-from holdfast.rpc.peer import Gate, Hello, Welcome, agree
+from holdfast.rpc.peer import HandshakeGate, Hello, Welcome, agree
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class HeartbeatPolicy:
     """How often to ask, how long to wait for an answer, and how many misses mean trouble."""
 
     interval: float = 5.0
@@ -23,7 +23,7 @@ class Rhythm:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatResult:
     """One ping's outcome: how many in a row were missed, and whether that is too many."""
 
     misses: int
@@ -37,11 +37,11 @@ def _any_pulse(_pulse: object) -> bool:
 
 async def heartbeat(
     connection: Connection,
-    rhythm: Rhythm,
+    rhythm: HeartbeatPolicy,
     *,
     counts: Callable[[object], bool] = _any_pulse,
     method: str = "ping",
-) -> AsyncGenerator[Beat]:
+) -> AsyncGenerator[HeartbeatResult]:
     """Ping for ever and report every outcome; ends by raising what ended the connection.
 
     An answer that `counts` rejects is a miss too: a reader may answer for a loop that is stuck.
@@ -58,7 +58,7 @@ async def heartbeat(
             if connection.failure is not None:
                 raise
             misses += 1
-        yield Beat(misses, misses < rhythm.misses_max, pulse)
+        yield HeartbeatResult(misses, misses < rhythm.misses_max, pulse)
         await anyio.sleep(rhythm.interval)
 
 
@@ -67,7 +67,7 @@ async def heartbeat(
 HELLO = "hello"
 
 
-def welcoming(ours: Hello, gate: Gate) -> Handler[Hello]:
+def hello_handler(ours: Hello, gate: HandshakeGate) -> Handler[Hello]:
     """Serve the introduction: agree on a version, then open the gate."""
 
     async def welcome(theirs: Hello) -> Welcome:
@@ -78,7 +78,9 @@ def welcoming(ours: Hello, gate: Gate) -> Handler[Hello]:
     return Handler(Hello, welcome)
 
 
-async def introduce(connection: Connection, ours: Hello, gate: Gate, *, timeout: float) -> Welcome:
+async def send_hello(
+    connection: Connection, ours: Hello, gate: HandshakeGate, *, timeout: float
+) -> Welcome:
     """Introduce ourselves, and open our gate once both sides have a version in common."""
     welcome = await connection.request(gate.method, ours, timeout=timeout, result=Welcome)
     gate.open = True

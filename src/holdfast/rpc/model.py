@@ -34,7 +34,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     result: Raw
 
 
-class Refusal(msgspec.Struct, frozen=True, gc=False):
+class ErrorReply(msgspec.Struct, frozen=True, gc=False):
     """The error with which the other side answered a request of ours."""
 
     id: RequestId
@@ -44,7 +44,7 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class MalformedMessage:
     """Bytes that are no message; they were skipped."""
 
     reason: str

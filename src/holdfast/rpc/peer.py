@@ -27,9 +27,9 @@ from holdfast.rpc.model import (
     ABSENT,
     Answer,
     Dialect,
-    Malformed,
+    ErrorReply,
+    MalformedMessage,
     Notification,
-    Refusal,
     Request,
     RequestId,
     Unmatched,
@@ -37,7 +37,7 @@ from holdfast.rpc.model import (
 
 # Read and write single messages, trusting nothing that arrives.
 
-Message = Notification | Request | Answer | Refusal | Malformed
+Message = Notification | Request | Answer | ErrorReply | MalformedMessage
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _TEXT_MAX = 2000
@@ -78,36 +78,36 @@ def parse_message(message: bytes) -> Message:
     try:
         envelope = _read_envelope(message)
     except UNREADABLE as error:
-        return Malformed(str(error)[:_TEXT_MAX], len(message))
-    return _sorted(envelope, len(message))
+        return MalformedMessage(str(error)[:_TEXT_MAX], len(message))
+    return _classify(envelope, len(message))
 
 
-def _sorted(envelope: _Envelope, size: int) -> Message:
+def _classify(envelope: _Envelope, size: int) -> Message:
     id_ = envelope.id
     if id_ is UNSET or id_ is None:
-        return Malformed("an answer, or a request, without an id", size)
+        return MalformedMessage("an answer, or a request, without an id", size)
     if _id_size(id_) > _ID_BITS_MAX * 4:
-        return Malformed("an id that is too long", size)
+        return MalformedMessage("an id that is too long", size)
     if envelope.method is not UNSET:
         return Request(id_, envelope.method, envelope.params)
     if envelope.result is not UNSET:
         return Answer(id_, envelope.result)
     if envelope.error is not UNSET:
         return _refusal(id_, envelope.error)
-    return Malformed("neither a request nor an answer", size)
+    return MalformedMessage("neither a request nor an answer", size)
 
 
 def _id_size(id_: RequestId) -> int:
     return id_.bit_length() if isinstance(id_, int) else len(id_)
 
 
-def _refusal(id_: RequestId, raw: Raw) -> Refusal:
+def _refusal(id_: RequestId, raw: Raw) -> ErrorReply:
     """Read an error however odd it is: its request must end, one way or another."""
     try:
         error = _read_error(raw)
     except UNREADABLE:
-        return Refusal(id_, 0, bytes(raw)[:_TEXT_MAX].decode("utf-8", "replace"))
-    return Refusal(id_, error.code, error.message, error.data)
+        return ErrorReply(id_, 0, bytes(raw)[:_TEXT_MAX].decode("utf-8", "replace"))
+    return ErrorReply(id_, error.code, error.message, error.data)
 
 
 def write_request(id_: RequestId, method: str, params: object, dialect: Dialect) -> bytes:
@@ -145,16 +145,16 @@ def _encoded(value: dict[str, object], method: str) -> bytes:
         body = _write(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise Unencodable(method=method, reason=str(error)[:_TEXT_MAX]) from error
-    if b"null" in body and _has_no_number(msgspec.to_builtins(value, enc_hook=_passed_over)):
+    if b"null" in body and _has_nonfinite(msgspec.to_builtins(value, enc_hook=_skip_raw)):
         raise Unencodable(method=method, reason="NaN and infinity are not JSON numbers")
     return body
 
 
-def _passed_over(_: object) -> None:
+def _skip_raw(_: object) -> None:
     """What is JSON already has been looked at by whoever wrote it."""
 
 
-def _has_no_number(value: object) -> bool:
+def _has_nonfinite(value: object) -> bool:
     """Whether a float in it is none; the encoder would write null in its place."""
     stack = [value]
     while stack:
@@ -177,7 +177,7 @@ def _is_list(value: object) -> TypeGuard[Iterable[object]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PeerLimits:
     """What one conversation may hold at a time."""
 
     in_flight_max: int = 100
@@ -200,15 +200,17 @@ class Received:
 
     notifications: list[Notification] = field(default_factory=list[Notification])
     requests: list[Request] = field(default_factory=list[Request])
-    answers: list[Answer | Refusal] = field(default_factory=list[Answer | Refusal])
-    oddities: list[Malformed | Unmatched] = field(default_factory=list[Malformed | Unmatched])
+    answers: list[Answer | ErrorReply] = field(default_factory=list[Answer | ErrorReply])
+    oddities: list[MalformedMessage | Unmatched] = field(
+        default_factory=list[MalformedMessage | Unmatched]
+    )
 
 
 class Peer:
     """Numbers requests, matches answers and sorts what arrives."""
 
-    def __init__(self, *, limits: Limits | None = None, dialect: Dialect | None = None) -> None:
-        self._limits = limits or Limits()
+    def __init__(self, *, limits: PeerLimits | None = None, dialect: Dialect | None = None) -> None:
+        self._limits = limits or PeerLimits()
         self._dialect = dialect or Dialect()
         self._last_id = 0
         self._in_flight: dict[RequestId, Pending] = {}
@@ -244,7 +246,7 @@ class Peer:
             raise TooManyRequests(in_flight_max=self._limits.in_flight_max)
         id_ = self._last_id + 1
         message = write_request(id_, method, params, self._dialect)
-        self._fits(message, method)
+        self._check_size(message, method)
         self._last_id = id_
         self._in_flight[id_] = Pending(method, deadline)
         return id_, message
@@ -252,13 +254,13 @@ class Peer:
     def notification(self, method: str, params: object) -> bytes:
         """Write a notification."""
         message = write_notification(method, params, self._dialect)
-        self._fits(message, method)
+        self._check_size(message, method)
         return message
 
     def answer(self, id_: RequestId, result: object) -> bytes:
         """Write the answer to a request of theirs; it is settled unless this raises."""
         message = write_answer(id_, result, self._dialect)
-        self._fits(message, "result")
+        self._check_size(message, "result")
         self._asked.discard(id_)
         return message
 
@@ -292,39 +294,41 @@ class Peer:
             elif type(message) is Answer and self._in_flight.pop(message.id, None) is not None:
                 received.answers.append(message)
             else:
-                self._sort(message, received)
+                self._route(message, received)
                 continue
             self.malformed_in_a_row = 0
         return received
 
-    def _sort(
-        self, message: Notification | Request | Answer | Refusal | Malformed, into: Received
+    def _route(
+        self,
+        message: Notification | Request | Answer | ErrorReply | MalformedMessage,
+        into: Received,
     ) -> None:
         match message:
-            case Malformed():
+            case MalformedMessage():
                 self._count(message, into)
                 return
             case Request(id=id_) if id_ in self._asked:
-                self._count(Malformed("an id that is already in use", 0), into)
+                self._count(MalformedMessage("an id that is already in use", 0), into)
                 return
             case Request(id=id_):
                 self._asked.add(id_)
                 into.requests.append(message)
-            case Answer(id=id_) | Refusal(id=id_) if self._in_flight.pop(id_, None) is not None:
+            case Answer(id=id_) | ErrorReply(id=id_) if self._in_flight.pop(id_, None) is not None:
                 into.answers.append(message)
-            case Answer(id=id_) | Refusal(id=id_):
+            case Answer(id=id_) | ErrorReply(id=id_):
                 into.oddities.append(Unmatched(id_, late=id_ in self._given_up))
                 self._given_up.pop(id_, None)
             case Notification():
                 into.notifications.append(message)
         self.malformed_in_a_row = 0
 
-    def _count(self, odd: Malformed, into: Received) -> None:
+    def _count(self, odd: MalformedMessage, into: Received) -> None:
         self.malformed_in_a_row += 1
         self.malformed_total += 1
         into.oddities.append(odd)
 
-    def _fits(self, message: bytes, method: str) -> None:
+    def _check_size(self, message: bytes, method: str) -> None:
         if len(message) > self._limits.message_bytes_max:
             reason = f"it would have more than {self._limits.message_bytes_max} bytes"
             raise Unencodable(method=method, reason=reason)
@@ -365,7 +369,7 @@ def agree(ours: Hello, theirs: Hello) -> int:
     return newest
 
 
-class Gate:
+class HandshakeGate:
     """Lets nothing through before the introduction, and the introduction only once."""
 
     def __init__(self, *, method: str) -> None:

@@ -40,7 +40,7 @@ class Transport(Protocol):
         ...
 
 
-class Follower(Protocol):
+class NotificationSink(Protocol):
     """Is told all news of a connection, at once and in order; must neither wait nor raise."""
 
     def put(self, batch: Sequence[Notification], size: int) -> None:

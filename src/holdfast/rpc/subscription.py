@@ -25,7 +25,7 @@ class Subscription:
     def __init__(self, backlog: Backlog, forget: Callable[[Subscription], None]) -> None:
         self._backlog = backlog
         self._forget = forget
-        self._stirred = anyio.Event()
+        self._changed = anyio.Event()
         self._end: Failure | None = None
 
     @property
@@ -38,8 +38,8 @@ class Subscription:
         while not (batch := self._backlog.take()):
             if self._end is not None:
                 raise copy(self._end)
-            self._stirred = anyio.Event()
-            await self._stirred.wait()
+            self._changed = anyio.Event()
+            await self._changed.wait()
         return batch
 
     async def __aiter__(self) -> AsyncIterator[Notification]:
@@ -64,12 +64,12 @@ class Subscription:
             self._backlog.take()
             self._forget(self)
             self.end(failure)
-        self._stirred.set()
+        self._changed.set()
 
     def end(self, failure: Failure) -> None:
         """Called by the connection when nothing will follow; the first reason stays."""
         self._end = self._end or failure
-        self._stirred.set()
+        self._changed.set()
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ from holdfast.exec.client.events import EventSequence
 from holdfast.exec.client.process import Feed
 from holdfast.exec.client.recovery import Policy
 from holdfast.exec.failures import ProcessExists
-from holdfast.rpc import Connection, Terms, Transport
+from holdfast.rpc import Connection, ConnectionConfig, Transport
 from holdfast.rpc.model import Dialect
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ async def greet(_: Connection) -> None:
 
 
 def watched(name: str) -> Watched:
-    terms = Terms(dialect=Dialect(), peer="nobody")
+    terms = ConnectionConfig(dialect=Dialect(), peer="nobody")
     line = Line(dial, greet, policy=Policy(), terms=terms, rhythm=None)
     sequence = EventSequence(name, held_max=1, held_bytes_max=1)
     return Watched(sequence, line, Session("c", unread_bytes_max=1))

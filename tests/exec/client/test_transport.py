@@ -16,7 +16,7 @@ from holdfast.exec.client.recovery import Policy
 from holdfast.exec.client.transport import ProcessTransport
 from holdfast.exec.model import Command
 from holdfast.failures import Failure
-from holdfast.rpc import Lines, Transport, join
+from holdfast.rpc import LineDecoder, Transport, join
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
 from holdfast.rpc.testing import FarEnd, TransportContract, end_of, numbered, take
 from tests.simulation.exec_server import Run, SimProcess, SimServer, Traits
@@ -35,7 +35,7 @@ class Actor:
         [self._process] = server.all_processes
         [session] = server.sessions.values()
         self._run = Run(server, session, self._process)
-        self._lines = Lines(message_bytes_max=100 * 2**20)
+        self._lines = LineDecoder(message_bytes_max=100 * 2**20)
         self._heard = 0
         self._failure: Failure | None = None
 

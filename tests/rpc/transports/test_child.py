@@ -18,7 +18,7 @@ from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
 from holdfast.rpc.framing import MESSAGE_BYTES_MAX, TAIL_BYTES
 from holdfast.rpc.testing import end_of, fill, take
 from holdfast.rpc.transports.child import ChildTransport, spawn
-from holdfast.rpc.transports.launch import Command
+from holdfast.rpc.transports.launch import ChildCommand
 from holdfast.rpc.transports.stream_loop import READ_BYTES, UNREAD_BYTES_MAX, VERDICT_WAIT
 from tests.parts.family import our_children
 
@@ -28,8 +28,8 @@ SAYS_ITS_PID = "import os; os.write(1, b'{\"pid\":%d}\\n' % os.getpid());"
 LISTENS = "import sys; [None for line in sys.stdin.buffer];"
 
 
-def python(script: str, *, env: dict[str, str] | None = None) -> Command:
-    return Command(argv=(sys.executable, "-I", "-S", "-c", script), cwd="/", env=env or {})
+def python(script: str, *, env: dict[str, str] | None = None) -> ChildCommand:
+    return ChildCommand(argv=(sys.executable, "-I", "-S", "-c", script), cwd="/", env=env or {})
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.rpc.failures import CommandNotFound, SystemExhausted
-from holdfast.rpc.transports.launch import MARK, Command, Pipes, launched
+from holdfast.rpc.transports.launch import MARK, ChildCommand, Pipes, started_process
 
 
 def descriptors() -> int:
@@ -22,8 +22,8 @@ def descriptors() -> int:
 
 
 @contextmanager
-def running(command: Command) -> Generator[tuple[subprocess.Popen[bytes], Pipes]]:
-    with launched(command, "mark") as (process, pipes):
+def running(command: ChildCommand) -> Generator[tuple[subprocess.Popen[bytes], Pipes]]:
+    with started_process(command, "mark") as (process, pipes):
         pass
     try:
         yield process, pipes
@@ -35,7 +35,7 @@ def running(command: Command) -> Generator[tuple[subprocess.Popen[bytes], Pipes]
 
 
 def output(*argv: str, cwd: str = "/", env: dict[str, str]) -> str:
-    with running(Command(argv=argv, cwd=cwd, env=env)) as (process, pipes):
+    with running(ChildCommand(argv=argv, cwd=cwd, env=env)) as (process, pipes):
         assert process.wait() == 0
         return os.read(pipes.stdout, 2**16).decode()
 
@@ -55,7 +55,7 @@ def test_a_command_gets_its_environment_and_directory_and_nothing_of_ours(tmp_pa
 
 
 def test_a_command_leads_a_session_of_its_own() -> None:
-    with running(Command(argv=("sleep", "60"), cwd="/", env={})) as (process, _):
+    with running(ChildCommand(argv=("sleep", "60"), cwd="/", env={})) as (process, _):
         assert os.getsid(process.pid) == os.getpgid(process.pid) == process.pid
 
 
@@ -83,7 +83,7 @@ def test_what_cannot_be_started_is_named_with_the_reason(argv: str, cwd: str, re
     before = descriptors()
     with (
         pytest.raises(CommandNotFound) as raised,
-        launched(Command(argv=(argv,), cwd=cwd, env={}), "mark"),
+        started_process(ChildCommand(argv=(argv,), cwd=cwd, env={}), "mark"),
     ):
         pass
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_started_is_named_with_the_reason(argv: str, cwd: str, re
 def test_too_many_arguments_are_named_with_the_reason() -> None:
     with (
         pytest.raises(CommandNotFound, match="argument list too long"),
-        launched(Command(argv=("true", "x" * 2**22), cwd="/", env={}), "mark"),
+        started_process(ChildCommand(argv=("true", "x" * 2**22), cwd="/", env={}), "mark"),
     ):
         pass
 
@@ -109,7 +109,7 @@ def test_a_lack_of_descriptors_is_named_and_leaks_none(free: int) -> None:
     try:
         with (
             pytest.raises(SystemExhausted),
-            launched(Command(argv=("true",), cwd="/", env={}), "mark"),
+            started_process(ChildCommand(argv=("true",), cwd="/", env={}), "mark"),
         ):
             raise OSError(errno.EMFILE, "Too many open files")
     finally:
@@ -124,7 +124,10 @@ def test_a_process_is_ended_when_it_cannot_be_taken_over() -> None:
     started: list[subprocess.Popen[bytes]] = []
     with (
         pytest.raises(SystemExhausted),
-        launched(Command(argv=("sleep", "60"), cwd="/", env={}), "mark") as (process, _),
+        started_process(ChildCommand(argv=("sleep", "60"), cwd="/", env={}), "mark") as (
+            process,
+            _,
+        ),
     ):
         started.append(process)
         raise OSError(errno.EMFILE, "Too many open files")

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.rpc.transports.launch import MARK, Tree, marked
+from holdfast.rpc.transports.launch import MARK, ProcessTree, marked
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ SAYS_READY = "import os; os.write(1, b'%d\\n' % os.getpid());"
 
 
 @contextmanager
-def tree(script: str) -> Generator[tuple[Tree, int]]:
+def tree(script: str) -> Generator[tuple[ProcessTree, int]]:
     """A tree whose root runs this, and the process id that the first to be ready says."""
     command = [sys.executable, "-I", "-S", "-c", script]
     environment = marked({"PATH": "/usr/bin"}, "test-mark")
@@ -30,12 +30,12 @@ def tree(script: str) -> Generator[tuple[Tree, int]]:
     ) as root:
         try:
             assert root.stdout is not None
-            yield Tree.of(root.pid, "test-mark"), int(root.stdout.readline())
+            yield ProcessTree.of(root.pid, "test-mark"), int(root.stdout.readline())
         finally:
             root.kill()
 
 
-def pids(it: Tree) -> set[int]:
+def pids(it: ProcessTree) -> set[int]:
     return {process.pid for process in it.members()}
 
 
@@ -112,7 +112,7 @@ async def test_the_dead_are_no_members() -> None:
 
 async def test_strangers_are_left_alone() -> None:
     with tree(SAYS_READY + WAITS) as (it, _), tree(SAYS_READY + WAITS) as (_, other):
-        mine = Tree(it.root, started=it.started, mark="another-mark")
+        mine = ProcessTree(it.root, started=it.started, mark="another-mark")
         assert pids(mine) == {it.root}
         await mine.kill(patience=10.0)
         os.kill(other, 0)

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
-from holdfast.rpc.framing import of_socket
+from holdfast.rpc.framing import socket_failure
 from holdfast.rpc.transports.stream_loop import READ_BYTES, LineStream
 
 pytestmark = pytest.mark.anyio
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 async def stream() -> AsyncGenerator[tuple[LineStream, socket.socket]]:
     ours, theirs = socket.socketpair()
     fd = ours.detach()
-    it = LineStream(read_fd=fd, write_fd=fd, message_bytes_max=2**20, judge=of_socket)
+    it = LineStream(read_fd=fd, write_fd=fd, message_bytes_max=2**20, judge=socket_failure)
     try:
         with anyio.fail_after(30):
             yield it, theirs

@@ -31,13 +31,13 @@ from holdfast.rpc.transports.websocket import (
     connect_websocket,
     listen_websocket,
 )
-from holdfast.rpc.transports.websocket_protocol import Pulse
+from holdfast.rpc.transports.websocket_protocol import PingPolicy
 from holdfast.rpc.transports.websocket_stream_loop import ServerLimits, WebSocketLimits
 
 pytestmark = pytest.mark.anyio
 
 TOKEN = "s3cret-token"
-QUICK = WebSocketLimits(pulse=Pulse(every=0.3, silence_longest=1.2))
+QUICK = WebSocketLimits(pulse=PingPolicy(every=0.3, silence_longest=1.2))
 SOON = 60.0
 
 Talk = Callable[[anyio.abc.SocketStream], Awaitable[None]]
@@ -233,7 +233,7 @@ async def test_an_end_that_was_not_said_is_a_loss() -> None:
 async def test_a_black_hole_is_noticed_and_one_who_wakes_in_time_is_not_lost() -> None:
     """A stopped process acknowledges every packet, and answers none."""
     async with peer_process() as (process, url):
-        limits = WebSocketLimits(pulse=Pulse(every=0.5, silence_longest=3.0))
+        limits = WebSocketLimits(pulse=PingPolicy(every=0.5, silence_longest=3.0))
         transport = await connect_websocket(url, limits=limits)
         assert await transport.receive() == [b'"hello"']
         process.send_signal(signal.SIGSTOP)

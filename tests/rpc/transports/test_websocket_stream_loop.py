@@ -212,7 +212,7 @@ async def test_a_handshake_that_breaks_off_leaves_nothing(after: int) -> None:
     theirs.close()
     with anyio.fail_after(SOON):
         await stream.released.wait()
-    assert (stream.outbox, ours.fileno()) == (None, -1)
+    assert (stream.writer, ours.fileno()) == (None, -1)
 
 
 async def test_empty_messages_that_nobody_receives_are_not_read_without_end() -> None:

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from holdfast.rpc.transports.websocket_wire_loop import Wire
+from holdfast.rpc.transports.websocket_wire_loop import SocketWire
 
 pytestmark = [
     pytest.mark.anyio,
@@ -24,13 +24,13 @@ RESET = struct.pack("ii", 1, 0)  # linger, for no time
 class Deaf:
     """Hears of nothing."""
 
-    def took(self) -> None: ...
+    def read_done(self) -> None: ...
 
-    def ended(self, error: str) -> None: ...
+    def read_ended(self, error: str) -> None: ...
 
-    def broke(self, error: str) -> None: ...
+    def write_failed(self, error: str) -> None: ...
 
-    def flowed(self) -> None: ...
+    def writable(self) -> None: ...
 
 
 def way_of(connection: socket.socket) -> bytes:
@@ -51,7 +51,7 @@ async def test_only_what_stays_at_one_address_is_sent_unpaced(own: str, *, is_sa
         ours, client = accepted(server, own)
         with client:
             before = way_of(ours)
-            wire = Wire(ours, Deaf())
+            wire = SocketWire(ours, Deaf())
             assert way_of(ours) == (b"reno" if is_same else before)
             wire.release()
 
@@ -61,5 +61,5 @@ async def test_one_who_is_gone_at_once_is_told_apart_later() -> None:
         ours, client = accepted(server, "127.0.0.1")
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         client.close()
-        wire = Wire(ours, Deaf())  # raises nothing: whoever reads learns it
+        wire = SocketWire(ours, Deaf())  # raises nothing: whoever reads learns it
         wire.release()

@@ -35,7 +35,7 @@ from holdfast.exec.protocol import (
     WriteResult,
 )
 from holdfast.failures import Failure, ungrouped
-from holdfast.rpc import Connection, Limits, Rhythm, Terms
+from holdfast.rpc import Connection, ConnectionConfig, HeartbeatPolicy, PeerLimits
 from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 from holdfast.rpc.model import Dialect, Notification
 from holdfast.world import IdMaker, SystemChance, SystemClock
@@ -215,7 +215,7 @@ class Client:
         dial: Dialer,
         *,
         policy: Policy | None = None,
-        rhythm: Rhythm | None = None,
+        rhythm: HeartbeatPolicy | None = None,
         telemetry: Telemetry | None = None,
         ids: IdMaker | None = None,
         unread_bytes_max: int = UNREAD_BYTES_MAX,
@@ -229,8 +229,8 @@ class Client:
         self._policy = policy or Policy()
         self._unread_bytes_max = unread_bytes_max
         self._ids = ids or IdMaker(SystemClock(), SystemChance())
-        terms = Terms(
-            limits=Limits(in_flight_max=_IN_FLIGHT_MAX),
+        terms = ConnectionConfig(
+            limits=PeerLimits(in_flight_max=_IN_FLIGHT_MAX),
             dialect=Dialect(),
             telemetry=telemetry,
             peer="exec-server",

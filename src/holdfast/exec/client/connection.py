@@ -29,7 +29,7 @@ from holdfast.exec.protocol import (
     from_our_side,
 )
 from holdfast.failures import Failure, Kind
-from holdfast.rpc import Connection, Rhythm, Terms, Transport, heartbeat
+from holdfast.rpc import Connection, ConnectionConfig, HeartbeatPolicy, Transport, heartbeat
 from holdfast.rpc.failures import (
     AnswerInvalid,
     ConnectionClosed,
@@ -63,8 +63,8 @@ class Line:
         greet: Greet,
         *,
         policy: recovery.Policy,
-        terms: Terms,
-        rhythm: Rhythm | None,
+        terms: ConnectionConfig,
+        rhythm: HeartbeatPolicy | None,
     ) -> None:
         self._dial, self._greet = dial, greet
         self._policy, self._terms, self._rhythm = policy, terms, rhythm

@@ -30,7 +30,7 @@ from holdfast.exec.protocol import (
     Wire,
 )
 from holdfast.failures import ungrouped
-from holdfast.rpc import Connection, Terms
+from holdfast.rpc import Connection, ConnectionConfig
 from holdfast.rpc.failures import ErrorResponse, RequestTimedOut
 from holdfast.rpc.model import Dialect
 
@@ -136,7 +136,7 @@ async def operating(
         dial,
         _greet_nobody,
         policy=policy or Policy(),
-        terms=Terms(dialect=Dialect(), peer="exec-server"),
+        terms=ConnectionConfig(dialect=Dialect(), peer="exec-server"),
         rhythm=None,
     )
     with ungrouped():

@@ -13,7 +13,16 @@ from holdfast.exec.client.process import Process
 from holdfast.exec.model import Closed, Event, Exited, Output
 from holdfast.exec.protocol import Stream
 from holdfast.failures import Failure
-from holdfast.rpc import MESSAGE_BYTES_MAX, Evidence, Lines, Remains, Tail, excerpt, join, of_child
+from holdfast.rpc import (
+    MESSAGE_BYTES_MAX,
+    EndContext,
+    EndEvidence,
+    LineDecoder,
+    TailBuffer,
+    child_failure,
+    excerpt,
+    join,
+)
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
 
 GRACE = 5.0
@@ -35,8 +44,8 @@ class ProcessTransport:
     ) -> None:
         self.process = process
         self._grace = grace
-        self._lines = Lines(message_bytes_max=message_bytes_max)
-        self._stderr = Tail()
+        self._lines = LineDecoder(message_bytes_max=message_bytes_max)
+        self._stderr = TailBuffer()
         self._status: int | None = None
         self._failure: Failure | None = None
         self._waiting: set[anyio.CancelScope] = set()
@@ -126,8 +135,8 @@ class ProcessTransport:
         return messages
 
     def _verdict(self, partial: bytes) -> Failure:
-        evidence = Evidence(at_end=True, status=self._status, waited=True)
-        failure = of_child(evidence, Remains(stderr=self.stderr, partial=excerpt(partial)))
+        evidence = EndEvidence(at_end=True, status=self._status, waited=True)
+        failure = child_failure(evidence, EndContext(stderr=self.stderr, partial=excerpt(partial)))
         assert failure is not None, "it has waited"
         return failure
 

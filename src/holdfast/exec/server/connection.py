@@ -39,7 +39,7 @@ from holdfast.exec.server.places import PLAIN, Bindings
 from holdfast.exec.server.sessions import Plane
 from holdfast.exec.server.worker_threads import Hands
 from holdfast.failures import Failure
-from holdfast.rpc import Connection, Handler, Service, Terms, Transport
+from holdfast.rpc import Connection, ConnectionConfig, Handler, Service, Transport
 from holdfast.rpc.model import Dialect, Notification
 from holdfast.telemetry import Redactor, Telemetry, ValueRedactor
 
@@ -171,7 +171,7 @@ class Attendant:
         await self._desk.was_put_out.wait()
         await connection.aclose()
 
-    def _terms(self) -> Terms:
+    def _terms(self) -> ConnectionConfig:
         handlers: Handlers = {
             "initialize": Handler(InitializeParams, self._desk.initialize),
             "environment/status": plain(self._status),
@@ -190,7 +190,7 @@ class Attendant:
             waiting_max=_WAITING_MAX,
             error_form=_error_form,
         )
-        return Terms(
+        return ConnectionConfig(
             dialect=Dialect(), service=service, telemetry=self._house.telemetry, peer="exec-client"
         )
 

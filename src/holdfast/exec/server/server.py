@@ -277,7 +277,7 @@ async def _until_idle(
         elif settings.idle_exit is not None and now - since >= settings.idle_exit:
             return None
         elif settings.may_rest and now - since >= quiet:
-            return server.leave()
+            return server.detach()
 
 
 async def _until_told(guests: TaskGroup) -> None:

@@ -9,8 +9,8 @@ import anyio
 
 from holdfast.rpc.failures import ConnectionClosed
 from holdfast.rpc.framing import MESSAGE_BYTES_MAX
-from holdfast.rpc.transports.child_loop import Child
-from holdfast.rpc.transports.launch import Command, Tree, launched
+from holdfast.rpc.transports.child_loop import ChildProcess
+from holdfast.rpc.transports.launch import ChildCommand, ProcessTree, started_process
 
 GRACE = 5.0
 
@@ -18,11 +18,11 @@ GRACE = 5.0
 class ChildTransport:
     """A connection with a process that lives as long as the connection does."""
 
-    def __init__(self, child: Child, tree: Tree, *, grace: float) -> None:
+    def __init__(self, child: ChildProcess, tree: ProcessTree, *, grace: float) -> None:
         self._child, self._tree, self._grace = child, tree, grace
         self._stream = child.stream
         self._closed: anyio.Event | None = None
-        self._is_doomed = False
+        self._kills_at_once = False
 
     @property
     def pid(self) -> int:
@@ -59,7 +59,7 @@ class ChildTransport:
         with anyio.CancelScope(shield=True):
             try:
                 self._stream.retire(ConnectionClosed(reason="closed by us"))
-                await self._end_kindly()
+                await self._end_gracefully()
                 await self._tree.kill(patience=self._grace)
                 with anyio.move_on_after(self._grace):
                     await self._child.exited.wait()
@@ -69,11 +69,11 @@ class ChildTransport:
 
     async def kill(self) -> None:
         """End the child and all its descendants by SIGKILL, without the grace of `aclose`."""
-        self._is_doomed = True
+        self._kills_at_once = True
         await self.aclose()
 
-    async def _end_kindly(self) -> None:
-        if self._is_doomed:
+    async def _end_gracefully(self) -> None:
+        if self._kills_at_once:
             self._stream.writer.close()
             return
         with anyio.move_on_after(self._grace):
@@ -88,7 +88,7 @@ class ChildTransport:
 
 
 async def spawn(
-    command: Command, *, grace: float = GRACE, message_bytes_max: int = MESSAGE_BYTES_MAX
+    command: ChildCommand, *, grace: float = GRACE, message_bytes_max: int = MESSAGE_BYTES_MAX
 ) -> ChildTransport:
     """Start a command in a session of its own and connect to it; it does not outlive us.
 
@@ -96,6 +96,6 @@ async def spawn(
     where `setpriv` is missing, the end of its input is all that tells it.
     """
     mark = secrets.token_hex(16)
-    with launched(command, mark) as (process, pipes):
-        child = Child(process, pipes, message_bytes_max=message_bytes_max)
-    return ChildTransport(child, Tree.of(process.pid, mark), grace=grace)
+    with started_process(command, mark) as (process, pipes):
+        child = ChildProcess(process, pipes, message_bytes_max=message_bytes_max)
+    return ChildTransport(child, ProcessTree.of(process.pid, mark), grace=grace)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from subprocess import Popen
 
-from holdfast.rpc.framing import Tail, of_child
+from holdfast.rpc.framing import TailBuffer, child_failure
 from holdfast.rpc.transports.launch import Pipes
 from holdfast.rpc.transports.stream_loop import READ_BYTES, LineStream
 
@@ -16,7 +16,7 @@ _STDERR_READ_BYTES = 64 * 2**10
 _STATUS_UNKNOWN = 255  # as asyncio says it, too
 
 
-class Child:
+class ChildProcess:
     """One process from its start until it is released; its messages are in `stream`."""
 
     def __init__(self, process: Popen[bytes], pipes: Pipes, *, message_bytes_max: int) -> None:
@@ -27,7 +27,7 @@ class Child:
             read_fd=pipes.stdout,
             write_fd=pipes.stdin,
             message_bytes_max=message_bytes_max,
-            judge=of_child,
+            judge=child_failure,
             stderr=self.stderr,
         )
 
@@ -53,7 +53,7 @@ class StderrTail:
     def __init__(self, fd: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._fd = fd
-        self.tail = Tail()
+        self.tail = TailBuffer()
         os.set_blocking(fd, False)
         self._loop.add_reader(fd, self._read)
 

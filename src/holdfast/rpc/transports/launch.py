@@ -40,7 +40,7 @@ _FREEZES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ProcessTree:
     """A process that leads a session of its own, with all that descend from it.
 
     Descendants are known by their parents; those whose parents died, by the session; and those
@@ -121,7 +121,7 @@ _SYSTEM_PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class ChildCommand:
     """What to run, where, and with which environment: all of it, for nothing is inherited."""
 
     argv: tuple[str, ...]
@@ -139,7 +139,9 @@ class Pipes:
 
 
 @contextmanager
-def launched(command: Command, mark: str) -> Generator[tuple[subprocess.Popen[bytes], Pipes]]:
+def started_process(
+    command: ChildCommand, mark: str
+) -> Generator[tuple[subprocess.Popen[bytes], Pipes]]:
     """Start a process and hand it over with our ends of its pipes; undo both if that fails."""
     with ExitStack() as ours:
         try:
@@ -156,14 +158,14 @@ def launched(command: Command, mark: str) -> Generator[tuple[subprocess.Popen[by
 
 
 def _start(
-    command: Command, env: Mapping[str, str], ours: ExitStack
+    command: ChildCommand, env: Mapping[str, str], ours: ExitStack
 ) -> tuple[subprocess.Popen[bytes], Pipes]:
-    argv = [*_dying_with_us(), _located(command), *command.argv[1:]]
+    argv = [*_death_signal_command(), _executable(command), *command.argv[1:]]
     with ExitStack() as theirs:
         stdin, our_stdin = _pipe(theirs, ours)
         our_stdout, stdout = _pipe(ours, theirs)
         our_stderr, stderr = _pipe(ours, theirs)
-        _widen(our_stdout)
+        _enlarge(our_stdout)
         process = subprocess.Popen(
             argv,
             stdin=stdin,
@@ -183,14 +185,14 @@ def _pipe(reader: ExitStack, writer: ExitStack) -> tuple[int, int]:
     return read_fd, write_fd
 
 
-def _widen(fd: int) -> None:
+def _enlarge(fd: int) -> None:
     """Let a pipe hold what one read takes; a user who has used up their share keeps the default."""
     if sys.platform == "linux":
         with suppress(PermissionError):
             fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, READ_BYTES)
 
 
-def _located(command: Command) -> str:
+def _executable(command: ChildCommand) -> str:
     """The file that the command names, which must be there and executable.
 
     Checked here because the program that starts it for us could only say so by its exit status.
@@ -209,7 +211,7 @@ def _located(command: Command) -> str:
     raise CommandNotFound(command=name, reason=reason)
 
 
-def _dying_with_us() -> list[str]:
+def _death_signal_command() -> list[str]:
     """What to put before a command so that the kernel kills it when we die, where that exists.
 
     A tiny program sets the signal and becomes the command. Doing the same between fork and exec

@@ -11,7 +11,7 @@ import anyio
 
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost
-from holdfast.rpc.framing import MESSAGE_BYTES_MAX, Lines, excerpt, join
+from holdfast.rpc.framing import MESSAGE_BYTES_MAX, LineDecoder, excerpt, join
 
 BUFFER_BYTES_MAX = 64 * 2**10
 
@@ -29,7 +29,7 @@ class Link:
         self.tamper: Callable[[bytes], Sequence[bytes]] = lambda message: (message,)
         self.cut_after = inf
         self._buffer_bytes_max = buffer_bytes_max
-        self._lines = Lines(message_bytes_max=message_bytes_max)
+        self._lines = LineDecoder(message_bytes_max=message_bytes_max)
         self._under_way: deque[tuple[float, list[bytes], int]] = deque()
         self._bytes = 0
         self._end: tuple[float, Failure] | None = None
@@ -99,13 +99,13 @@ class Link:
         self._under_way.clear()
 
 
-class News:
+class Wakeup:
     """Wakes everyone who waits at either end of a connection."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
-    def spread(self) -> None:
+    def notify(self) -> None:
         """Let everyone look again."""
         self._event.set()
         self._event = anyio.Event()
@@ -119,10 +119,10 @@ class News:
 class MemoryTransport:
     """One end of a connection in memory; `outgoing` may be told to fail."""
 
-    def __init__(self, outgoing: Link, incoming: Link, news: News) -> None:
+    def __init__(self, outgoing: Link, incoming: Link, wakeup: Wakeup) -> None:
         self.outgoing = outgoing
         self._incoming = incoming
-        self._news = news
+        self._wakeup = wakeup
         self._closed: Failure | None = None
 
     async def receive(self) -> Sequence[bytes]:
@@ -130,15 +130,15 @@ class MemoryTransport:
         while True:
             now = anyio.current_time()
             if messages := self._incoming.take(now):
-                self._news.spread()
+                self._wakeup.notify()
                 return messages
             self._raise_ended(now)
-            await self._news.wait(until=self._incoming.due)
+            await self._wakeup.wait(until=self._incoming.due)
 
     async def send(self, messages: Sequence[bytes]) -> None:
         """Hand messages over, in order, waiting while as many are under way as the link holds."""
         while not self.offer(messages):
-            await self._news.wait(until=self._incoming.end_due)
+            await self._wakeup.wait(until=self._incoming.end_due)
 
     def offer(self, messages: Sequence[bytes]) -> bool:
         """Hand messages over if the link has room, and say whether it had."""
@@ -148,7 +148,7 @@ class MemoryTransport:
             return False
         if not self.outgoing.put(messages, now):
             self.cut()
-        self._news.spread()
+        self._wakeup.notify()
         return True
 
     async def aclose(self) -> None:
@@ -157,14 +157,14 @@ class MemoryTransport:
         self._closed = self._closed or self._incoming.ended(now) or _closed("closed by us")
         self._incoming.abandon()
         self.outgoing.end(_closed("the other side closed it"), now)
-        self._news.spread()
+        self._wakeup.notify()
 
     def cut(self, reason: str = "cut") -> None:
         """Break the connection for both ends, losing what is under way."""
         now = anyio.current_time()
         self.outgoing.cut(reason, now)
         self._incoming.cut(reason, now)
-        self._news.spread()
+        self._wakeup.notify()
 
     def _raise_ended(self, now: float) -> None:
         failure = self._closed or self._incoming.ended(now)
@@ -180,8 +180,8 @@ def pair(
         Link(buffer_bytes_max=buffer_bytes_max, message_bytes_max=message_bytes_max)
         for _ in range(2)
     )
-    news = News()
-    return MemoryTransport(one, two, news), MemoryTransport(two, one, news)
+    wakeup = Wakeup()
+    return MemoryTransport(one, two, wakeup), MemoryTransport(two, one, wakeup)
 
 
 def _closed(reason: str) -> ConnectionClosed:

@@ -9,8 +9,8 @@ import anyio
 
 from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed
-from holdfast.rpc.framing import MESSAGE_BYTES_MAX, Evidence, Remains, of_socket
-from holdfast.rpc.model import Answer, Refusal, Request, RequestId
+from holdfast.rpc.framing import MESSAGE_BYTES_MAX, EndContext, EndEvidence, socket_failure
+from holdfast.rpc.model import Answer, ErrorReply, Request, RequestId
 from holdfast.rpc.peer import parse_message
 from holdfast.rpc.transports.stream_loop import LineStream
 
@@ -66,11 +66,11 @@ class StdioTransport:
         if self._asked:
             found = map(parse_message, messages)
             self._asked.difference_update(
-                each.id for each in found if isinstance(each, Answer | Refusal)
+                each.id for each in found if isinstance(each, Answer | ErrorReply)
             )
 
-    def _judge(self, evidence: Evidence, remains: Remains) -> Failure | None:
+    def _judge(self, evidence: EndEvidence, remains: EndContext) -> Failure | None:
         is_owed = self._stream.reader.has_unread or self._asked
         if is_owed and evidence.at_end and not evidence.error and not evidence.waited:
             return None
-        return of_socket(evidence, remains)
+        return socket_failure(evidence, remains)

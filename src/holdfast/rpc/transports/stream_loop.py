@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 
 from holdfast.failures import Failure
-from holdfast.rpc.framing import Evidence, Lines, Remains, excerpt, join
+from holdfast.rpc.framing import EndContext, EndEvidence, LineDecoder, excerpt, join
 
 # Read messages, a line each, from a file descriptor.
 
@@ -23,7 +23,7 @@ class LineReader:
     When too much waits to be received, reading stops and the other side comes to block.
     """
 
-    def __init__(self, fd: int, lines: Lines, stopped: Callable[[], None]) -> None:
+    def __init__(self, fd: int, lines: LineDecoder, stopped: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._lines = lines
         self._stopped = stopped
@@ -271,16 +271,16 @@ class LineStream:
         read_fd: int,
         write_fd: int,
         message_bytes_max: int,
-        judge: Callable[[Evidence, Remains], Failure | None],
+        judge: Callable[[EndEvidence, EndContext], Failure | None],
         stderr: Callable[[], str] = str,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._judge, self._stderr = judge, stderr
-        self._evidence = Evidence()
+        self._evidence = EndEvidence()
         self._partial = ""
         self._later: asyncio.TimerHandle | None = None
         self._read_before = 0
-        lines = Lines(message_bytes_max=message_bytes_max)
+        lines = LineDecoder(message_bytes_max=message_bytes_max)
         self.failure: Failure | None = None
         self.reader = LineReader(read_fd, lines, self._stopped)
         self.writer = LineWriter(write_fd, self._stopped)
@@ -288,7 +288,7 @@ class LineStream:
     def exited(self, status: int) -> None:
         """Take note that the process at the other end is dead."""
         self._evidence = replace(self._evidence, status=status)
-        self._consider()
+        self._classify_end()
 
     def end(self, failure: Failure) -> None:
         """Take no more: what was read is still received, then everyone gets this failure."""
@@ -321,15 +321,15 @@ class LineStream:
         at_end = self.reader.at_end
         error = self.reader.error if at_end else self.writer.error
         self._evidence = replace(self._evidence, at_end=at_end, error=error)
-        self._consider()
+        self._classify_end()
 
-    def _consider(self) -> None:
+    def _classify_end(self) -> None:
         """End as soon as it can be told why; while it cannot, wait a moment."""
         if self.failure is not None:
             return
         if self._evidence.at_end or self._evidence.waited:
             self._partial = self._partial or self.reader.cut()
-        remains = Remains(stderr=self._stderr(), partial=self._partial)
+        remains = EndContext(stderr=self._stderr(), partial=self._partial)
         failure = self._judge(self._evidence, remains)
         if failure is not None:
             self.end(failure)
@@ -349,7 +349,7 @@ class LineStream:
         read_since = self.reader.bytes_read - self._read_before
         if self.reader.is_reading or self.reader.at_end or read_since > READ_BYTES:
             self._evidence = replace(self._evidence, waited=True)
-            self._consider()
+            self._classify_end()
         else:
             self.reader.read_on()
             self._wait()

@@ -22,7 +22,7 @@ from holdfast.rpc.failures import (
     SocketUnsafe,
     SystemExhausted,
 )
-from holdfast.rpc.framing import MESSAGE_BYTES_MAX, of_socket
+from holdfast.rpc.framing import MESSAGE_BYTES_MAX, socket_failure
 from holdfast.rpc.transports.stream_loop import LineStream
 from holdfast.world import make_private
 
@@ -34,7 +34,7 @@ _PATH_BYTES_MAX = 107 if sys.platform == "linux" else 103
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def listening(path: Path) -> socket.socket:
+def bind_unix(path: Path) -> socket.socket:
     """A socket that listens at a path and that nobody but us and root can reach.
 
     Its directory is made if it is missing, and refused if it is not ours or others may write to
@@ -45,7 +45,7 @@ def listening(path: Path) -> socket.socket:
     with _refusals(path):
         make_private(path.parent)
         with _own_directory(path):
-            _make_room(path)
+            _remove_stale(path)
             listener = _stream_socket()
             try:
                 listener.bind(str(path))
@@ -57,7 +57,7 @@ def listening(path: Path) -> socket.socket:
             return listener
 
 
-def dialled(path: Path) -> socket.socket:
+def connect_unix(path: Path) -> socket.socket:
     """A socket connected to a listener that is ours or root's.
 
     Raises `BlockingIOError` while too many wait to be accepted there.
@@ -82,7 +82,7 @@ def dialled(path: Path) -> socket.socket:
         return connection
 
 
-def remove(path: Path, *, inode: int) -> None:
+def remove_socket(path: Path, *, inode: int) -> None:
     """Remove our socket, unless somebody has put another in its place."""
     with suppress(FileNotFoundError):
         if path.lstat().st_ino == inode:
@@ -130,7 +130,7 @@ def _own_directory(path: Path) -> Generator[None]:
         os.close(directory)
 
 
-def _make_room(path: Path) -> None:
+def _remove_stale(path: Path) -> None:
     """Remove a socket of ours at which nobody answers; touch nothing else."""
     try:
         found = path.lstat()
@@ -186,7 +186,7 @@ class UnixTransport:
     def __init__(self, connection: socket.socket, *, message_bytes_max: int) -> None:
         fd = connection.detach()
         self._stream = LineStream(
-            read_fd=fd, write_fd=fd, message_bytes_max=message_bytes_max, judge=of_socket
+            read_fd=fd, write_fd=fd, message_bytes_max=message_bytes_max, judge=socket_failure
         )
         self._closed: anyio.Event | None = None
 
@@ -249,7 +249,7 @@ class UnixServer:
     async def aclose(self) -> None:
         """Listen no more and remove the socket; connections already accepted live on."""
         if self._listener.fileno() >= 0:
-            remove(self._path, inode=self._inode)
+            remove_socket(self._path, inode=self._inode)
             anyio.notify_closing(self._listener)
             self._listener.close()
 
@@ -272,7 +272,7 @@ async def listen(
     message_bytes_max: int = MESSAGE_BYTES_MAX,
 ) -> UnixServer:
     """Listen at a path that nobody but our own user and root can reach."""
-    listener = await patiently(listening, path)
+    listener = await retry_while_busy(bind_unix, path)
     return UnixServer(
         listener, path, connections_max=connections_max, message_bytes_max=message_bytes_max
     )
@@ -280,11 +280,11 @@ async def listen(
 
 async def connect(path: Path, *, message_bytes_max: int = MESSAGE_BYTES_MAX) -> UnixTransport:
     """Connect to a socket where our own user or root listens."""
-    connection = await patiently(dialled, path)
+    connection = await retry_while_busy(connect_unix, path)
     return UnixTransport(connection, message_bytes_max=message_bytes_max)
 
 
-async def patiently(attempt: Callable[[Path], socket.socket], path: Path) -> socket.socket:
+async def retry_while_busy(attempt: Callable[[Path], socket.socket], path: Path) -> socket.socket:
     """Try until nobody else is in the way."""
     with anyio.move_on_after(_PATIENCE):
         while True:

@@ -23,10 +23,16 @@ from holdfast.rpc.failures import (
     UpgradeRefused,
 )
 from holdfast.rpc.framing import excerpt
-from holdfast.rpc.transports.unix import dialled, is_trusted, listening, patiently, remove
+from holdfast.rpc.transports.unix import (
+    bind_unix,
+    connect_unix,
+    is_trusted,
+    remove_socket,
+    retry_while_busy,
+)
 from holdfast.rpc.transports.websocket_protocol import (
     PATH,
-    Policy,
+    AdmissionPolicy,
     TcpAddress,
     Text,
     UnixAddress,
@@ -34,14 +40,14 @@ from holdfast.rpc.transports.websocket_protocol import (
     read_address,
 )
 from holdfast.rpc.transports.websocket_stream_loop import (
-    Codec,
-    Door,
+    Admission,
+    PicowsProtocol,
     ServerLimits,
     WebSocketLimits,
     WebSocketStream,
     client_codec,
 )
-from holdfast.rpc.transports.websocket_wire_loop import dial_tcp, listening_tcp
+from holdfast.rpc.transports.websocket_wire_loop import bind_tcp, connect_tcp
 
 CONNECT_LONGEST = 10.0
 
@@ -50,8 +56,8 @@ class WebSocketTransport:
     """A connection over a WebSocket, whichever side opened it."""
 
     def __init__(self, stream: WebSocketStream) -> None:
-        assert stream.outbox is not None, "the handshake is done"
-        self._stream, self._outbox = stream, stream.outbox
+        assert stream.writer is not None, "the handshake is done"
+        self._stream, self._writer = stream, stream.writer
 
     @property
     def is_closed(self) -> bool:
@@ -65,15 +71,15 @@ class WebSocketTransport:
 
     async def receive(self) -> Sequence[bytes]:
         """Wait for the messages that one read yields; raise what ended it."""
-        return await self._stream.inbox.receive()
+        return await self._stream.read_queue.receive()
 
     async def send(self, messages: Sequence[Text]) -> None:
         """Hand messages over, in order, waiting while the other side is slow to read."""
-        await self._outbox.send(messages)
+        await self._writer.send(messages)
 
     def offer(self, messages: Sequence[Text]) -> bool:
         """Hand messages over if that needs no waiting, and say whether it was done."""
-        return self._outbox.offer(messages)
+        return self._writer.offer(messages)
 
     async def aclose(self) -> None:
         """Say what is still unsaid and goodbye, but not for long, and end the connection."""
@@ -95,9 +101,9 @@ async def connect_websocket(
         raise TokenRefused(url=str(address))
     with anyio.move_on_after(connect_longest):
         if isinstance(address, UnixAddress):
-            connection = await patiently(dialled, _behind_own_link(Path(address.path)))
+            connection = await retry_while_busy(connect_unix, _behind_own_link(Path(address.path)))
         else:
-            connection = await dial_tcp(address)
+            connection = await connect_tcp(address)
         limits = limits or WebSocketLimits()
         longest = connect_longest
         return await upgrade(connection, address, token=token, limits=limits, longest=longest)
@@ -122,7 +128,7 @@ async def upgrade(
         undo.callback(stream.release)
         stream.start(codec, handshake_longest=longest)
         await settled.wait()
-        if stream.outbox is None:
+        if stream.writer is None:
             await _raise_refusal(stream, codec, str(address))
         undo.pop_all()
     return WebSocketTransport(stream)
@@ -135,7 +141,7 @@ def _behind_own_link(path: Path) -> Path:
     return path
 
 
-async def _raise_refusal(stream: WebSocketStream, codec: Codec, url: str) -> NoReturn:
+async def _raise_refusal(stream: WebSocketStream, codec: PicowsProtocol, url: str) -> NoReturn:
     """Say by name why there is no WebSocket."""
     if stream.failure is not None:  # whatever it is, it may be there again in a moment
         reason = f"{url} hung up before it had answered"
@@ -168,29 +174,29 @@ def _refusal(status: HTTPStatus, url: str) -> Failure:
 class WebSocketServer:
     """Accepts connections at one address, up to a number; answers all others by HTTP."""
 
-    def __init__(self, door: Door, url: str, path: Path | None = None) -> None:
+    def __init__(self, admission: Admission, url: str, path: Path | None = None) -> None:
         self.url = url
-        self._door, self._path = door, path
+        self._admission, self._path = admission, path
         self._inode = 0 if path is None else path.lstat().st_ino
 
     @property
     def is_quiet(self) -> bool:
         """Whether nobody is connected or about to be."""
-        return self._door.is_quiet
+        return self._admission.is_quiet
 
     async def accept(self) -> WebSocketTransport:
         """Wait for the next connection; raises `ConnectionClosed` once the server is closed."""
-        return WebSocketTransport(await self._door.fetch())
+        return WebSocketTransport(await self._admission.accept())
 
     async def aclose(self) -> None:
         """Listen no more and remove the socket; connections already accepted live on."""
-        if self._door.is_open and self._path is not None:
-            remove(self._path, inode=self._inode)
-        self._door.close()
+        if self._admission.is_open and self._path is not None:
+            remove_socket(self._path, inode=self._inode)
+        self._admission.close()
 
-    def leave(self) -> socket.socket:
+    def detach(self) -> socket.socket:
         """Accept no more, but go on listening: whoever comes waits for who has the socket next."""
-        return self._door.leave()
+        return self._admission.detach()
 
 
 async def listen_websocket(
@@ -210,9 +216,9 @@ async def listen_websocket(
     """
     address = read_address(url)
     if isinstance(address, UnixAddress):
-        listener = await patiently(listening, Path(address.path))
+        listener = await retry_while_busy(bind_unix, Path(address.path))
     else:
-        listener = await listening_tcp(address, has_token=bool(token))
+        listener = await bind_tcp(address, has_token=bool(token))
     return resume_websocket(listener, token=token, names=names, guests=guests, limits=limits)
 
 
@@ -230,10 +236,10 @@ def resume_websocket(
     listener.setblocking(False)
     if listener.family == socket.AF_UNIX:
         path = listener.getsockname()
-        policy = Policy(hosts=None, token=token, guests=known)
-        door = Door(listener, policy=policy, limits=limits)
-        return WebSocketServer(door, str(UnixAddress(path)), Path(path))
+        policy = AdmissionPolicy(hosts=None, token=token, guests=known)
+        admission = Admission(listener, policy=policy, limits=limits)
+        return WebSocketServer(admission, str(UnixAddress(path)), Path(path))
     bound = TcpAddress(*listener.getsockname()[:2])
     hosts = host_names(bound.host, bound.port, names)
-    policy = Policy(hosts=hosts, token=token, guests=known)
-    return WebSocketServer(Door(listener, policy=policy, limits=limits), str(bound))
+    policy = AdmissionPolicy(hosts=hosts, token=token, guests=known)
+    return WebSocketServer(Admission(listener, policy=policy, limits=limits), str(bound))

@@ -100,7 +100,7 @@ _HTTP_PORT = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class UpgradeRequest:
     """What a stranger asked for: the values of each header that matters, as often as it came."""
 
     path: str
@@ -110,7 +110,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class AdmissionPolicy:
     """Who may come in: by which names of ours, and with which token.
 
     `hosts` are the only values of `Host` that are answered, and None means any one: on a Unix
@@ -124,7 +124,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class UpgradeReply:
     """The HTTP status to answer with, and why; 101 lets the stranger in, a guest by its name."""
 
     status: int
@@ -132,17 +132,19 @@ class Verdict:
     guest: str = ""
 
 
-ADMITTED = Verdict(101)
-READY = Verdict(200, "ready")
-NO_NAME = Verdict(400, "exactly one Host header is needed")
-OTHER_NAME = Verdict(421, "this server has another name")
-FROM_A_PAGE = Verdict(403, "pages in browsers are not served")
-NOTHING_HERE = Verdict(404, "there is nothing here")
-NO_TOKEN = Verdict(401, "a token is needed")
-NO_ROOM = Verdict(503, "too many connections")
+ADMITTED = UpgradeReply(101)
+READY = UpgradeReply(200, "ready")
+HOST_MISSING = UpgradeReply(400, "exactly one Host header is needed")
+HOST_REFUSED = UpgradeReply(421, "this server has another name")
+ORIGIN_REFUSED = UpgradeReply(403, "pages in browsers are not served")
+NOT_FOUND = UpgradeReply(404, "there is nothing here")
+TOKEN_REQUIRED = UpgradeReply(401, "a token is needed")
+SERVER_FULL = UpgradeReply(503, "too many connections")
 
 
-def judge(request: Request, policy: Policy, *, has_room: bool) -> Verdict:
+def upgrade_reply(
+    request: UpgradeRequest, policy: AdmissionPolicy, *, has_room: bool
+) -> UpgradeReply:
     """What to answer: the first that holds.
 
     The name comes first: to a page of an attacker that calls us by its own, we say nothing.
@@ -151,14 +153,14 @@ def judge(request: Request, policy: Policy, *, has_room: bool) -> Verdict:
     guest = _guest(request.authorizations, policy.guests)
     is_known = policy.token is None or _shows(request.authorizations, policy.token)
     reasons = (
-        (len(request.hosts) != 1, NO_NAME),
-        (policy.hosts is not None and not names <= policy.hosts, OTHER_NAME),
-        (bool(request.origins), FROM_A_PAGE),
+        (len(request.hosts) != 1, HOST_MISSING),
+        (policy.hosts is not None and not names <= policy.hosts, HOST_REFUSED),
+        (bool(request.origins), ORIGIN_REFUSED),
         (request.path == READY_PATH, READY),
-        (request.path != PATH, NOTHING_HERE),
-        (not is_known and guest is None, NO_TOKEN),
-        (not has_room, NO_ROOM),
-        (guest is not None, Verdict(ADMITTED.status, guest=guest or "")),
+        (request.path != PATH, NOT_FOUND),
+        (not is_known and guest is None, TOKEN_REQUIRED),
+        (not has_room, SERVER_FULL),
+        (guest is not None, UpgradeReply(ADMITTED.status, guest=guest or "")),
     )
     return next((verdict for holds, verdict in reasons if holds), ADMITTED)
 
@@ -224,21 +226,21 @@ _utf8 = codecs.getincrementaldecoder("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class ProtocolViolation:
     """The close code for a rule that the other side broke, and which rule that was."""
 
     code: int
     reason: str
 
 
-NOT_UTF8 = Violation(TEXT_BROKEN, "a text is not UTF-8")
+NOT_UTF8 = ProtocolViolation(TEXT_BROKEN, "a text is not UTF-8")
 
 
 Text = bytes | tuple[bytes, ...]
 """A message, whole or in parts."""
 
 
-def whole(message: Text) -> bytes:
+def joined(message: Text) -> bytes:
     """A message in one piece."""
     return message if isinstance(message, bytes) else b"".join(message)
 
@@ -273,7 +275,7 @@ def text_parts(messages: Iterable[Text], *, frame_bytes_max: int) -> list[bytes 
             parts.append(_head(_FINAL | TEXT, size))
             parts += pieces
             continue
-        view, opcode = memoryview(whole(message)), TEXT
+        view, opcode = memoryview(joined(message)), TEXT
         for first in range(0, size, frame_bytes_max):
             part = view[first : first + frame_bytes_max]
             is_last = first + frame_bytes_max >= size
@@ -290,7 +292,7 @@ def _head(first: int, size: int) -> bytes:
     return _LONG.pack(first, 127, size)
 
 
-class Assembly:
+class MessageAssembler:
     """The messages of one side, whole and in order, however they were fragmented.
 
     Holds one unfinished message and no more of it than the limit. A text that can no longer
@@ -303,7 +305,7 @@ class Assembly:
         self._parts_bytes = 0
         self._opcode = CONTINUATION  # of the unfinished message; there is none while it is this
         self._text = _utf8()
-        self.violation: Violation | None = None
+        self.violation: ProtocolViolation | None = None
 
     def take(self, opcode: int, payload: bytes, *, is_last: bool, reserved: bool) -> bytes | None:
         """Take a data frame; return the message that it completes, if it does."""
@@ -327,15 +329,15 @@ class Assembly:
         self._parts, self._parts_bytes, self._opcode = [], 0, CONTINUATION
         return message
 
-    def _broken(self, opcode: int, payload: bytes, *, reserved: bool) -> Violation | None:
+    def _broken(self, opcode: int, payload: bytes, *, reserved: bool) -> ProtocolViolation | None:
         if reserved:
-            return Violation(PROTOCOL_BROKEN, "a reserved bit is set")
+            return ProtocolViolation(PROTOCOL_BROKEN, "a reserved bit is set")
         if self._opcode == CONTINUATION and opcode == CONTINUATION:
-            return Violation(PROTOCOL_BROKEN, "there is no message to continue")
+            return ProtocolViolation(PROTOCOL_BROKEN, "there is no message to continue")
         if self._opcode != CONTINUATION and opcode != CONTINUATION:
-            return Violation(PROTOCOL_BROKEN, "the last message is not finished")
+            return ProtocolViolation(PROTOCOL_BROKEN, "the last message is not finished")
         if self._parts_bytes + len(payload) > self._bytes_max:
-            return Violation(TOO_LARGE, f"a message has more than {self._bytes_max} bytes")
+            return ProtocolViolation(TOO_LARGE, f"a message has more than {self._bytes_max} bytes")
         return None
 
     def _continues_text(self, payload: bytes, *, is_last: bool) -> bool:
@@ -353,20 +355,22 @@ NORMAL, GOING_AWAY = 1000, 1001
 _CODES = frozenset((*range(1000, 1004), *range(1007, 1015), *range(3000, 5000)))
 
 
-def of_close(payload: bytes) -> tuple[Failure, int]:
+def close_failure(payload: bytes) -> tuple[Failure, int]:
     """How the other side ended it with a close frame, and the code to answer with."""
     if not payload:
         return ConnectionClosed(reason="the other side closed it"), NORMAL
     code = int.from_bytes(payload[:2])
     if code not in _CODES:
-        return of_violation(Violation(PROTOCOL_BROKEN, f"close code {code}")), PROTOCOL_BROKEN
+        return violation_failure(
+            ProtocolViolation(PROTOCOL_BROKEN, f"close code {code}")
+        ), PROTOCOL_BROKEN
     if code in (NORMAL, GOING_AWAY):
         return ConnectionClosed(reason="the other side closed it"), code
     said = f"the other side gave up with code {code} {payload[2:].decode(errors='replace')}"
     return ConnectionLost(reason=said.rstrip()), code
 
 
-def of_violation(violation: Violation, *, bytes_max: int = 0) -> Failure:
+def violation_failure(violation: ProtocolViolation, *, bytes_max: int = 0) -> Failure:
     """How it ends when the other side broke a rule or the size limit."""
     if violation.code == TOO_LARGE:
         return MessageTooLarge(bytes_max=bytes_max)
@@ -377,7 +381,7 @@ def of_violation(violation: Violation, *, bytes_max: int = 0) -> Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pulse:
+class PingPolicy:
     """How often to ping, and after how many seconds without any byte a connection is lost."""
 
     every: float = 5.0
@@ -390,7 +394,7 @@ class Pulse:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class PingState:
     """How many looks in a row found nothing, and how many there were since the last ping.
 
     Looks are counted, not seconds: while we ourselves were stopped, nobody else was silent.
@@ -400,7 +404,7 @@ class Watch:
     unpinged: int = 0
 
 
-class Sign(Enum):
+class PingAction(Enum):
     """What a look calls for."""
 
     WAIT = auto()
@@ -408,15 +412,15 @@ class Sign(Enum):
     GIVE_UP = auto()
 
 
-def look(watch: Watch, pulse: Pulse, *, heard: bool) -> tuple[Watch, Sign]:
+def ping_step(watch: PingState, pulse: PingPolicy, *, heard: bool) -> tuple[PingState, PingAction]:
     """Take note whether anything came since the last look, or could not because we did not read.
 
     Pings go out however much is heard: they are the sign of life of one who has nothing to say.
     """
     silent = 0 if heard else watch.silent + 1
     if silent * pulse.tick >= pulse.silence_longest:
-        return Watch(silent, 0), Sign.GIVE_UP
+        return PingState(silent, 0), PingAction.GIVE_UP
     unpinged = watch.unpinged + 1
     if unpinged * pulse.tick >= pulse.every:
-        return Watch(silent, 0), Sign.PING
-    return Watch(silent, unpinged), Sign.WAIT
+        return PingState(silent, 0), PingAction.PING
+    return PingState(silent, unpinged), PingAction.WAIT

@@ -32,37 +32,37 @@ from holdfast.rpc.transports.websocket_protocol import (
     BINARY,
     CLOSE,
     CONTINUATION,
-    NO_TOKEN,
     NORMAL,
     PING,
     PONG,
     PROTOCOL_BROKEN,
     READY,
     TEXT,
-    Assembly,
-    Policy,
-    Pulse,
-    Request,
-    Sign,
+    TOKEN_REQUIRED,
+    AdmissionPolicy,
+    MessageAssembler,
+    PingAction,
+    PingPolicy,
+    PingState,
+    ProtocolViolation,
     Text,
-    Verdict,
-    Violation,
-    Watch,
+    UpgradeReply,
+    UpgradeRequest,
+    close_failure,
     close_payload,
     control_frame,
-    judge,
-    look,
-    of_close,
-    of_violation,
+    joined,
+    ping_step,
     text_parts,
-    whole,
+    upgrade_reply,
+    violation_failure,
 )
 from holdfast.rpc.transports.websocket_wire_loop import (
     READ_BYTES,
     UNSENT_BYTES_MAX,
-    Mouth,
-    Reader,
-    Wire,
+    HeldWrites,
+    ReadBuffer,
+    SocketWire,
 )
 
 # Say messages over a WebSocket, and make senders wait while the other side is slow to read.
@@ -74,12 +74,12 @@ _COPIED_BYTES_MAX = 8 * 2**10  # of a message: to copy so much costs less than t
 _TEXT, _CONTINUATION = WSMsgType.TEXT, WSMsgType.CONTINUATION
 
 
-class Outbox:
+class FrameWriter:
     """Hands messages straight to the kernel; what that does not take is bounded."""
 
-    def __init__(self, wire: Wire, mouth: Mouth, websocket: WSTransport) -> None:
+    def __init__(self, wire: SocketWire, held_writes: HeldWrites, websocket: WSTransport) -> None:
         self._loop = asyncio.get_running_loop()
-        self._wire, self._mouth, self._websocket = wire, mouth, websocket
+        self._wire, self._held_writes, self._websocket = wire, held_writes, websocket
         self._is_client = websocket.is_client_side
         self._senders: list[asyncio.Future[None]] = []
         self._unyielded_bytes = 0
@@ -103,7 +103,7 @@ class Outbox:
             raise copy(self._failure)
         if self._wire.is_broken or self._wire.unsent_bytes >= UNSENT_BYTES_MAX:
             return False
-        self._say(messages)
+        self._write(messages)
         return True
 
     def ping(self) -> None:
@@ -126,7 +126,7 @@ class Outbox:
         self._failure = failure
         self._wake()
 
-    def flowed(self) -> None:
+    def writable(self) -> None:
         """Let those who wait say what they have to say."""
         if self._owed_pong is not None:
             payload, self._owed_pong = self._owed_pong, None
@@ -139,10 +139,10 @@ class Outbox:
             mask = os.urandom(4) if self._is_client else b""
             self._wire.push(control_frame(opcode, payload, mask=mask))
 
-    def _say(self, messages: Sequence[Text]) -> None:
+    def _write(self, messages: Sequence[Text]) -> None:
         """Write them in as few calls as there can be; what is large is not copied."""
         if self._is_client:
-            self._say_masked([whole(message) for message in messages])
+            self._write_masked([joined(message) for message in messages])
             return
         parts = text_parts(messages, frame_bytes_max=FRAGMENT_BYTES)
         size = sum(map(len, parts))
@@ -152,10 +152,10 @@ class Outbox:
         else:
             self._wire.push(*parts)
 
-    def _say_masked(self, messages: Sequence[bytes]) -> None:
+    def _write_masked(self, messages: Sequence[bytes]) -> None:
         """Have picows write them: only a client masks what it says, which needs a copy anyway."""
         self._unyielded_bytes += sum(map(len, messages))
-        self._mouth.is_free = len(messages) == 1
+        self._held_writes.writes_directly = len(messages) == 1
         for message in messages:
             if len(message) <= FRAGMENT_BYTES:
                 self._websocket.send(_TEXT, message)
@@ -165,8 +165,8 @@ class Outbox:
                 last = first + FRAGMENT_BYTES
                 self._websocket.send(kind, view[first:last], last >= len(message))
                 kind = _CONTINUATION
-        self._mouth.is_free = False
-        self._mouth.let_go()
+        self._held_writes.writes_directly = False
+        self._held_writes.flush()
 
     def _wake(self) -> None:
         for turn in self._senders:
@@ -182,7 +182,7 @@ UNREAD_BYTES_MAX = 2**20
 _MESSAGE_BYTES = 32  # what keeping one costs besides its bytes: one that is empty is not free
 
 
-class Inbox:
+class ReadQueue:
     """Hands on what was read, one batch per wake-up; says when no more should be read."""
 
     def __init__(self, read_on: Callable[[], None]) -> None:
@@ -254,13 +254,13 @@ class WebSocketLimits:
 
     message_bytes_max: int = MESSAGE_BYTES_MAX
     frame_bytes_max: int = FRAME_BYTES_MAX
-    pulse: Pulse = field(default_factory=Pulse)
+    pulse: PingPolicy = field(default_factory=PingPolicy)
 
 
-class Codec(Reader, Protocol):
+class PicowsProtocol(ReadBuffer, Protocol):
     """What we ask of picows: to speak through our mouth, and to say how the handshake went."""
 
-    def connection_made(self, transport: Mouth, /) -> None:
+    def connection_made(self, transport: HeldWrites, /) -> None:
         """Begin; a client asks for a WebSocket."""
         ...
 
@@ -273,7 +273,7 @@ class WebSocketStream(WSListener):
     """Carries messages both ways until it ends, in bounded memory, and says why it ended.
 
     Owns the socket. All work is done by callbacks of the loop and by those who call: there is no
-    task that could leak. It is open once `outbox` is there; `settled` is called when it is, when
+    task that could leak. It is open once `writer` is there; `settled` is called when it is, when
     it never will be, and when the socket is let go of, which it does by itself soon after its end.
     """
 
@@ -282,36 +282,36 @@ class WebSocketStream(WSListener):
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._limits, self._settled = limits, settled
-        self._wire = Wire(connection, self)
-        self._mouth = Mouth(self._wire, self._given_up)
-        self._assembly = Assembly(message_bytes_max=limits.message_bytes_max)
+        self._wire = SocketWire(connection, self)
+        self._held_writes = HeldWrites(self._wire, self._given_up)
+        self._assembly = MessageAssembler(message_bytes_max=limits.message_bytes_max)
         self._websocket: WSTransport | None = None
         self._is_client = False
         self._timer: asyncio.TimerHandle | None = None
-        self._watch, self._has_heard = Watch(), False
-        self._awaits_goodbye = False
-        self.inbox = Inbox(self._read_on)
-        self.outbox: Outbox | None = None
+        self._watch, self._has_heard = PingState(), False
+        self._awaits_close = False
+        self.read_queue = ReadQueue(self._read_on)
+        self.writer: FrameWriter | None = None
         self.failure: Failure | None = None
         self.guest = ""  # whose token was shown; nobody's, if it is our own
         self.released = asyncio.Event()
 
-    def start(self, codec: Codec, *, handshake_longest: float) -> None:
+    def start(self, codec: PicowsProtocol, *, handshake_longest: float) -> None:
         """Read what comes; without a handshake in time it ends."""
         self._arm(handshake_longest, self.release)
-        codec.connection_made(self._mouth)
-        self._mouth.let_go()
+        codec.connection_made(self._held_writes)
+        self._held_writes.flush()
         self._wire.read_on(codec)
 
     def close(self) -> None:
         """Say goodbye and wait no longer than a moment for theirs; what they say is forgotten."""
-        self.inbox.discard()
-        if self.outbox is None:
+        self.read_queue.discard()
+        if self.writer is None:
             self.release()
         elif self.failure is None:
-            self.outbox.close(NORMAL)
+            self.writer.close(NORMAL)
             self._end(ConnectionClosed(reason="closed by us"))
-            self._awaits_goodbye = True
+            self._awaits_close = True
             self._arm(CLOSE_LONGEST, self.release)
             self._wire.read_on()  # for their goodbye
 
@@ -328,10 +328,10 @@ class WebSocketStream(WSListener):
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         """Open: messages may be sent and received."""
-        self._mouth.let_go()  # the answer to the handshake
+        self._held_writes.flush()  # the answer to the handshake
         self._websocket = transport
         self._is_client = transport.is_client_side
-        self.outbox = Outbox(self._wire, self._mouth, transport)
+        self.writer = FrameWriter(self._wire, self._held_writes, transport)
         self._arm(self._limits.pulse.tick, self._tick)
         self._settled()
 
@@ -345,79 +345,79 @@ class WebSocketStream(WSListener):
             payload = frame.get_payload_as_bytes()
             message = self._assembly.take(opcode, payload, is_last=frame.fin, reserved=reserved)
             if message is not None:
-                self.inbox.put(message)
+                self.read_queue.put(message)
             elif self._assembly.violation is not None:
                 self._refuse(self._assembly.violation)
 
     # What the wire tells us.
 
-    def took(self) -> None:
+    def read_done(self) -> None:
         """Hand on what one read brought, and read no more while too much is unread."""
         self._has_heard = True
-        self._mouth.take_back()  # a goodbye that may be out of turn: we say our own
-        self.inbox.wake()
+        self._held_writes.discard_held()  # a goodbye that may be out of turn: we say our own
+        self.read_queue.wake()
         if self.failure is not None or self._websocket is None:
             return
         if self._websocket.is_close_frame_sent:  # picows found a rule broken
             said = self._websocket.close_handshake.sent
             assert said is not None and said.code is not WSCloseCode.INTERNAL_ERROR, "our own bug"
-            self._refuse(Violation(said.code.value, said.reason))
-        elif self.inbox.is_full and not self._wire.is_broken:
+            self._refuse(ProtocolViolation(said.code.value, said.reason))
+        elif self.read_queue.is_full and not self._wire.is_broken:
             self._wire.pause()
 
-    def ended(self, error: str) -> None:
+    def read_ended(self, error: str) -> None:
         """End: nothing more will come."""
         reason = error or "the other side hung up without a word"
         self._end(ConnectionLost(reason=reason))
         self.release()
 
-    def broke(self, error: str) -> None:
+    def write_failed(self, error: str) -> None:
         """Read all that was sent to us before it broke, which is little; then end."""
         if self.failure is None:
             self._wire.read_on()
-            self._arm(_VERDICT_WAIT, lambda: self.ended(error))
+            self._arm(_VERDICT_WAIT, lambda: self.read_ended(error))
 
-    def flowed(self) -> None:
+    def writable(self) -> None:
         """Let those who wait for room say what they have to say."""
-        if self.outbox is not None:
-            self.outbox.flowed()
+        if self.writer is not None:
+            self.writer.writable()
 
     def _given_up(self) -> None:
         """Wind down: picows has refused the handshake, or repeats that it wants no more."""
-        if self.outbox is None and not self.released.is_set():
-            self._mouth.let_go()  # the refusal
+        if self.writer is None and not self.released.is_set():
+            self._held_writes.flush()  # the refusal
             self._wind_down(ends_writing=True)
             self._settled()
 
     def _control(self, frame: WSFrame, *, reserved: bool) -> None:
-        assert self.outbox is not None
+        assert self.writer is not None
         if self.failure is not None:
-            if frame.msg_type is _CLOSE and self._awaits_goodbye:
-                self._awaits_goodbye = False
+            if frame.msg_type is _CLOSE and self._awaits_close:
+                self._awaits_close = False
                 self._wind_down(ends_writing=not self._is_client)
         elif reserved:
-            self._refuse(Violation(PROTOCOL_BROKEN, "a reserved bit is set"))
+            self._refuse(ProtocolViolation(PROTOCOL_BROKEN, "a reserved bit is set"))
         elif frame.msg_type is _PING:
-            self.outbox.pong(frame.get_payload_as_bytes())
+            self.writer.pong(frame.get_payload_as_bytes())
         elif frame.msg_type is _CLOSE:
-            failure, code = of_close(frame.get_payload_as_bytes())
-            self.outbox.close(code)
+            failure, code = close_failure(frame.get_payload_as_bytes())
+            self.writer.close(code)
             self._end(failure)
             self._wind_down(ends_writing=not self._is_client)
 
-    def _refuse(self, violation: Violation) -> None:
+    def _refuse(self, violation: ProtocolViolation) -> None:
         """End it because of what they did, and tell them."""
-        assert self.outbox is not None
-        self.outbox.close(violation.code, violation.reason)
-        self._end(of_violation(violation, bytes_max=self._limits.message_bytes_max))
+        assert self.writer is not None
+        self.writer.close(violation.code, violation.reason)
+        self._end(violation_failure(violation, bytes_max=self._limits.message_bytes_max))
         self._wind_down(ends_writing=True)
 
     def _end(self, failure: Failure) -> None:
         if self.failure is None:
             self.failure = failure
-            self.inbox.end(failure)
-            if self.outbox is not None:
-                self.outbox.refuse(failure)
+            self.read_queue.end(failure)
+            if self.writer is not None:
+                self.writer.refuse(failure)
 
     def _wind_down(self, *, ends_writing: bool) -> None:
         """Let our last words arrive: whoever closes a socket with unread data destroys them.
@@ -431,15 +431,15 @@ class WebSocketStream(WSListener):
 
     def _tick(self) -> None:
         """Look for signs of life; what we did not read cannot be called silence."""
-        assert self.outbox is not None
+        assert self.writer is not None
         heard = self._has_heard or not self._wire.is_reading
-        self._watch, sign = look(self._watch, self._limits.pulse, heard=heard)
+        self._watch, sign = ping_step(self._watch, self._limits.pulse, heard=heard)
         self._has_heard = False
-        if sign is Sign.GIVE_UP:
-            self.ended("no sign of life")
+        if sign is PingAction.GIVE_UP:
+            self.read_ended("no sign of life")
             return
-        if sign is Sign.PING:
-            self.outbox.ping()
+        if sign is PingAction.PING:
+            self.writer.ping()
         self._arm(self._limits.pulse.tick, self._tick)
 
     def _read_on(self) -> None:
@@ -466,14 +466,17 @@ def client_codec(
     path: str,
     headers: Mapping[str, str],
     limits: WebSocketLimits,
-) -> Codec:
+) -> PicowsProtocol:
     """A codec that asks a server of this name for a WebSocket."""
     return _codec((host, path), lambda *_: stream, headers, limits)
 
 
 def server_codec(
-    stream: WebSocketStream, *, judge: Callable[[Request], Verdict], limits: WebSocketLimits
-) -> Codec:
+    stream: WebSocketStream,
+    *,
+    judge: Callable[[UpgradeRequest], UpgradeReply],
+    limits: WebSocketLimits,
+) -> PicowsProtocol:
     """A codec that answers a request as judged, and opens the stream to whoever is admitted."""
 
     def answer(request: WSUpgradeRequest) -> WebSocketStream | WSUpgradeResponseWithListener:
@@ -486,16 +489,16 @@ def server_codec(
             response = WSUpgradeResponse.create_ok_response(body)
         else:
             response = WSUpgradeResponse.create_error_response(verdict.status, body)
-        if verdict == NO_TOKEN:
+        if verdict == TOKEN_REQUIRED:
             response.headers["WWW-Authenticate"] = "Bearer"
         return WSUpgradeResponseWithListener(response, None)
 
     return _codec((None, None), answer, {}, limits)
 
 
-def _read(request: WSUpgradeRequest) -> Request:
+def _read(request: WSUpgradeRequest) -> UpgradeRequest:
     headers = request.headers
-    return Request(
+    return UpgradeRequest(
         path=request.path.decode("latin-1"),
         hosts=tuple(headers.getall("Host", ())),
         origins=tuple(headers.getall("Origin", ())),
@@ -508,9 +511,9 @@ def _codec(
     listener: Callable[..., object],
     headers: Mapping[str, str],
     limits: WebSocketLimits,
-) -> Codec:
+) -> PicowsProtocol:
     """Deadlines, pings and pongs are ours; frames over the limit are refused by their header."""
-    made: Codec = vars(_picows)["WSProtocol"](  # which its stubs leave out
+    made: PicowsProtocol = vars(_picows)["WSProtocol"](  # which its stubs leave out
         *target,
         target != (None, None),
         listener,
@@ -545,20 +548,22 @@ class ServerLimits:
     connection: WebSocketLimits = field(default_factory=WebSocketLimits)
 
 
-class Door:
+class Admission:
     """Accepts sockets, answers their requests, and keeps those that were let in until fetched.
 
     Whoever stands there without asking is put out by those who come later, so that no number of
     sockets keeps anyone from entering.
     """
 
-    def __init__(self, listener: socket.socket, *, policy: Policy, limits: ServerLimits) -> None:
+    def __init__(
+        self, listener: socket.socket, *, policy: AdmissionPolicy, limits: ServerLimits
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._policy, self._limits = policy, limits
-        self._asking: dict[WebSocketStream, None] = {}  # in the order in which they came
-        self._inside: dict[WebSocketStream, None] = {}
-        self._unfetched: list[WebSocketStream] = []
+        self._handshaking: dict[WebSocketStream, None] = {}  # in the order in which they came
+        self._connected: dict[WebSocketStream, None] = {}
+        self._unaccepted: list[WebSocketStream] = []
         self._arrival = asyncio.Event()
         self._watch()
 
@@ -570,13 +575,13 @@ class Door:
     @property
     def is_quiet(self) -> bool:
         """Whether nobody is inside or asks to come in."""
-        return not (self._asking or self._inside or self._unfetched)
+        return not (self._handshaking or self._connected or self._unaccepted)
 
-    async def fetch(self) -> WebSocketStream:
+    async def accept(self) -> WebSocketStream:
         """Wait for the next who was let in; raises `ConnectionClosed` once the door is closed."""
         while True:
-            while self._unfetched:
-                stream = self._unfetched.pop(0)
+            while self._unaccepted:
+                stream = self._unaccepted.pop(0)
                 if stream.failure is None:
                     return stream
                 stream.release()
@@ -590,11 +595,11 @@ class Door:
         if self.is_open:
             self._loop.remove_reader(self._listener)
             self._listener.close()
-            for stream in (*self._asking, *self._unfetched):
+            for stream in (*self._handshaking, *self._unaccepted):
                 stream.release()
             self._arrival.set()
 
-    def leave(self) -> socket.socket:
+    def detach(self) -> socket.socket:
         """The socket, at which whoever comes now waits for somebody else; the door is closed."""
         self._loop.remove_reader(self._listener)
         left = socket.socket(fileno=self._listener.detach())
@@ -603,9 +608,9 @@ class Door:
 
     def _watch(self) -> None:
         if self.is_open:
-            self._loop.add_reader(self._listener, self._come)
+            self._loop.add_reader(self._listener, self._accept_ready)
 
-    def _come(self) -> None:
+    def _accept_ready(self) -> None:
         for _ in range(_ACCEPTED_AT_ONCE):
             try:
                 connection = self._listener.accept()[0]
@@ -618,29 +623,29 @@ class Door:
             if connection.family == socket.AF_UNIX and not is_trusted(peer_uid(connection)):
                 connection.close()
             else:
-                self._ask(connection)
+                self._start_handshake(connection)
 
-    def _ask(self, connection: socket.socket) -> None:
+    def _start_handshake(self, connection: socket.socket) -> None:
         """Hear what a socket wants, for as long as not too many come after it."""
         limits = self._limits.connection
         stream = WebSocketStream(connection, limits, lambda: self._settled(stream))
-        self._asking[stream] = None
-        if len(self._asking) > self._limits.handshakes_max:
-            next(iter(self._asking)).release()
+        self._handshaking[stream] = None
+        if len(self._handshaking) > self._limits.handshakes_max:
+            next(iter(self._handshaking)).release()
         codec = server_codec(stream, judge=self._judge, limits=limits)
         stream.start(codec, handshake_longest=self._limits.handshake_longest)
 
-    def _judge(self, request: Request) -> Verdict:
-        has_room = len(self._inside) < self._limits.connections_max
-        return judge(request, self._policy, has_room=has_room)
+    def _judge(self, request: UpgradeRequest) -> UpgradeReply:
+        has_room = len(self._connected) < self._limits.connections_max
+        return upgrade_reply(request, self._policy, has_room=has_room)
 
     def _settled(self, stream: WebSocketStream) -> None:
         """Take note that somebody is inside, or gone."""
         if stream.released.is_set():
-            self._asking.pop(stream, None)
-            self._inside.pop(stream, None)
-        elif stream.outbox is not None:
-            self._asking.pop(stream, None)
-            self._inside[stream] = None
-            self._unfetched.append(stream)
+            self._handshaking.pop(stream, None)
+            self._connected.pop(stream, None)
+        elif stream.writer is not None:
+            self._handshaking.pop(stream, None)
+            self._connected[stream] = None
+            self._unaccepted.append(stream)
             self._arrival.set()

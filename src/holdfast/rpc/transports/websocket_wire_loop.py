@@ -35,7 +35,7 @@ _PARTS_AT_ONCE = 512  # of one call: the kernel takes twice as many
 _UNPACED = b"reno"  # the way to send that every system has and lets everybody choose
 
 
-class Reader(Protocol):
+class ReadBuffer(Protocol):
     """Gives memory to read into, and looks at what was read."""
 
     def get_buffer(self, size_hint: int, /) -> memoryview:
@@ -47,36 +47,36 @@ class Reader(Protocol):
         ...
 
 
-class Ear(Protocol):
+class SocketEvents(Protocol):
     """Who must know what happens on a wire."""
 
-    def took(self) -> None:
+    def read_done(self) -> None:
         """One read has been looked at."""
         ...
 
-    def ended(self, error: str) -> None:
+    def read_ended(self, error: str) -> None:
         """Nothing more can be read."""
         ...
 
-    def broke(self, error: str) -> None:
+    def write_failed(self, error: str) -> None:
         """Nothing more can be written; what was sent to us may still be read."""
         ...
 
-    def flowed(self) -> None:
+    def writable(self) -> None:
         """There is room again for what we have to say."""
         ...
 
 
-class Wire:
+class SocketWire:
     """A connected socket, and what has not left yet."""
 
-    def __init__(self, connection: socket.socket, ear: Ear) -> None:
+    def __init__(self, connection: socket.socket, events: SocketEvents) -> None:
         connection.setblocking(False)
         if connection.family != socket.AF_UNIX:
-            _hasten(connection)
+            _set_tcp_options(connection)
         self._loop = asyncio.get_running_loop()
-        self._socket, self._ear = connection, ear
-        self._reader: Reader | None = None
+        self._socket, self._events = connection, events
+        self._reader: ReadBuffer | None = None
         self._unsent: deque[memoryview] = deque()
         self._ends_after_unsent = False
         self.fd = connection.fileno()
@@ -86,7 +86,7 @@ class Wire:
         self.is_reading = False
         self.is_broken = False
 
-    def read_on(self, reader: Reader | None = None) -> None:
+    def read_on(self, reader: ReadBuffer | None = None) -> None:
         """Read from now on: for this reader, or for the one of before."""
         self._reader = reader or self._reader
         if self.fd >= 0 and not self.is_reading:
@@ -140,14 +140,14 @@ class Wire:
             return
         except OSError as error:
             self.pause()
-            self._ear.ended(str(error.strerror).lower())
+            self._events.read_ended(str(error.strerror).lower())
             return
         if count == 0:
             self.pause()
-            self._ear.ended("")
+            self._events.read_ended("")
         elif self._reader is not None:
             self._reader.buffer_updated(count)
-            self._ear.took()
+            self._events.read_done()
 
     def _writable(self) -> None:
         sent = self._send(tuple(islice(self._unsent, _PARTS_AT_ONCE)))
@@ -156,7 +156,7 @@ class Wire:
         if not self._unsent and self._ends_after_unsent:
             self.end_writing()
         if self.unsent_bytes < UNSENT_BYTES_MAX:
-            self._ear.flowed()
+            self._events.writable()
 
     def _send(self, parts: Sequence[bytes | memoryview]) -> int | None:
         """Give the kernel what it takes now; None, with nothing left, if the other side is gone."""
@@ -172,7 +172,7 @@ class Wire:
             self.is_broken = True
             self._forget()
             # Not now: whoever is sending must not find the ground gone.
-            self._loop.call_soon(self._ear.broke, str(error.strerror).lower())
+            self._loop.call_soon(self._events.write_failed, str(error.strerror).lower())
             return None
 
     def _took(self, sent: int) -> None:
@@ -201,7 +201,7 @@ class Wire:
             self.unsent_bytes = 0
 
 
-def _hasten(connection: socket.socket) -> None:
+def _set_tcp_options(connection: socket.socket) -> None:
     """Let a connection of TCP send at once what there is, and hold back little."""
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if hasattr(socket, "TCP_NOTSENT_LOWAT"):
@@ -232,7 +232,7 @@ _Place = tuple[int, tuple[str | int | bytes, ...]]  # a family, and an address i
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
-async def dial_tcp(address: TcpAddress) -> socket.socket:
+async def connect_tcp(address: TcpAddress) -> socket.socket:
     """A socket connected to the first of the addresses of a host where somebody answers."""
     loop = asyncio.get_running_loop()
     reason = "it has no address"
@@ -249,7 +249,7 @@ async def dial_tcp(address: TcpAddress) -> socket.socket:
     raise SocketRefused(path=str(address), reason=reason)
 
 
-async def listening_tcp(address: TcpAddress, *, has_token: bool) -> socket.socket:
+async def bind_tcp(address: TcpAddress, *, has_token: bool) -> socket.socket:
     """A socket that listens at the first address of a host, for others only with a token."""
     places = await _places(address)
     if not places:
@@ -305,21 +305,21 @@ def _reason(error: OSError) -> str:
     return str(error.strerror if is_lookup else os.strerror(error.errno or 0)).lower()
 
 
-class Mouth:
+class HeldWrites:
     """Holds back what picows writes until it is let go or taken back."""
 
-    def __init__(self, wire: Wire, given_up: Callable[[], None]) -> None:
+    def __init__(self, wire: SocketWire, given_up: Callable[[], None]) -> None:
         self._wire, self._given_up = wire, given_up
         self._held: list[bytes] = []
-        self.is_free = False
+        self.writes_directly = False
 
-    def let_go(self) -> None:
+    def flush(self) -> None:
         """Write what was held back."""
         if self._held:
             held, self._held = self._held, []
             self._wire.push(b"".join(held))
 
-    def take_back(self) -> None:
+    def discard_held(self) -> None:
         """Never write what was held back."""
         if self._held:
             self._held = []
@@ -328,11 +328,11 @@ class Mouth:
 
     def get_write_buffer_size(self) -> int:
         """Zero while picows may write straight to the socket."""
-        return self._wire.unsent_bytes if self.is_free else 1
+        return self._wire.unsent_bytes if self.writes_directly else 1
 
     def write(self, data: bytes) -> None:
         """Write what the kernel did not take from picows, or hold it back."""
-        if self.is_free:
+        if self.writes_directly:
             self._wire.push(data)
         else:
             self._held.append(data)

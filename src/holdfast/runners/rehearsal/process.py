@@ -21,7 +21,7 @@ from anyio.abc import ByteReceiveStream, Process, TaskGroup
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.rpc import Connection, Handler, Service, StdioTransport, Terms
+from holdfast.rpc import Connection, ConnectionConfig, Handler, Service, StdioTransport
 from holdfast.runners.bounded_text import Bounded
 from holdfast.runners.model import AnyEvent, Delta, Ending, SessionKnown, Sort, TurnEnded
 from holdfast.runners.rehearsal.player import (
@@ -90,7 +90,7 @@ class Agent:
                 INTERRUPT: Handler(NoParams, self._interrupt),
             }
         )
-        self._connection = Connection(StdioTransport(), Terms(service=self._service))
+        self._connection = Connection(StdioTransport(), ConnectionConfig(service=self._service))
 
     async def serve(self) -> None:
         """Do what is asked until nobody is there to ask."""

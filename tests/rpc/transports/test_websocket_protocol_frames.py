@@ -15,8 +15,8 @@ from holdfast.rpc.transports.websocket_protocol import (
     NOT_UTF8,
     PING,
     TEXT,
-    Assembly,
-    Violation,
+    MessageAssembler,
+    ProtocolViolation,
     close_payload,
     control_frame,
     text_parts,
@@ -24,13 +24,13 @@ from holdfast.rpc.transports.websocket_protocol import (
 
 Frame = tuple[int, bytes, bool]
 
-RESERVED = Violation(1002, "a reserved bit is set")
-NOTHING_BEGAN = Violation(1002, "there is no message to continue")
-UNFINISHED = Violation(1002, "the last message is not finished")
-LARGE = Violation(1009, "a message has more than 10 bytes")
+RESERVED = ProtocolViolation(1002, "a reserved bit is set")
+NOTHING_BEGAN = ProtocolViolation(1002, "there is no message to continue")
+UNFINISHED = ProtocolViolation(1002, "the last message is not finished")
+LARGE = ProtocolViolation(1009, "a message has more than 10 bytes")
 
 
-def fed(assembly: Assembly, frames: list[Frame]) -> list[bytes]:
+def fed(assembly: MessageAssembler, frames: list[Frame]) -> list[bytes]:
     taken = [
         assembly.take(opcode, payload, is_last=is_last, reserved=False)
         for opcode, payload, is_last in frames
@@ -62,15 +62,15 @@ def fed(assembly: Assembly, frames: list[Frame]) -> list[bytes]:
     ],
 )
 def test_frames_make_messages(
-    frames: list[Frame], messages: list[bytes], violation: Violation | None
+    frames: list[Frame], messages: list[bytes], violation: ProtocolViolation | None
 ) -> None:
-    assembly = Assembly(message_bytes_max=10)
+    assembly = MessageAssembler(message_bytes_max=10)
     assert (fed(assembly, frames), assembly.violation) == (messages, violation)
 
 
 @pytest.mark.parametrize("opcode", [CONTINUATION, TEXT, BINARY])
 def test_reserved_bits_are_refused(opcode: int) -> None:
-    assembly = Assembly(message_bytes_max=10)
+    assembly = MessageAssembler(message_bytes_max=10)
     assert assembly.take(opcode, b"{}", is_last=True, reserved=True) is None
     assert assembly.violation == RESERVED
 
@@ -82,7 +82,7 @@ def test_any_fragmentation_of_any_text_is_undone(messages: list[list[bytes]]) ->
         for parts in messages
         for place, part in enumerate(parts)
     ]
-    assembly = Assembly(message_bytes_max=1000)
+    assembly = MessageAssembler(message_bytes_max=1000)
     assert fed(assembly, frames) == [b"".join(parts) for parts in messages]
     assert assembly.violation is None
 
@@ -95,7 +95,7 @@ def test_text_is_refused_exactly_when_it_is_not_utf8(data: bytes, cuts: set[int]
         (CONTINUATION if place else TEXT, part, place == len(parts) - 1)
         for place, part in enumerate(parts)
     ]
-    assembly = Assembly(message_bytes_max=1000)
+    assembly = MessageAssembler(message_bytes_max=1000)
     try:
         data.decode()
         expected = [data], None

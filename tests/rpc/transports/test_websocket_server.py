@@ -265,7 +265,7 @@ async def test_who_comes_while_nobody_accepts_is_let_in_by_the_next(
     url = f"unix://{tmp_path}/private/s" if way == "unix" else "ws://127.0.0.1:0"
     async with listening(url) as first:
         assert first.is_quiet
-        left = first.leave()
+        left = first.detach()
         await first.aclose()
         with pytest.raises(ConnectionClosed):
             await first.accept()

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.rpc.failures import SocketRefused, SocketTaken, SocketUnsafe
-from holdfast.rpc.transports.unix import dialled, is_trusted, listening, peer_uid, remove
+from holdfast.rpc.transports.unix import (
+    bind_unix,
+    connect_unix,
+    is_trusted,
+    peer_uid,
+    remove_socket,
+)
 
 STRANGER = 65534
 
@@ -37,7 +43,7 @@ def abandoned(path: Path) -> None:
 def test_a_socket_and_its_directory_are_ours_alone(path: Path) -> None:
     umask = os.umask(0)
     try:
-        with listening(path):
+        with bind_unix(path):
             modes = [stat.S_IMODE(place.lstat().st_mode) for place in (path.parent, path)]
     finally:
         os.umask(umask)
@@ -48,15 +54,15 @@ def test_a_socket_and_its_directory_are_ours_alone(path: Path) -> None:
 def test_a_socket_that_nobody_answers_is_replaced(path: Path, directory: Path) -> None:
     abandoned(path)
 
-    with listening(path), dialled(path) as connection:
+    with bind_unix(path), connect_unix(path) as connection:
         assert is_trusted(peer_uid(connection))
 
 
 def test_a_socket_that_somebody_answers_is_left_alone(path: Path) -> None:
-    with listening(path):
+    with bind_unix(path):
         inode = path.lstat().st_ino
         with pytest.raises(SocketTaken) as raised:
-            listening(path)
+            bind_unix(path)
 
         assert raised.value == SocketTaken(path=str(path))
         assert path.lstat().st_ino == inode
@@ -68,11 +74,11 @@ def test_no_two_processes_clear_one_directory_at_once(path: Path, directory: Pat
     fcntl.flock(other, fcntl.LOCK_EX)
     try:
         with pytest.raises(BlockingIOError):
-            listening(path)
+            bind_unix(path)
         assert path.exists()
     finally:
         os.close(other)
-    listening(path).close()
+    bind_unix(path).close()
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
@@ -82,7 +88,7 @@ def test_a_directory_that_others_may_write_is_refused(
     directory.chmod(mode)
 
     with pytest.raises(SocketUnsafe, match="others may write"):
-        listening(path)
+        bind_unix(path)
 
 
 def test_a_directory_behind_a_link_is_refused(path: Path, tmp_path: Path) -> None:
@@ -90,7 +96,7 @@ def test_a_directory_behind_a_link_is_refused(path: Path, tmp_path: Path) -> Non
     path.parent.symlink_to(tmp_path / "elsewhere")
 
     with pytest.raises(SocketUnsafe):
-        listening(path)
+        bind_unix(path)
 
 
 @pytest.mark.parametrize("target", ["elsewhere", "nowhere"])
@@ -101,9 +107,9 @@ def test_a_link_planted_in_the_place_of_the_socket_is_refused(
     path.symlink_to(directory / target)
 
     with pytest.raises(SocketUnsafe, match="not a socket"):
-        listening(path)
+        bind_unix(path)
     with pytest.raises(SocketUnsafe, match="not a socket"):
-        dialled(path)
+        connect_unix(path)
     assert (directory / "elsewhere").exists()
 
 
@@ -111,7 +117,7 @@ def test_a_file_in_the_place_of_the_socket_is_refused_and_kept(path: Path, direc
     path.write_text("precious")
 
     with pytest.raises(SocketUnsafe, match="not a socket"):
-        listening(path)
+        bind_unix(path)
     assert path.read_text() == "precious"
 
 
@@ -120,7 +126,7 @@ def test_a_directory_of_a_stranger_is_refused(path: Path, directory: Path) -> No
     os.chown(directory, STRANGER, STRANGER)
 
     with pytest.raises(SocketUnsafe, match=f"belongs to user {STRANGER}"):
-        listening(path)
+        bind_unix(path)
 
 
 @as_root
@@ -130,7 +136,7 @@ def test_a_socket_of_a_stranger_is_neither_replaced_nor_dialled(
     abandoned(path)
     os.chown(path, STRANGER, STRANGER)
 
-    for attempt in (listening, dialled):
+    for attempt in (bind_unix, connect_unix):
         with pytest.raises(SocketUnsafe, match=f"belongs to user {STRANGER}"):
             attempt(path)
 
@@ -147,13 +153,13 @@ def test_a_stranger_who_listens_behind_our_socket_is_found_out(path: Path, direc
             os.seteuid(0)
 
         with pytest.raises(SocketUnsafe, match=f"user {STRANGER} listens"):
-            dialled(path)
+            connect_unix(path)
 
 
 def test_a_path_that_is_too_long_is_refused_by_both_sides(tmp_path: Path) -> None:
     path = tmp_path / ("x" * 108)
 
-    for attempt in (listening, dialled):
+    for attempt in (bind_unix, connect_unix):
         with pytest.raises(SocketUnsafe, match="bytes and the system allows"):
             attempt(path)
 
@@ -162,15 +168,15 @@ def test_nobody_answers_at_what_a_dead_process_left(path: Path, directory: Path)
     abandoned(path)
 
     with pytest.raises(SocketRefused) as raised:
-        dialled(path)
+        connect_unix(path)
     assert raised.value == SocketRefused(path=str(path), reason="connection refused")
 
 
 def test_only_our_own_socket_is_removed(path: Path) -> None:
-    with listening(path):
+    with bind_unix(path):
         inode = path.lstat().st_ino
-        remove(path, inode=inode + 1)
+        remove_socket(path, inode=inode + 1)
         assert path.exists()
-        remove(path, inode=inode)
+        remove_socket(path, inode=inode)
         assert not path.exists()
-        remove(path, inode=inode)
+        remove_socket(path, inode=inode)

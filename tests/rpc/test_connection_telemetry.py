@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from holdfast.rpc.connection import Connection, Terms
+from holdfast.rpc.connection import Connection, ConnectionConfig
 from holdfast.rpc.dispatch import Handler, Service
 from holdfast.rpc.failures import ConnectionLost, ErrorResponse, RequestTimedOut
 from holdfast.rpc.transports.memory import MemoryTransport, pair
@@ -29,7 +29,7 @@ class Watched:
         self.sink = MemorySink()
         self.ours, self.far = pair()
         telemetry = Telemetry([self.sink], clock=ManualClock())
-        self.terms = Terms(telemetry=telemetry, peer="codex")
+        self.terms = ConnectionConfig(telemetry=telemetry, peer="codex")
 
     def told(self) -> list[tuple[str, dict[str, object]]]:
         return [(record.name, dict(record.fields)) for record in self.sink.records]
@@ -115,5 +115,5 @@ async def test_nobody_listening_costs_nothing_and_breaks_nothing() -> None:
 
     ours, theirs = pair()
     service = Service({"echo": Handler(object, echo)})
-    async with Connection(ours) as us, Connection(theirs, Terms(service=service)):
+    async with Connection(ours) as us, Connection(theirs, ConnectionConfig(service=service)):
         assert await us.request("echo", [1], timeout=1, result=list) == [1]

@@ -8,10 +8,10 @@ from holdfast.failures import Failure
 from holdfast.rpc.failures import ConnectionClosed, ConnectionLost, MessageTooLarge
 from holdfast.rpc.transports.websocket_protocol import (
     NOT_UTF8,
-    Violation,
+    ProtocolViolation,
+    close_failure,
     close_payload,
-    of_close,
-    of_violation,
+    violation_failure,
 )
 
 CLOSED = ConnectionClosed(reason="the other side closed it")
@@ -40,10 +40,12 @@ def lost(reason: str) -> ConnectionLost:
     ],
 )
 def test_close_frame(payload: bytes, expected: tuple[Failure, int]) -> None:
-    assert of_close(payload) == expected
+    assert close_failure(payload) == expected
 
 
 def test_violation() -> None:
     reason = "the other side broke the protocol: a text is not UTF-8"
-    assert of_violation(NOT_UTF8) == lost(reason)
-    assert of_violation(Violation(1009, "big"), bytes_max=7) == MessageTooLarge(bytes_max=7)
+    assert violation_failure(NOT_UTF8) == lost(reason)
+    assert violation_failure(ProtocolViolation(1009, "big"), bytes_max=7) == MessageTooLarge(
+        bytes_max=7
+    )
