@@ -15,8 +15,8 @@ run: $(READY)  ## examine this machine, then show in a minute what Holdfast is f
 	@$(BIN)/holdfast doctor | tail -n 2
 	@$(BIN)/holdfast demo
 
-test: $(READY) $(TOOLS)  ## run the tests, in less than 15 minutes; the few that fail, twice
-	@$(PYTEST) -p tests.plugins.second_chance
+test: $(READY) $(TOOLS)  ## run the tests, in less than 15 minutes; of those that fail, the quarantined ones twice
+	@$(PYTEST) -p tests.plugins.quarantine
 
 test-long: $(READY) $(TOOLS)  ## run all tests, also the long ones
 	@$(PYTEST) --long
@@ -35,6 +35,7 @@ check: $(READY)  ## lint, types, layers and the shape of the code
 	@$(BIN)/pyright --warnings >.venv/pyright.log || { cat .venv/pyright.log; exit 1; }
 	@$(BIN)/lint-imports >.venv/lint-imports.log 2>&1 || { cat .venv/lint-imports.log; exit 1; }
 	@$(BIN)/pytest -q tests/shape
+	@$(BIN)/python -m tests.plugins.quarantine
 	@echo "All checks passed."
 
 bench: $(READY)  ## measure, and write docs/benchmarks.md
