@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from holdfast.codex.approval_format import (
     COMMAND,
+    ELICITATION,
     FILE_CHANGE,
     PERMISSIONS,
     USER_INPUT,
@@ -24,13 +25,14 @@ from holdfast.codex.model import (
     InputApproval,
     PermissionsApproval,
     Reply,
+    ToolApproval,
 )
 from holdfast.codex.wire.generated import AddPatchChangeKind, FileUpdateChange
 from holdfast.rpc.failures import ParamsInvalid
 
 IDS = {"threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 1}
 CHANGE = FileUpdateChange(AddPatchChangeKind(), "+x", "/p/x")
-ASKED: list[tuple[str, dict[str, object], Approval]] = [
+ASKED: list[tuple[str, dict[str, object], Approval | None]] = [
     (
         COMMAND,
         {"command": "ls", "cwd": "/p", "reason": "need", "kind": "command"},
@@ -60,22 +62,49 @@ ASKED: list[tuple[str, dict[str, object], Approval]] = [
         {"isBlocking": True, "questions": []},
         InputApproval(thread="t", turn="u", item="i", questions=()),
     ),
+    (
+        ELICITATION,
+        {
+            "serverName": "s",
+            "mode": "form",
+            "_meta": {"codex_approval_kind": "mcp_tool_call", "tool_params": {"a": 1}},
+            "message": "Allow it?",
+        },
+        ToolApproval(
+            thread="t", turn="u", item="s 1", server="s", reason="Allow it?", arguments={"a": 1}
+        ),
+    ),
+    (ELICITATION, {"serverName": "s", "mode": "form", "message": "Your name?"}, None),
 ]
 
 
+class Waiting:
+    """What waits in a thread, as an approval names it."""
+
+    def changes_of(self, item: str) -> tuple[FileUpdateChange, ...]:
+        return (CHANGE,) if item == "i" else ()
+
+    def tool_call_of(self, server: str, arguments: object) -> str:
+        return f"{server} {len(str(arguments)) // 8}"
+
+
+def waiting(_: str) -> Waiting:
+    return Waiting()
+
+
 @pytest.mark.parametrize(("method", "params", "approval"), ASKED)
-def test_what_is_asked(method: str, params: dict[str, object], approval: Approval) -> None:
+def test_what_is_asked(method: str, params: dict[str, object], approval: Approval | None) -> None:
     raw = Raw(json.dumps({**IDS, **params}).encode())
 
-    assert read_approval(method, raw, lambda thread, item: (CHANGE,)) == approval
+    assert read_approval(method, raw, waiting) == approval
 
 
 def test_a_question_that_lacks_its_subject_is_refused() -> None:
     with pytest.raises(ParamsInvalid):
-        read_approval(COMMAND, Raw(b"{}"), lambda thread, item: ())
+        read_approval(COMMAND, Raw(b"{}"), waiting)
 
 
-COMMANDS, FILES, PERMITS, INPUTS = ASKED[0][2], ASKED[2][2], ASKED[3][2], ASKED[4][2]
+COMMANDS, _, FILES, PERMITS, INPUTS, CALLS, NONE = (each[2] for each in ASKED)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +124,21 @@ COMMANDS, FILES, PERMITS, INPUTS = ASKED[0][2], ASKED[2][2], ASKED[3][2], ASKED[
         (PERMITS, Decision.DECLINE, {"permissions": {}}),
         (INPUTS, Reply({"q": ("yes",)}), {"answers": {"q": {"answers": ["yes"]}}}),
         (INPUTS, Decision.DECLINE, {"answers": {}}),
+        (CALLS, Decision.ACCEPT, {"action": "accept", "content": {}}),
+        (
+            CALLS,
+            Decision.ACCEPT_FOR_SESSION,
+            {"action": "accept", "content": {}, "_meta": {"persist": "session"}},
+        ),
+        (CALLS, Decision.DECLINE, {"action": "decline"}),
+        (CALLS, Decision.CANCEL, {"action": "cancel"}),
+        (CALLS, Reply({}), {"action": "decline"}),
+        (NONE, Decision.ACCEPT, {"action": "decline"}),
     ],
 )
-def test_what_is_answered(approval: Approval, decision: Decision | Reply, words: object) -> None:
+def test_what_is_answered(
+    approval: Approval | None, decision: Decision | Reply, words: object
+) -> None:
     written = msgspec.json.encode(write_decision(approval, decision))
 
     assert json.loads(written) == words

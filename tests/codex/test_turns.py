@@ -15,6 +15,7 @@ from holdfast.codex.wire.generated import (
     FileUpdateChange,
     ItemCompletedNotification,
     ItemStartedNotification,
+    McpToolCallThreadItem,
     Turn,
     TurnCompletedNotification,
     TurnError,
@@ -114,6 +115,22 @@ def test_what_a_file_change_would_do_is_known_while_it_waits() -> None:
     assert (turns.changes_of("i"), turns.changes_of("other")) == ((CHANGE,), ())
     turns.take(ItemCompletedNotification(thread_id="t", turn_id="u", completed_at_ms=1, item=item))
     assert turns.changes_of("i") == ()
+
+
+def test_a_tool_call_is_found_by_what_it_is_while_it_waits() -> None:
+    turns = Turns("t")
+    items = [
+        McpToolCallThreadItem(id=id_, arguments={"n": n}, server="s", status="inProgress", tool="x")
+        for n, id_ in enumerate(("i", "j"))
+    ]
+    for item in items:
+        turns.take(ItemStartedNotification(thread_id="t", turn_id="u", started_at_ms=1, item=item))
+
+    asked = [("s", {"n": 0}), ("s", {"n": 1}), ("s", {"n": 2}), ("other", {"n": 0})]
+    assert [turns.tool_call_of(*each) for each in asked] == ["i", "j", "", ""]
+    done = ItemCompletedNotification(thread_id="t", turn_id="u", completed_at_ms=1, item=items[0])
+    turns.take(done)
+    assert [turns.tool_call_of(*each) for each in asked] == ["", "j", "", ""]
 
 
 def test_an_answer_is_made_of_completed_items_alone() -> None:

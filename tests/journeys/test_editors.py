@@ -87,10 +87,12 @@ async def connected(bench: Bench, *turns: str) -> AsyncGenerator[tuple[Any, Edit
 
 
 @asynccontextmanager
-async def connected_with(bench: Bench, *words: str) -> AsyncGenerator[tuple[Any, Editor]]:
+async def connected_with(
+    bench: Bench, *words: str, **variables: str
+) -> AsyncGenerator[tuple[Any, Editor]]:
     editor = Editor()
     argv = [*COMMAND, "acp", *words]
-    env = environment(bench.home)
+    env = environment(bench.home, **variables)
     client: Any = editor
     async with acp.spawn_agent_process(
         client, *argv, env=env, cwd=bench.project, use_unstable_protocol=True

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import anyio
 import pytest
 
+from holdfast.agent import Server
 from holdfast.codex import app_server
 from holdfast.codex import subscriptions as following
 from holdfast.runners import codex
 from holdfast.runners.codex import CodexConversation, CodexRunner
 from holdfast.runners.failures import RunnerUnavailable
-from holdfast.runners.model import AnyEvent, Asked, Awaiting, Ending, Said, TurnEnded
+from holdfast.runners.model import AnyEvent, Asked, Awaiting, Ending, Noticed, Said, TurnEnded
 from holdfast.runners.testing import Notebook
 from tests.contracts.test_runners import stage_in
 from tests.journeys.stage import linux_only
@@ -164,16 +166,42 @@ async def test_codex_is_not_pinged_while_a_person_is_asked(tmp_path: Path) -> No
     assert pinged[0] <= 1  # one may have been on its way
 
 
+@pytest.mark.promise("S1")
+@pytest.mark.parametrize("session", [None, "t-1"])
+async def test_a_thread_that_codex_refuses_with_servers_goes_on_without(
+    tmp_path: Path, session: str | None
+) -> None:
+    method = "thread/start" if session is None else "thread/resume"
+    refusal = [{"refuse": -32600, "message": "no such setting\n"}]
+    on = {"config/read": [[{"answer": {"config": {}}}]], method: [refusal, None]}
+    server = Server("a", True, "node", env={"K": "v"})
+    async with (
+        playing(tmp_path, {"end": "completed"}, on=on, servers=(server,)) as runner,
+        runner.converse(session, Notebook()) as talk,
+    ):
+        noticed = await told(talk, Noticed)
+
+    opened = [m["params"] for m in heard(tmp_path) if m["method"] == method]
+    text = "Not connected: the MCP servers a. Codex refuses them: no such setting"
+    assert noticed == Noticed(text)
+    assert ["config" in str(each) for each in opened] == [True, False]
+
+
 @asynccontextmanager
-async def playing(tmp_path: Path, *acts: Mapping[str, object]) -> AsyncGenerator[CodexRunner]:
+async def playing(
+    tmp_path: Path,
+    *acts: Mapping[str, object],
+    on: Mapping[str, object] = MappingProxyType({}),
+    servers: Sequence[Server] = (),
+) -> AsyncGenerator[CodexRunner]:
     """A Codex whose turns go as these acts say, after their beginning."""
-    played = {"on": {"turn/start": [[{"begin": None}, *acts]]}}
+    played = {"on": {"turn/start": [[{"begin": None}, *acts]], **on}}
     command = shlex.join(fake_app_server.command(played, tmp_path))
     program = tmp_path / "codex"
     program.write_text(f"#!/bin/sh\nexec {command}\n")
     program.chmod(0o700)
     async with stage_in(tmp_path, tmp_path) as stage:
-        yield CodexRunner(stage, str(program))
+        yield CodexRunner(stage, str(program), servers=servers)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from holdfast.codex import (
     InputApproval,
     PermissionsApproval,
     Reply,
+    ToolApproval,
     UnknownEvent,
 )
 from holdfast.codex.events import read_event
@@ -157,6 +158,11 @@ CHANGES = tuple(FileUpdateChange(AddPatchChangeKind(), "", path) for path in "ab
             of(PermissionsApproval, reason="why", cwd="/p", permissions={}),
             "Give it more permissions?",
             "why",
+        ),
+        (
+            of(ToolApproval, server="s", reason="Allow it?", arguments={"a": 1}),
+            "Allow it?",
+            '{"a":1}',
         ),
     ],
 )

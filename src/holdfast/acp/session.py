@@ -128,8 +128,8 @@ def servers_refused(servers: Sequence[EditorServer]) -> schema.AgentThoughtChunk
     """The notice that the agent of a session cannot use the servers that an editor gave."""
     names = ", ".join(each.name for each in servers)
     return acp.update_agent_thought_text(
-        f"Not connected: {names}. Only our own agent uses the MCP servers of an editor "
-        "(--runner native)."
+        f"Not connected: {names}. Only our own agent and Codex use the MCP servers of an "
+        "editor (--runner native, --runner codex)."
     )
 
 

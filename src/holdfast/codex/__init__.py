@@ -19,6 +19,7 @@ from holdfast.codex.model import (
     PermissionsApproval,
     Reply,
     State,
+    ToolApproval,
     UnknownEvent,
 )
 from holdfast.codex.options import Prompt, ThreadOptions, TurnOptions
@@ -43,6 +44,7 @@ from holdfast.codex.wire.generated import (
     ItemStartedNotification,
     LocalAudioUserInput,
     LocalImageUserInput,
+    McpServerStatusUpdatedNotification,
     McpToolCallThreadItem,
     MentionUserInput,
     Model,
@@ -102,6 +104,7 @@ __all__ = [
     "ItemStartedNotification",
     "LocalAudioUserInput",
     "LocalImageUserInput",
+    "McpServerStatusUpdatedNotification",
     "McpToolCallThreadItem",
     "MentionUserInput",
     "Model",
@@ -126,6 +129,7 @@ __all__ = [
     "ThreadResumeParams",
     "ThreadStartParams",
     "ThreadTokenUsageUpdatedNotification",
+    "ToolApproval",
     "ToolRequestUserInputQuestion",
     "TurnCompletedNotification",
     "TurnDiffUpdatedNotification",

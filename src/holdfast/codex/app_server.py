@@ -137,7 +137,7 @@ class AppServer:
             hooks = Approvals(
                 hook=approvals,
                 timeout=approval_timeout,
-                changes=lambda thread, item: router.followed(thread).turns.changes_of(item),
+                waits=lambda thread: router.followed(thread).turns,
                 is_open=lambda: router.is_open,
                 telemetry=telemetry,
             )

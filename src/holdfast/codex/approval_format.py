@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final, Protocol
 
+import msgspec
 from msgspec import Raw
 
 from holdfast.codex.model import (
@@ -14,6 +16,7 @@ from holdfast.codex.model import (
     InputApproval,
     PermissionsApproval,
     Reply,
+    ToolApproval,
 )
 from holdfast.codex.wire.generated import (
     CommandExecutionRequestApprovalParams,
@@ -21,6 +24,8 @@ from holdfast.codex.wire.generated import (
     FileChangeRequestApprovalParams,
     FileChangeRequestApprovalResponse,
     FileUpdateChange,
+    McpServerElicitationRequestParams,
+    McpServerElicitationRequestResponse,
     PermissionsRequestApprovalParams,
     PermissionsRequestApprovalResponse,
     ToolRequestUserInputAnswer,
@@ -34,13 +39,46 @@ COMMAND = "item/commandExecution/requestApproval"
 FILE_CHANGE = "item/fileChange/requestApproval"
 PERMISSIONS = "item/permissions/requestApproval"
 USER_INPUT = "item/tool/requestUserInput"
-ASKED = (COMMAND, FILE_CHANGE, PERMISSIONS, USER_INPUT)
+ELICITATION = "mcpServer/elicitation/request"
+ASKED = (COMMAND, FILE_CHANGE, PERMISSIONS, USER_INPUT, ELICITATION)
 
-Changes = Callable[[str, str], tuple[FileUpdateChange, ...]]
+_TOOL_CALL = "mcp_tool_call"  # the kind of an elicitation that is Codex's own, not a server's
+
+_ELICITED: Final = {
+    Decision.ACCEPT: McpServerElicitationRequestResponse("accept", content={}),
+    Decision.ACCEPT_FOR_SESSION: McpServerElicitationRequestResponse(
+        "accept", meta={"persist": "session"}, content={}
+    ),
+    Decision.DECLINE: McpServerElicitationRequestResponse("decline"),
+    Decision.CANCEL: McpServerElicitationRequestResponse("cancel"),
+}
 
 
-def read_approval(method: str, params: Raw, changes: Changes) -> Approval:
-    """Read what the server asks; `changes` knows what a file change of a thread would do."""
+class _Meta(msgspec.Struct):
+    """What Codex adds to an elicitation of its own."""
+
+    codex_approval_kind: str = ""
+    tool_params: object = None
+
+
+class Waiting(Protocol):
+    """The items of a thread that wait for an approval, as far as its news told them."""
+
+    def changes_of(self, item: str) -> tuple[FileUpdateChange, ...]:
+        """What a file change would do."""
+        ...
+
+    def tool_call_of(self, server: str, arguments: object) -> str:
+        """The item that calls a tool of an MCP server with these arguments; empty if unknown."""
+        ...
+
+
+Waits = Callable[[str], Waiting]
+"""What waits in the thread of an id."""
+
+
+def read_approval(method: str, params: Raw, waits: Waits) -> Approval | None:
+    """Read what the server asks; None if it asks for what no person is asked here."""
     if method == COMMAND:
         command = read_params(method, CommandExecutionRequestApprovalParams, params)
         network = command.network_approval_context
@@ -60,7 +98,7 @@ def read_approval(method: str, params: Raw, changes: Changes) -> Approval:
             turn=change.turn_id,
             item=change.item_id,
             reason=change.reason or "",
-            changes=changes(change.thread_id, change.item_id),
+            changes=waits(change.thread_id).changes_of(change.item_id),
         )
     if method == PERMISSIONS:
         more = read_params(method, PermissionsRequestApprovalParams, params)
@@ -72,13 +110,33 @@ def read_approval(method: str, params: Raw, changes: Changes) -> Approval:
             cwd=more.cwd,
             permissions=more.permissions,
         )
+    if method == ELICITATION:
+        return _tool_approval(read_params(method, McpServerElicitationRequestParams, params), waits)
     asked = read_params(method, ToolRequestUserInputParams, params)
     return InputApproval(
         thread=asked.thread_id, turn=asked.turn_id, item=asked.item_id, questions=asked.questions
     )
 
 
-def write_decision(approval: Approval, decision: Decision | Reply) -> Message:
+def _tool_approval(asked: McpServerElicitationRequestParams, waits: Waits) -> ToolApproval | None:
+    """Codex's own question about a tool call; None for forms that MCP servers send."""
+    try:
+        meta = msgspec.convert(asked.meta, _Meta)
+    except msgspec.ValidationError:
+        return None
+    if meta.codex_approval_kind != _TOOL_CALL:
+        return None
+    return ToolApproval(
+        thread=asked.thread_id,
+        turn=asked.turn_id or "",
+        item=waits(asked.thread_id).tool_call_of(asked.server_name, meta.tool_params),
+        server=asked.server_name,
+        reason=asked.message or "",
+        arguments=meta.tool_params,
+    )
+
+
+def write_decision(approval: Approval | None, decision: Decision | Reply) -> Message:
     """Say it in the server's words; what does not fit the question is a refusal."""
     word = decision if isinstance(decision, Decision) else Decision.DECLINE
     granted = word in {Decision.ACCEPT, Decision.ACCEPT_FOR_SESSION}
@@ -90,6 +148,10 @@ def write_decision(approval: Approval, decision: Decision | Reply) -> Message:
         case PermissionsApproval(permissions=permissions):
             scope = "session" if word is Decision.ACCEPT_FOR_SESSION else "turn"
             return PermissionsRequestApprovalResponse(permissions if granted else {}, scope)
+        case ToolApproval():
+            return _ELICITED[word]
+        case None:
+            return _ELICITED[Decision.DECLINE]
         case InputApproval():
             said = decision if isinstance(decision, Reply) else Reply({})
             return ToolRequestUserInputResponse(

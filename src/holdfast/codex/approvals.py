@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import anyio
 from msgspec import Raw
 
-from holdfast.codex.approval_format import ASKED, Changes, read_approval, write_decision
+from holdfast.codex.approval_format import ASKED, Waits, read_approval, write_decision
 from holdfast.codex.hook_loop import HookTasks
 from holdfast.codex.model import Approval, Decision, Hook, Reply
 from holdfast.failures import Failure
@@ -24,7 +24,7 @@ class Approvals:
 
     hook: Hook | None
     timeout: float
-    changes: Changes
+    waits: Waits
     is_open: Callable[[], bool]  # whether the connection is
     telemetry: Telemetry
     tasks: HookTasks = field(default_factory=HookTasks)
@@ -42,7 +42,9 @@ class Approvals:
 
     def _serving(self, method: str) -> Callable[[Raw], Awaitable[object]]:
         async def serve(params: Raw) -> object:
-            approval = read_approval(method, params, self.changes)
+            approval = read_approval(method, params, self.waits)
+            if approval is None:
+                return write_decision(None, Decision.DECLINE)
             self.telemetry.emit(ApprovalRequested(method=method))
             began = anyio.current_time()
             told = "withdrawn"  # by the server, or by the end of the connection: nothing is decided

@@ -58,6 +58,18 @@ class PermissionsApproval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolApproval:
+    """Codex asks whether it may call a tool of an MCP server."""
+
+    thread: str
+    turn: str
+    item: str  # empty where the call cannot be told from others
+    server: str
+    reason: str  # a question in Codex's words, which name the tool
+    arguments: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InputApproval:
     """Codex asks the person questions."""
 
@@ -74,7 +86,7 @@ class Reply:
     answers: Mapping[str, tuple[str, ...]]
 
 
-Approval = CommandApproval | FileChangeApproval | PermissionsApproval | InputApproval
+Approval = CommandApproval | FileChangeApproval | PermissionsApproval | ToolApproval | InputApproval
 Hook = Callable[[Approval], Awaitable[Decision | Reply]]
 
 

@@ -26,6 +26,7 @@ from holdfast.codex.wire.generated import (
     FileUpdateChange,
     ItemCompletedNotification,
     ItemStartedNotification,
+    McpToolCallThreadItem,
     ThreadItem,
     ThreadTokenUsage,
     ThreadTokenUsageUpdatedNotification,
@@ -111,6 +112,7 @@ class Turns:
         self._ended: dict[str, None] = {}
         self._is_over = False
         self._changes: dict[str, tuple[FileUpdateChange, ...]] = {}
+        self._calls: dict[str, tuple[str, object]] = {}  # of MCP tools: item → server, arguments
         self._commands: dict[str, set[str]] = {}  # turn → items
 
     def take(self, event: Message) -> None:
@@ -121,11 +123,16 @@ class Turns:
                 self.seen += 1
             case _ if is_end(event):
                 self._changes.clear()
+                self._calls.clear()
                 self._end(turn_of(event) or self.active)
             case ItemStartedNotification(item=FileChangeThreadItem(id=id_, changes=changes)):
                 self._changes[id_] = changes
             case ItemCompletedNotification(item=FileChangeThreadItem(id=id_)):
                 self._changes.pop(id_, None)
+            case ItemStartedNotification(item=McpToolCallThreadItem() as call):
+                self._calls[call.id] = (call.server, call.arguments)
+            case ItemCompletedNotification(item=McpToolCallThreadItem(id=id_)):
+                self._calls.pop(id_, None)
             case ItemStartedNotification(item=CommandExecutionThreadItem(id=id_), turn_id=turn_id):
                 self._commands.setdefault(turn_id, set()).add(id_)
                 while len(self._commands) > ENDED_MAX:
@@ -165,6 +172,11 @@ class Turns:
     def changes_of(self, item: str) -> tuple[FileUpdateChange, ...]:
         """What a file change that waits would do: the server says so before it asks."""
         return self._changes.get(item, ())
+
+    def tool_call_of(self, server: str, arguments: object) -> str:
+        """The item of a call that runs, which an approval names by what it is only; or empty."""
+        call = (server, arguments)
+        return next((item for item, each in self._calls.items() if each == call), "")
 
     def commands_of(self, turn: str) -> frozenset[str]:
         """The items of the commands that a turn started, as far as this connection saw it."""

@@ -12,6 +12,7 @@ from holdfast import lazy_exports
 if TYPE_CHECKING:
     from holdfast.runners.codex import CodexRunner
     from holdfast.runners.environment import Stage
+    from holdfast.runners.mcp_config import secrets_of
     from holdfast.runners.native import NativeRunner
     from holdfast.runners.ports import Conversation, Memory, Runner
     from holdfast.runners.redaction import Around, Veiled
@@ -29,6 +30,7 @@ __all__ = [
     "Stage",
     "Veiled",
     "is_sample",
+    "secrets_of",
     "write_sample",
 ]
 
@@ -46,6 +48,7 @@ __getattr__ = lazy_exports(
         "Stage": "environment",
         "Veiled": "redaction",
         "is_sample": "rehearsal.runner",
+        "secrets_of": "mcp_config",
         "write_sample": "rehearsal.runner",
     },
 )

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 import msgspec
@@ -19,8 +19,11 @@ from holdfast.codex import (
     AskForApproval,
     Decision,
     InputApproval,
+    McpServerStatusUpdatedNotification,
     Reply,
     Thread,
+    ThreadResumeParams,
+    ThreadStartParams,
     TurnCompletedNotification,
     failure_of,
     native_program,
@@ -33,6 +36,7 @@ from holdfast.rpc.failures import ErrorResponse
 from holdfast.runners.codex_events import decision_of, question_of, reply_of, translated
 from holdfast.runners.environment import Stage
 from holdfast.runners.failures import RunnerEnded, RunnerUnavailable, SessionUnknown
+from holdfast.runners.mcp_config import McpConfig, mcp_config
 from holdfast.runners.model import (
     AnyEvent,
     Asked,
@@ -40,13 +44,17 @@ from holdfast.runners.model import (
     Capabilities,
     Ending,
     Health,
+    Noticed,
     SessionKnown,
     ToolEnded,
     ToolStarted,
     TurnEnded,
 )
 from holdfast.runners.ports import AS_EVER, Memory
-from holdfast.world import Inbox, Questions, companions, disk_failure, in_thread
+from holdfast.world import MARK, Inbox, Questions, companions, disk_failure, in_thread
+
+if TYPE_CHECKING:
+    from holdfast.agent import Server
 
 # Have on the disk what an agent remembers: a turn is over when a power cut cannot undo it.
 
@@ -79,6 +87,7 @@ def _synced(path: Path) -> None:
 
 NAME = "codex"
 PATIENCE = 7 * 24 * 3600.0  # for a person; whoever asks on has a shorter one of its own
+_REASON_CHARS = 300  # of what Codex says about a server: it may be a type of many lines
 WAITING_TOLD = 5.0  # seconds without an event before Codex is pinged, and between two pings
 
 # So that it behaves: nothing is reached but the model, and a model that is away ends the turn.
@@ -103,12 +112,17 @@ class CodexRunner:
         *,
         model: str | None = None,
         approval_policy: AskForApproval | None = None,
+        servers: Sequence[Server] = (),
     ) -> None:
-        """Use this program; model and policy are those of its own settings unless given."""
+        """Use this program; model and policy are those of its own settings unless given.
+
+        `servers` are MCP servers that it has beside those of its settings.
+        """
         self._stage = stage
         self._program = program
         self._model = model
         self._approval_policy: AskForApproval | None = approval_policy
+        self._servers = tuple(servers)
 
     async def health(self) -> Health:
         """Healthy if it starts and answers."""
@@ -128,8 +142,14 @@ class CodexRunner:
         questions = _Asking()
         self._stage.clear()
         async with self._connected(questions) as (server, transport), companions() as tasks:
-            thread = await self._thread(server, session)
-            yield CodexConversation(thread, server, transport, questions, tasks)
+            notices = _Notices()
+            try:
+                thread = await self._opened(server, session, notices, tasks)
+            except ErrorResponse as refused:
+                if session is None:
+                    raise
+                raise SessionUnknown(runner=NAME, session=session) from refused
+            yield CodexConversation(thread, server, transport, questions, notices, tasks)
 
     async def fork(self, session: str) -> str:
         """Have Codex keep a conversation twice; return the word for the new one."""
@@ -159,15 +179,48 @@ class CodexRunner:
             reason = failure.user_message
             raise RunnerUnavailable(runner=NAME, reason=reason, remedy=_REMEDY) from failure
 
-    async def _thread(self, server: AppServer, session: str | None) -> Thread:
-        if session is None:
-            return await server.start_thread(
-                cwd=self._stage.root, model=self._model, approval_policy=self._approval_policy
-            )
+    async def _opened(
+        self, server: AppServer, session: str | None, notices: _Notices, tasks: TaskGroup
+    ) -> Thread:
+        """Begin or resume a thread with our servers, or without them where Codex refuses that."""
+        if not self._servers:
+            return await self._thread(server, session)
+        config = await self._config(server)
+        notices.add(*config.notices)
+        if not config.names:
+            return await self._thread(server, session)
+        # It listens before the server can answer: how servers start is told before and after.
+        tasks.start_soon(notices.follow, server, config.names)
         try:
-            return await server.resume_thread(session, cwd=self._stage.root)
+            return await self._thread(server, session, config.settings)
         except ErrorResponse as refused:
-            raise SessionUnknown(runner=NAME, session=session) from refused
+            thread = await self._thread(server, session)
+            names = ", ".join(config.names)
+            why = refused.error_message.strip()[:_REASON_CHARS]
+            notices.add(f"Not connected: the MCP servers {names}. Codex refuses them: {why}")
+            return thread
+
+    async def _config(self, server: AppServer) -> McpConfig:
+        """The settings that a thread has beside those of Codex itself."""
+        settings: object = {}
+        with suppress(ErrorResponse):  # to be refused again, with the reason, by thread/start
+            settings = await server.request("config/read", {"cwd": self._stage.root})
+        # With the mark: a server that outlives a killed Codex could not be found without it.
+        return mcp_config(self._servers, settings, inherited=(MARK,))
+
+    async def _thread(
+        self, server: AppServer, session: str | None, config: dict[str, object] | None = None
+    ) -> Thread:
+        root = self._stage.root
+        if session is not None:
+            more = ThreadResumeParams(session, config=config)
+            return await server.resume_thread(session, more=more, cwd=root)
+        return await server.start_thread(
+            more=ThreadStartParams(config=config),
+            cwd=root,
+            model=self._model,
+            approval_policy=self._approval_policy,
+        )
 
 
 _REMEDY = "Install it (npm install -g @openai/codex) and sign in (codex login)."
@@ -182,12 +235,14 @@ class CodexConversation:
         server: AppServer,
         transport: ProcessTransport,
         questions: _Asking,
+        notices: _Notices,
         tasks: TaskGroup,
     ) -> None:
         self._thread = thread
         self._server = server
         self._transport = transport
         self._questions = questions
+        self._notices = notices
         self._tasks = tasks
 
     async def take_turn(
@@ -241,6 +296,8 @@ class CodexConversation:
             async with companions() as tasks, aclosing(self._thread.run(prompt)) as events:
                 tasks.start_soon(self._report_waiting, silence, inbox)
                 async for event in events:
+                    if noticed := self._notices.take():
+                        await inbox.put(noticed)
                     if isinstance(event, TurnCompletedNotification):
                         silence.end()
                         await settled(self._thread.path)
@@ -274,6 +331,42 @@ class CodexConversation:
             health = await self._server.health()
             if health.healthy and silence.begun == begun:
                 await inbox.put((silence.report(),))
+
+
+class _Notices:
+    """What became of the MCP servers of a thread, until a turn tells it."""
+
+    def __init__(self) -> None:
+        self._waiting: list[AnyEvent] = []
+
+    def add(self, *texts: str) -> None:
+        """Have something told in the turn that runs, or in the next one."""
+        self._waiting += [Noticed(text) for text in texts]
+
+    def take(self) -> tuple[AnyEvent, ...]:
+        """What waits to be told; from now on it is told."""
+        taken, self._waiting = tuple(self._waiting), []
+        return taken
+
+    async def follow(self, server: AppServer, names: Sequence[str]) -> None:
+        """Learn which of these servers do not start, until all of them did or did not."""
+        waited_for = set(names)
+        with suppress(Failure):  # the connection is lost, as the turn will tell
+            async with aclosing(server.notifications()) as news:
+                async for event in news:
+                    if isinstance(event, McpServerStatusUpdatedNotification):
+                        waited_for -= self._started(event, waited_for)
+                    if not waited_for:
+                        return
+
+    def _started(self, event: McpServerStatusUpdatedNotification, names: set[str]) -> set[str]:
+        """The server that has started by now, or never will."""
+        if event.status == "starting" or event.name not in names:
+            return set()
+        if event.status != "ready":
+            why = (event.error or event.status).strip()[:_REASON_CHARS]
+            self.add(f"The MCP server {event.name} did not start: {why}")
+        return {event.name}
 
 
 class _Silence:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from holdfast.codex import (
     AgentMessageDeltaNotification,
     AgentMessageThreadItem,
@@ -27,6 +29,7 @@ from holdfast.codex import (
     Reply,
     ThreadItem,
     ThreadTokenUsageUpdatedNotification,
+    ToolApproval,
     ToolRequestUserInputQuestion,
     TurnPlanUpdatedNotification,
     TurnStartedNotification,
@@ -185,7 +188,9 @@ def _ended(item: str, output: str, is_ok: bool, status: int | None = None) -> To
     return ToolEnded(item, is_ok, printed.text, printed.left_out, status)
 
 
-def _wish(approval: CommandApproval | FileChangeApproval | PermissionsApproval) -> tuple[str, str]:
+def _wish(
+    approval: CommandApproval | FileChangeApproval | PermissionsApproval | ToolApproval,
+) -> tuple[str, str]:
     match approval:
         case CommandApproval(host=host, command=command) if host:
             return f"Let it reach {host}?", command
@@ -196,6 +201,8 @@ def _wish(approval: CommandApproval | FileChangeApproval | PermissionsApproval) 
             return f"Change {paths or 'files'}?", reason
         case PermissionsApproval(reason=reason):
             return "Give it more permissions?", reason
+        case ToolApproval(reason=reason, arguments=arguments):
+            return reason, msgspec.json.encode(arguments).decode()
 
 
 def _inquiry(approval: InputApproval, question: ToolRequestUserInputQuestion) -> Asked:

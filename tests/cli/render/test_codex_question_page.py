@@ -23,6 +23,7 @@ from holdfast.codex import (
     FileChangeApproval,
     InputApproval,
     PermissionsApproval,
+    ToolApproval,
 )
 from holdfast.codex.wire.generated import (
     AddPatchChangeKind,
@@ -47,6 +48,7 @@ def changes(*diffs: str) -> FileChangeApproval:
 
 
 MORE = PermissionsApproval(**OF, reason="net", cwd="/p", permissions={"network": True})
+CALL = ToolApproval(**OF, server="s", reason="Allow it?", arguments={"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,16 @@ def test_only_one_letter_is_an_answer(line: str, decision: Decision | None) -> N
                 "  | +b",
                 "  | add /p/1",
                 "  | +c",
+            ],
+        ),
+        (
+            CALL,
+            [
+                "? Codex wants to call a tool of the MCP server s",
+                "  | {",
+                '  |   "a": 1',
+                "  | }",
+                "  because: Allow it?",
             ],
         ),
         (
@@ -148,6 +160,7 @@ def test_a_number_is_the_option(line: str, answer: str) -> None:
         (changes("+a"), "change /p/0"),
         (changes(), "change files"),
         (MORE, "get more permissions"),
+        (CALL, "call a tool of the MCP server s"),
         (InputApproval(**OF, questions=()), "ask you something"),
     ],
 )

@@ -132,7 +132,7 @@ class _Stays:
         return _opened(session)._replace(
             root=self._roots.get(session.id, ""),
             models=await _models(session, self._settings) if is_native else (),
-            takes_servers=is_native,
+            takes_servers=session.runner in {"native", "codex"},
         )
 
 

@@ -25,6 +25,7 @@ from holdfast.codex.model import (
     FileChangeApproval,
     InputApproval,
     PermissionsApproval,
+    ToolApproval,
 )
 from holdfast.nouns import cut, printable, prose
 
@@ -181,7 +182,7 @@ _DECISIONS = {
 }
 
 Options = tuple[tuple[str, str], ...]  # labels, and what each means
-Permission = CommandApproval | FileChangeApproval | PermissionsApproval
+Permission = CommandApproval | FileChangeApproval | PermissionsApproval | ToolApproval
 
 
 def decision_of(line: str) -> Decision | None:
@@ -229,6 +230,8 @@ def subject(approval: Approval) -> str:
             return f"change {', '.join(change.path for change in changes) or 'files'}"
         case PermissionsApproval():
             return "get more permissions"
+        case ToolApproval(server=server):
+            return f"call a tool of the MCP server {server}"
         case InputApproval():
             return "ask you something"
 
@@ -249,6 +252,8 @@ def _head(approval: Permission) -> str:
             return "Codex wants to change files"
         case PermissionsApproval(cwd=cwd):
             return f"Codex wants more permissions in {printable(cwd)}"
+        case ToolApproval(server=server):
+            return f"Codex wants to call a tool of the MCP server {printable(server)}"
 
 
 def _asked(approval: Permission) -> str:
@@ -261,6 +266,8 @@ def _asked(approval: Permission) -> str:
             return _END.join(f"{head}\n{diff}" for head, diff in zip(heads, diffs, strict=True))
         case PermissionsApproval(permissions=permissions):
             return dumps(permissions, indent=2)
+        case ToolApproval(arguments=arguments):
+            return dumps(arguments, indent=2)
 
 
 def _named(kind: object, path: str) -> str:

@@ -14,6 +14,7 @@ from holdfast.app.settings import Settings, environment
 from holdfast.cli.declarations import Request
 from holdfast.cli.wiring.consent import Agreed, require
 from holdfast.cli.wiring.draft_token import guest_of
+from holdfast.cli.wiring.editor_files import servers_file
 from holdfast.cli.wiring.local_server import server_of
 from holdfast.exec import Client
 from holdfast.failures import Failure
@@ -22,7 +23,7 @@ from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import Workbench, entering
 
 if TYPE_CHECKING:
-    from holdfast.agent import CrashHistory
+    from holdfast.agent import CrashHistory, Server
 
 
 class Engagement:
@@ -65,8 +66,10 @@ class Engagement:
                 return runners.Rehearsal(stage, Path(script))
             case "codex":
                 model = session.options.get("model")
-                codex = runners.CodexRunner(stage, settings.codex, model=model)
-                return Agreed(runners.Veiled(codex, _keys(settings)), bench)
+                servers = _servers(session, settings)
+                codex = runners.CodexRunner(stage, settings.codex, model=model, servers=servers)
+                hidden = (*_keys(settings), *runners.secrets_of(servers))
+                return Agreed(runners.Veiled(codex, hidden), bench)
             case "native":
                 from holdfast.agent import CrashHistory
                 from holdfast.cli.wiring.native_agent import native_runner
@@ -75,6 +78,18 @@ class Engagement:
                 return native_runner(session, stage, bench, settings, self._crashes)
             case other:
                 raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))
+
+
+def _servers(session: KeptSession, settings: Settings) -> tuple[Server, ...]:
+    """The MCP servers that an editor gave for the session, and that its user agreed to."""
+    from holdfast.cli.wiring.keys import own_text
+
+    file = servers_file(settings, session.id)
+    if not (given := own_text(file)):
+        return ()
+    from holdfast.agent import editor_servers
+
+    return editor_servers(str(file), given)
 
 
 def _keys(settings: Settings) -> tuple[str, ...]:
