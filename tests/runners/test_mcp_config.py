@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent import Server
+from holdfast.agent import McpServerConfig
 from holdfast.runners.mcp_config import McpConfig, mcp_config, secrets_of
 
-STDIO = Server("a", True, "node", ("x.js",), {"K": "v"})
-HTTP = Server("b", True, url="https://there/mcp", headers={"X-Key": "v"})
+STDIO = McpServerConfig("a", True, "node", ("x.js",), {"K": "v"})
+HTTP = McpServerConfig("b", True, url="https://there/mcp", headers={"X-Key": "v"})
 GRACE = "mcp_optional_startup_grace_ms"
 ENTRIES = {
     "a": {
@@ -38,7 +38,7 @@ def test_how_long_the_person_has_codex_wait_is_left_alone() -> None:
 
 
 def test_a_server_of_the_persons_own_is_not_mixed_with_one_of_the_editor() -> None:
-    reserved = Server("codex_apps", True, "node")
+    reserved = McpServerConfig("codex_apps", True, "node")
     settings = {"config": {"mcp_servers": {"a": {"command": "mine"}}, GRACE: 0}}
     made = mcp_config((STDIO, reserved), settings, inherited=())
 
@@ -56,7 +56,10 @@ def test_values_that_may_be_secrets_are_known() -> None:
         **{"NODE_ENV": "production"},
     }
     headers = {"Authorization": "Bearer abc-def-ghi", "Accept": "application/json"}
-    servers = (Server("a", True, "node", env=env), Server("b", True, url="u", headers=headers))
+    servers = (
+        McpServerConfig("a", True, "node", env=env),
+        McpServerConfig("b", True, url="u", headers=headers),
+    )
 
     assert secrets_of(servers) == (
         *("correct-horse", "abcdef123456"),

@@ -12,7 +12,7 @@ from holdfast import lazy_exports
 if TYPE_CHECKING:
     from holdfast.agent.conversation import OPTIONS, AgentConversation, open_conversation
     from holdfast.agent.loop import BudgetLimits, CrashHistory
-    from holdfast.agent.mcp.config import Server, editor_servers, own_servers
+    from holdfast.agent.mcp.config import McpServerConfig, editor_servers, own_servers
     from holdfast.agent.permission_rules import PermissionMode
     from holdfast.agent.prompt import PromptContext, system_prompt
     from holdfast.agent.providers.http_provider import Deadlines, HttpModels, load_prices
@@ -50,13 +50,13 @@ __all__ = [
     "KeySource",
     "KeyringKeys",
     "Keys",
+    "McpServerConfig",
     "PermissionMode",
     "PromptContext",
     "Provider",
     "Proxies",
     "SandboxConfig",
     "ScriptedModels",
-    "Server",
     "SubAgent",
     "ToolSet",
     "ToolSettings",
@@ -81,7 +81,7 @@ __getattr__ = lazy_exports(
         "SandboxConfig": "sandbox",
         "ToolSettings": "tool_set",
         "ToolSet": "tool_set",
-        "Server": "mcp.config",
+        "McpServerConfig": "mcp.config",
         "editor_servers": "mcp.config",
         "own_servers": "mcp.config",
         "open_tool_set": "tool_set",

@@ -54,7 +54,7 @@ from holdfast.runners.ports import AS_EVER, Memory
 from holdfast.world import MARK, Inbox, Questions, companions, disk_failure, in_thread
 
 if TYPE_CHECKING:
-    from holdfast.agent import Server
+    from holdfast.agent import McpServerConfig
 
 # Have on the disk what an agent remembers: a turn is over when a power cut cannot undo it.
 
@@ -112,7 +112,7 @@ class CodexRunner:
         *,
         model: str | None = None,
         approval_policy: AskForApproval | None = None,
-        servers: Sequence[Server] = (),
+        servers: Sequence[McpServerConfig] = (),
     ) -> None:
         """Use this program; model and policy are those of its own settings unless given.
 

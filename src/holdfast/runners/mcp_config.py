@@ -15,7 +15,7 @@ import msgspec
 from holdfast.telemetry import Redactor
 
 if TYPE_CHECKING:
-    from holdfast.agent import Server
+    from holdfast.agent import McpServerConfig
 
 START_LONGEST: Final = 30  # seconds for a server to start, as with our own agent
 _RESERVED: Final = frozenset({"codex_apps"})  # a server of this name is ignored without a word
@@ -39,7 +39,7 @@ class McpConfig(NamedTuple):
 
 
 def mcp_config(
-    servers: Sequence[Server], settings: object, *, inherited: Sequence[str]
+    servers: Sequence[McpServerConfig], settings: object, *, inherited: Sequence[str]
 ) -> McpConfig:
     """How a thread of Codex connects these servers.
 
@@ -60,7 +60,7 @@ def mcp_config(
     return McpConfig(config, tuple(fit), tuple(filter(None, notices)))
 
 
-def secrets_of(servers: Sequence[Server]) -> tuple[str, ...]:
+def secrets_of(servers: Sequence[McpServerConfig]) -> tuple[str, ...]:
     """The values of variables and headers that may be secrets, and the words of such headers.
 
     Left out is what names places and settings, and shows up in ordinary output: paths, and words
@@ -91,7 +91,7 @@ def _refusal(name: str, taken: Collection[str]) -> str:
     return ""
 
 
-def _entry(server: Server, inherited: Sequence[str]) -> dict[str, object]:
+def _entry(server: McpServerConfig, inherited: Sequence[str]) -> dict[str, object]:
     timeout = {"startup_timeout_sec": START_LONGEST}
     if server.url:
         return {"url": server.url, "http_headers": server.headers, **timeout}

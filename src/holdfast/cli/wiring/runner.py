@@ -23,7 +23,7 @@ from holdfast.runners.failures import RunnerUnknown
 from holdfast.workbench import Workbench, entering
 
 if TYPE_CHECKING:
-    from holdfast.agent import CrashHistory, Server
+    from holdfast.agent import CrashHistory, McpServerConfig
 
 
 class Engagement:
@@ -80,7 +80,7 @@ class Engagement:
                 raise RunnerUnknown(runner=other, known=", ".join(RUNNERS))
 
 
-def _servers(session: KeptSession, settings: Settings) -> tuple[Server, ...]:
+def _servers(session: KeptSession, settings: Settings) -> tuple[McpServerConfig, ...]:
     """The MCP servers that an editor gave for the session, and that its user agreed to."""
     from holdfast.cli.wiring.keys import own_text
 
