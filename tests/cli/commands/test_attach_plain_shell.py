@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.runners.failures import Rehearsed
 from tests.cli.conversations import in_conversation, scripted, sessions
 from tests.cli.running import COMMAND, environment
 from tests.cli.workbenches import Bench
@@ -63,3 +64,22 @@ def test_a_command_on_a_pipe_does_not_take_the_lines_after_it(bench: Bench) -> N
     assert [line for line in said.splitlines() if line.startswith("> ")] == ["> First", "> Second"]
     assert "/status" not in said
     assert "\x1b" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin"),
+    [
+        (("Go.",), b""),
+        ((), b"Go."),
+        ((), b"Go.\nAgain.\n"),  # a turn that completes afterwards does not hide the failed one
+    ],
+)
+def test_on_a_pipe_the_status_says_that_a_turn_failed(
+    bench: Bench, words: tuple[str, ...], stdin: bytes
+) -> None:
+    script = scripted(bench, '{fail = "It broke."}', '{say = "Again."}')
+    done = bench.ran("chat", "--scenario", script, *words, stdin=stdin)
+
+    asked = bench.ran("ask", "--scenario", script, "Go.")
+    assert (done.returncode, b"It broke." in done.stdout) == (Rehearsed.kind.exit_status, True)
+    assert done.returncode == asked.returncode != 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from typing import Final
@@ -13,7 +12,7 @@ import anyio
 from holdfast.app.sessions import KeptSession, short
 from holdfast.app.settings import Settings
 from holdfast.cli.appearance import look_for
-from holdfast.cli.commands.turn import Attendance, TurnOrder
+from holdfast.cli.commands.turn import STATUSES, Attendance, TurnOrder
 from holdfast.cli.declarations import Request
 from holdfast.cli.failure_report import reported
 from holdfast.cli.failures import AgentNotChosen, OutputLost, UsageWrong
@@ -29,7 +28,6 @@ from holdfast.nouns import printable
 from holdfast.runners.model import Ending
 
 _READ_ON: Final = "holdfast ask --help"
-_STATUSES: Final = {Ending.COMPLETED: 0, Ending.INTERRUPTED: 128 + signal.SIGINT, LEFT: 1}
 _IN_PLACE: Final = (
     "In place: {project} gets what the turn changed when it has completed, even if this command is "
     "gone by then; a checkpoint of what was there before is kept."
@@ -77,7 +75,7 @@ def _outcome(attendance: Attendance, session: KeptSession, request: Request) -> 
     result, failure = attendance.result, attendance.failure
     if isinstance(failure, OutputLost):
         raise failure
-    status = 0 if failure is not None else _STATUSES.get(result.status, 1)  # a failure has its own
+    status = 0 if failure is not None else STATUSES.get(result.status, 1)  # a failure has its own
     if attendance.signal is not None:
         status, failure = 128 + attendance.signal, None
     if failure is not None:

@@ -26,7 +26,7 @@ from holdfast.app.settings import Settings, environment
 from holdfast.cli.appearance import look_for
 from holdfast.cli.commands.exec import attach as attach_process
 from holdfast.cli.commands.sessions import cells_of
-from holdfast.cli.commands.turn import INTERRUPTING
+from holdfast.cli.commands.turn import INTERRUPTING, STATUSES
 from holdfast.cli.declarations import Request
 from holdfast.cli.model import Outcome
 from holdfast.cli.output import is_terminal
@@ -48,7 +48,16 @@ from holdfast.host import (
     fold,
     seated,
 )
-from holdfast.host.model import Abort, Answer, Answered, Command, Happened, Prompt
+from holdfast.host.model import (
+    Abort,
+    Answer,
+    Answered,
+    AnyRecord,
+    Command,
+    Happened,
+    Prompt,
+    TurnClosed,
+)
 from holdfast.host.model import Prompted as ModelPrompted
 from holdfast.nouns import printable
 from holdfast.runners.model import AnyEvent, Asked
@@ -204,6 +213,7 @@ class Stay:
         self._has_quit = False
         self._silences = 0  # half minutes of the present one that were told
         self._failure: Failure | None = None
+        self._status = 0  # of the last turn that did not complete, where a program reads it
         self._tasks: TaskGroup
 
     async def run(self) -> None:
@@ -226,7 +236,9 @@ class Stay:
         is_on = self._state.is_running or bool(self._state.waiting)
         name = printable(short(self._session))
         hint = f"The turn goes on. Be there again: holdfast attach {name}" if is_on else ""
-        return Outcome(failure=self._failure, hint=hint)
+        # At a terminal the person has seen how turns ended; a script has only the status.
+        status = 0 if self._is_typed or self._failure is not None else self._status
+        return Outcome(status=status, failure=self._failure, hint=hint)
 
     async def _watch(self, seat: Seat) -> None:
         is_listening = False
@@ -265,8 +277,10 @@ class Stay:
                 if not (is_ours and self._is_typed):  # the terminal has shown it
                     line = line_of(record, self._look, cells=cells_of(self._look))
                     await self._terminal.say(line)
-                if seq > self._until and isinstance(record, Happened):
-                    await self._offer(record.event)
+                if seq > self._until:
+                    self._note_ending(record)
+                    if isinstance(record, Happened):
+                        await self._offer(record.event)
             case Reconnecting(delay):
                 await self._note(f"! reconnecting… ({delay:g} s)")
             case Awaited(what, seconds):
@@ -275,6 +289,15 @@ class Stay:
                 await self._note("! The backend is unresponsive.")
             case Trouble(failure) if failure is not None:
                 await self._note(f"! {from_wire(failure).user_message}")
+            case _:
+                pass
+
+    def _note_ending(self, record: AnyRecord) -> None:
+        match record:
+            case TurnClosed(failure=dict(failure)):
+                self._status = from_wire(failure).kind.exit_status
+            case TurnClosed(ending=ending):
+                self._status = STATUSES.get(ending, 1) or self._status
             case _:
                 pass
 
@@ -329,6 +352,7 @@ class Stay:
             await seat.command(command)
         except Failure as failure:
             self._given.discard(name)
+            self._status = failure.kind.exit_status
             await self._note(f"! {failure.user_message}")
 
     async def _heed(self, signals: AsyncIterator[signal.Signals], seat: Seat) -> None:

@@ -19,7 +19,7 @@ from holdfast.cli.commands.sessions import cells_of
 from holdfast.cli.failures import TurnTooLong
 from holdfast.cli.output import is_terminal, json_line
 from holdfast.cli.render.style import Look, Tone
-from holdfast.cli.render.turns import TurnResult, ending_of, note_of, record_of, words_of
+from holdfast.cli.render.turns import LEFT, TurnResult, ending_of, note_of, record_of, words_of
 from holdfast.cli.terminal import Terminal
 from holdfast.cli.wiring.host import HostStarter
 from holdfast.failures import Failure, boundary, from_wire
@@ -42,6 +42,9 @@ from holdfast.host.model import (
 )
 from holdfast.nouns import printable, prose
 from holdfast.runners.model import Asked, Ending, Remembered, Said, Used
+
+STATUSES: Final = {Ending.COMPLETED: 0, Ending.INTERRUPTED: 128 + signal.SIGINT, LEFT: 1}
+"""Exit statuses of turns without a failure, which has a status of its own; others are 1."""
 
 INTERRUPTING: Final = "Interrupting the turn; Ctrl-C again leaves at once."
 _AGAIN: Final = 0.1
