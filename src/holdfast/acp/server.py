@@ -31,6 +31,7 @@ from holdfast.acp.session import (
     servers_of,
     servers_refused,
 )
+from holdfast.acp.stdio import has_stdio, watchable_stdio
 from holdfast.acp.turn import EditorTurn, Stays, tell
 from holdfast.acp.updates import Updates
 from holdfast.failures import Failure, boundary, from_wire, to_wire
@@ -269,8 +270,10 @@ def _text(prompt: Sequence[object]) -> str:
 
 async def serve_editor(stays: Stays) -> None:
     """Answer the editor at the other end of standard input and output until it leaves."""
+    if not has_stdio():
+        return  # closed before the start: that is the end of the input, too
     with boundary("acp"):
         agent: Any = EditorAgent(stays)  # Any: it has those methods only that it announces
-        async with companions() as tasks:
+        async with watchable_stdio(), companions() as tasks:
             agent.announce_with(tasks)
             await acp.run_agent(agent, use_unstable_protocol=True)  # to fork is one of these
