@@ -51,7 +51,6 @@ from holdfast.workbench import (
     publish,
     restore,
 )
-from holdfast.workbench.watcher import Watcher
 
 Row = dict[str, object]
 MIDDLE, MANY, IN_ONE_DIRECTORY, MEAN_BYTES = 6_500, 100_000, 20, 6000
@@ -98,7 +97,7 @@ def middle_rows(base: Path) -> Iterator[Row]:
         edited = _in_turn(snapshots, 3, before=lambda turn: _edit(project, 40 + turn))
     yield _row(f"first, {MIDDLE:,} files", first, most_of_git=1 / 3)
     yield _row(f"no change, {MIDDLE:,} files", same, most_of_git=1)
-    yield _row(f"one changed of {MIDDLE:,}, no watcher", edited)
+    yield _row(f"one changed of {MIDDLE:,}", edited)
     if not Restic.is_here():
         yield {"what": "restic: not installed here, so not measured"}
     if shutil.which("jj") is None:
@@ -113,19 +112,8 @@ def many_rows(base: Path) -> Iterator[Row]:
         yield _row(f"first, {MANY:,} files", first, most_of_git=1 / 3)
         time.sleep(RACY)
         yield _row(f"no change, {MANY:,} files", _in_turn(snapshots, ROUNDS), most_of_git=1)
-        watcher = Watcher.at(project)
-        if watcher is None:
-            yield {"what": "watcher: the system has no watches for so many directories"}
-        else:
-            closing.enter_context(watcher)
-            ours = snapshots["ours"]
-            assert isinstance(ours, Ours)
-            ours.watcher = watcher
-            ours()
-            time.sleep(RACY)
-            yield _row("the same with a watcher", {"ours": _least(ours, 20)}, most_ms=1)
-            edited = _in_turn(snapshots, ROUNDS, before=lambda turn: _edit(project, turn))
-            yield _row(f"one changed of {MANY:,}", edited, most_of_git=1 / 20)
+        edited = _in_turn(snapshots, ROUNDS, before=lambda turn: _edit(project, turn))
+        yield _row(f"one changed of {MANY:,}", edited, most_of_git=1)
     try:
         opened = _draft_times(Workbench.at(project, base / "state"))
     except Failure as failure:
@@ -139,16 +127,14 @@ Snapshots = dict[str, Callable[[], object]]
 
 @dataclass
 class Ours:
-    """Keeps a project in a store; with a watcher, it looks only where that saw something."""
+    """Makes checkpoints of a project in a store; every call compares the whole tree."""
 
     store: Store
     project: Path
-    watcher: Watcher | None = None
 
     def __call__(self) -> None:
         """Make a checkpoint."""
-        dirty = None if self.watcher is None else self.watcher.dirty()
-        self.store.checkpoint(Subject(self.project, dirty=dirty))
+        self.store.checkpoint(Subject(self.project))
 
 
 def _firsts(
