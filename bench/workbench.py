@@ -37,12 +37,12 @@ from snapshot_peers import DURABLE, Git, Restic, copy, processor_seconds
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench import (
-    Mode,
+    CheckpointSource,
+    DraftMode,
     NewContent,
     PublishOrder,
     RestoreOrder,
     Store,
-    Subject,
     Workbench,
     apply,
     checkpoint,
@@ -134,7 +134,7 @@ class Ours:
 
     def __call__(self) -> None:
         """Make a checkpoint."""
-        self.store.checkpoint(Subject(self.project))
+        self.store.checkpoint(CheckpointSource(self.project))
 
 
 def _firsts(
@@ -179,13 +179,13 @@ def large_rows(base: Path) -> Iterator[Row]:
     git = Git(project, base / "git")
     git.run("-c", "core.compression=0", "add", "--all")  # what is measured comes later
     with Store.open(base / "store") as store:
-        first = _least(lambda: store.checkpoint(Subject(project)), 1)
+        first = _least(lambda: store.checkpoint(CheckpointSource(project)), 1)
         before = _bytes_below(base / "store" / "seg")
         with path.open("r+b") as file:
             file.seek(LARGE_BYTES // 3)
             file.write(os.urandom(EDIT_BYTES))
         edited = {
-            "ours": _least(lambda: store.checkpoint(Subject(project)), 1),
+            "ours": _least(lambda: store.checkpoint(CheckpointSource(project)), 1),
             "git": _least(git.snapshot, 1),
         }
         grown = _bytes_below(base / "store" / "seg") - before
@@ -328,7 +328,7 @@ def _draft_times(workbench: Workbench) -> float:
     times: list[float] = []
     for _ in range(ROUNDS):
         began = perf_counter()
-        draft = open_draft(workbench, Mode.OVERLAY)
+        draft = open_draft(workbench, DraftMode.OVERLAY)
         times.append(perf_counter() - began)
         discard(workbench, draft.id)
     return min(times)

@@ -14,7 +14,7 @@ from holdfast.agent.ports import FileTree
 from holdfast.agent.workspace import DraftWorkspace
 from holdfast.failures import Failure
 from holdfast.workbench import list_drafts
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from holdfast.world import WriterThread
 from holdfast.world.failures import PathEscapes
 from tests.contracts.test_workspaces import at, filled
@@ -23,7 +23,7 @@ from tests.workbench.benches import Bench
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=[Mode.OVERLAY, Mode.COPY])
+@pytest.fixture(params=[DraftMode.OVERLAY, DraftMode.COPY])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     with filled(tmp_path, request.param) as made:
         yield made

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from holdfast.cli.project import ProgressLine, progress_text
-from holdfast.workbench.model import Progress
+from holdfast.workbench.model import WorkProgress
 
-FILES = Progress("files", 1000, 20_000)
+FILES = WorkProgress("files", 1000, 20_000)
 
 
 def test_how_far_it_has_come_in_words() -> None:
     assert progress_text(FILES) == "files: 1,000 of 20,000"
-    assert progress_text(Progress("a\x1b[2J", 7)) == "a\\x1b[2J: 7"
+    assert progress_text(WorkProgress("a\x1b[2J", 7)) == "a\\x1b[2J: 7"
 
 
 @pytest.mark.promise("S4")

@@ -14,7 +14,7 @@ from holdfast.agent.ports import FileTree, Workspace
 from holdfast.agent.workspace import DraftWorkspace
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from holdfast.world import WriterThread
 from holdfast.world.failures import DiskMissing, PathUnfit
 from tests.workbench.benches import Bench, bench_at
@@ -31,7 +31,7 @@ def at(spelling: str) -> RelativePath:
 
 
 @contextmanager
-def filled(base: Path, mode: Mode) -> Generator[Bench]:
+def filled(base: Path, mode: DraftMode) -> Generator[Bench]:
     """A workbench over a project that has the files of the contract."""
     with bench_at(base / "bench", mode) as made:
         for path, data in FILES.items():
@@ -126,7 +126,7 @@ class TestDraft(WorkspaceContract):
 
     @pytest.fixture
     def workspace(self, tmp_path: Path) -> Iterator[DraftWorkspace]:
-        with filled(tmp_path, Mode.OVERLAY) as bench, WriterThread() as thread:
+        with filled(tmp_path, DraftMode.OVERLAY) as bench, WriterThread() as thread:
             yield DraftWorkspace(bench.workbench, bench.draft(), str(bench.project), thread)
 
 

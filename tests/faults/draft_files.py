@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 from tests.faults.draft_model import CONTENTS, Tree, below, directory, file_of, link_to
 
 NAMES = ("a", "b", "c")
@@ -39,7 +39,7 @@ def _walk(where: bytes, parts: tuple[bytes, ...], found: Tree) -> None:
             _walk(each.path, at, found)
 
 
-def entry_of(path: bytes) -> Entry:
+def entry_of(path: bytes) -> PathEntry:
     status = os.lstat(path)
     mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISLNK(status.st_mode):
@@ -94,13 +94,13 @@ class Files:
         for each in below(self.tree(), path):
             del self.tree()[each]
 
-    def put(self, path: RelativePath, entry: Entry) -> None:
+    def put(self, path: RelativePath, entry: PathEntry) -> None:
         """Put something where nothing is."""
         where = self.root() / str(path)
-        match entry.sort:
-            case Sort.LINK:
+        match entry.kind:
+            case EntryKind.LINK:
                 os.symlink(entry.target, os.fsencode(where))
-            case Sort.DIRECTORY:
+            case EntryKind.DIRECTORY:
                 where.mkdir()
                 where.chmod(entry.mode)
             case _:
@@ -116,7 +116,7 @@ class Files:
         if was is None:
             self.put(path, entry)
             return f"create {path}"
-        if was.sort is not Sort.FILE:
+        if was.kind is not EntryKind.FILE:
             return f"nothing at {path}"
         if chance.random() < 0.5:  # as editors save
             beside = where.with_name("saving")
@@ -177,12 +177,12 @@ class Files:
         entries = (file_of(text(chance)), link_to(b"to/" + path.parts[-1]), directory())
         entry = chance.choice(entries)
         self.put(path, entry)
-        return f"replace {path} by a {entry.sort}"
+        return f"replace {path} by a {entry.kind}"
 
     def _chmod(self, chance: Random) -> str:
         path = self.any(chance)
         entry = self.tree()[path]
-        if entry.sort is Sort.LINK:
+        if entry.kind is EntryKind.LINK:
             return f"nothing at {path}"
         mode = chance.choice(_DIRECTORY_MODES if entry.is_directory else _FILE_MODES)
         (self.root() / str(path)).chmod(mode)

@@ -25,26 +25,26 @@ from holdfast.workbench.diff.three_way import (
     merged_entry,
 )
 from holdfast.workbench.diff.unified import picked
-from holdfast.workbench.model import Change, Entry, Sort
-from holdfast.workbench.objects.formats import cut_content, name_of
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
+from holdfast.workbench.objects.formats import name_of, split_content
 
-Tree = dict[RelativePath, Entry]
+Tree = dict[RelativePath, PathEntry]
 Hunks = Mapping[RelativePath, frozenset[int]]
 CONTENTS: dict[bytes, bytes] = {}
 
 
-def file_of(data: bytes, mode: int = 0o644) -> Entry:
-    content, size = cut_content([data], name_of)
+def file_of(data: bytes, mode: int = 0o644) -> PathEntry:
+    content, size = split_content([data], name_of)
     CONTENTS[content] = data
-    return Entry(Sort.FILE, mode, content=content, size=size)
+    return PathEntry(EntryKind.FILE, mode, content=content, size=size)
 
 
-def link_to(target: bytes) -> Entry:
-    return Entry(Sort.LINK, 0o777, target=target)
+def link_to(target: bytes) -> PathEntry:
+    return PathEntry(EntryKind.LINK, 0o777, target=target)
 
 
-def directory(mode: int = 0o755) -> Entry:
-    return Entry(Sort.DIRECTORY, mode)
+def directory(mode: int = 0o755) -> PathEntry:
+    return PathEntry(EntryKind.DIRECTORY, mode)
 
 
 def below(tree: Tree, path: RelativePath) -> list[RelativePath]:
@@ -56,9 +56,9 @@ def is_tree(tree: Tree) -> bool:
     return all(path.parent is None or _is_directory(tree.get(path.parent)) for path in tree)
 
 
-def difference(before: Tree, after: Tree) -> tuple[Change, ...]:
+def difference(before: Tree, after: Tree) -> tuple[PathChange, ...]:
     return tuple(
-        Change(path, before.get(path), after.get(path))
+        PathChange(path, before.get(path), after.get(path))
         for path in sorted({*before, *after})
         if before.get(path) != after.get(path)
     )
@@ -77,15 +77,15 @@ class Model:
     """The three trees, the revisions of the draft and the checkpoints of the project."""
 
     project: Tree
-    base: Tree = field(default_factory=dict[RelativePath, Entry])
-    draft: Tree = field(default_factory=dict[RelativePath, Entry])
+    base: Tree = field(default_factory=dict[RelativePath, PathEntry])
+    draft: Tree = field(default_factory=dict[RelativePath, PathEntry])
     revisions: dict[int, tuple[Tree, Tree]] = field(default_factory=dict[int, tuple[Tree, Tree]])
     checkpoints: dict[str, Tree] = field(default_factory=dict[str, Tree])
 
     def __post_init__(self) -> None:
         self.base, self.draft = dict(self.project), dict(self.project)
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[PathChange, ...]:
         """What a review must show."""
         return difference(self.base, self.draft)
 
@@ -169,12 +169,12 @@ class Model:
                 found[path] = merged_entry(*three, made.content, made.size)
         return found
 
-    def _part(self, change: Change, numbers: frozenset[int] | None) -> Entry | None:
+    def _part(self, change: PathChange, numbers: frozenset[int] | None) -> PathEntry | None:
         after = change.after
         if numbers is None or after is None:
             return after
         before = change.before
-        is_file = before is not None and before.sort is Sort.FILE
+        is_file = before is not None and before.kind is EntryKind.FILE
         old = CONTENTS[before.content] if before is not None and is_file else b""
         text = picked(change.path, old, CONTENTS[after.content], numbers)
         if text == CONTENTS[after.content]:
@@ -184,7 +184,7 @@ class Model:
         return replace(kept, content=made.content, size=made.size)
 
 
-def applied(tree: Tree, changes: Collection[Change]) -> Tree:
+def applied(tree: Tree, changes: Collection[PathChange]) -> Tree:
     return _with(tree, {change.path: change.after for change in changes})
 
 
@@ -200,7 +200,7 @@ def combined(now: Tree, kept: Tree, paths: Collection[RelativePath]) -> Tree:
     return {path: entry for path, entry in found.items() if _is_held(found, path)}
 
 
-def _with(tree: Tree, wanted: Mapping[RelativePath, Entry | None]) -> Tree:
+def _with(tree: Tree, wanted: Mapping[RelativePath, PathEntry | None]) -> Tree:
     found = {path: entry for path, entry in tree.items() if path not in wanted}
     found |= {path: entry for path, entry in wanted.items() if entry is not None}
     return found
@@ -216,5 +216,5 @@ def _is_held(tree: Tree, path: RelativePath) -> bool:
     return all(_is_directory(tree.get(above)) for above in above_of(path))
 
 
-def _is_directory(entry: Entry | None) -> bool:
+def _is_directory(entry: PathEntry | None) -> bool:
     return entry is not None and entry.is_directory

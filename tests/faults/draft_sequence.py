@@ -35,7 +35,7 @@ from holdfast.workbench import (
 from holdfast.workbench.diff.three_way import above_of, seal_of
 from holdfast.workbench.draft.view import View, open_view
 from holdfast.workbench.failures import BatchStale, DraftMerged, PublishedChanged
-from holdfast.workbench.model import Sort
+from holdfast.workbench.model import EntryKind
 from holdfast.workbench.operations.draft_state import stand
 from tests.faults.draft_files import Files, tree_of
 from tests.faults.draft_model import (
@@ -148,7 +148,7 @@ class Trial:
         path = chance.choice(changed)
         numbers = frozenset(chance.sample(range(1, files[path] + 1), 1))
         after = self.model.draft.get(path)
-        if after is None or after.sort is not Sort.FILE:
+        if after is None or after.sort is not EntryKind.FILE:
             return "nothing"
         return self._published(PublishOrder(draft=self.draft, hunks={path: numbers}))
 

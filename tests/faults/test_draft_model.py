@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 
 import pytest
 
-from holdfast.workbench import Mode
+from holdfast.workbench import DraftMode
 from tests.faults.draft_sequence import Diverged, run, shortest, steps_of
 from tests.faults.forking import FORKS, ended, start
 from tests.workbench.benches import Bench, bench_at
@@ -51,7 +51,7 @@ def agree(bench: Bench, seed: int, steps: int) -> None:
         raise
 
 
-def batch(home: Path, mode: Mode, first: int) -> None:
+def batch(home: Path, mode: DraftMode, first: int) -> None:
     """Take the sequences of a batch; what diverges is written down."""
     try:
         with bench_at(home / "bench", mode) as bench:
@@ -62,7 +62,7 @@ def batch(home: Path, mode: Mode, first: int) -> None:
         raise
 
 
-def taken(home: Path, mode: Mode, first: int) -> str:
+def taken(home: Path, mode: DraftMode, first: int) -> str:
     """What diverged in a batch, which is taken in a process of one thread.
 
     There the overlay is mounted again by a fork, without an interpreter of its own.
@@ -77,20 +77,20 @@ def taken(home: Path, mode: Mode, first: int) -> str:
 @pytest.mark.promise("W1", "W5", "W6", "W13")
 @pytest.mark.parametrize("first", range(0, OVERLAYS, BATCH))
 def test_an_overlay_draft_agrees_with_the_model(memory: Path, first: int) -> None:
-    assert taken(memory, Mode.OVERLAY, first) == ""
+    assert taken(memory, DraftMode.OVERLAY, first) == ""
 
 
 @pytest.mark.promise("W1", "W5", "W6", "W13")
 @pytest.mark.parametrize("first", range(OVERLAYS, OVERLAYS + COPIES, BATCH))
 def test_a_copied_draft_agrees_with_the_model(memory: Path, first: int) -> None:
-    assert taken(memory, Mode.COPY, first) == ""
+    assert taken(memory, DraftMode.COPY, first) == ""
 
 
 @pytest.mark.long
 @pytest.mark.timeout(LONG_SECONDS + 300)
 @pytest.mark.promise("W1", "W5", "W6", "W13")
-@pytest.mark.parametrize("mode", [Mode.OVERLAY, Mode.COPY])
-def test_drafts_agree_with_the_model_for_long(tmp_path: Path, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [DraftMode.OVERLAY, DraftMode.COPY])
+def test_drafts_agree_with_the_model_for_long(tmp_path: Path, mode: DraftMode) -> None:
     ends = time.monotonic() + LONG_SECONDS
     seed = time.time_ns()
     with bench_at(tmp_path / "bench", mode) as bench:

@@ -13,9 +13,9 @@ import pytest
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import ObjectMissing
-from holdfast.workbench.model import STAGE_PREFIX, Change, Entry, Sort
-from holdfast.workbench.objects.formats import ObjectSort, name_of
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.model import STAGE_PREFIX, EntryKind, PathChange, PathEntry
+from holdfast.workbench.objects.formats import ObjectKind, name_of
+from holdfast.workbench.store.store import CheckpointSource, Store
 from holdfast.workbench.transaction.executor import Hand
 from holdfast.workbench.transaction.machine import (
     Deed,
@@ -45,11 +45,11 @@ PATH = RelativePath.of("a/b/file")
 
 
 def named(data: bytes) -> bytes:
-    return name_of(ObjectSort.BLOB, data)
+    return name_of(ObjectKind.BLOB, data)
 
 
-def entry(data: bytes) -> Entry:
-    return Entry(Sort.FILE, 0o644, content=named(data), size=len(data))
+def entry(data: bytes) -> PathEntry:
+    return PathEntry(EntryKind.FILE, 0o644, content=named(data), size=len(data))
 
 
 SWAP = Operation(Verb.SWAP, PATH, entry(INSIDE), entry(NEW), 0)
@@ -94,10 +94,10 @@ def deeds(place: Path, where: str, tries: int) -> Counter[str]:
 
 
 def _met(found: object) -> str:
-    if not isinstance(found, Entry):
+    if not isinstance(found, PathEntry):
         return "nothing"
-    if found.sort is not Sort.FILE:
-        return found.sort
+    if found.kind is not EntryKind.FILE:
+        return found.kind
     names = {named(INSIDE): "inside", named(NEW): "new", named(SECRET): "outside"}
     return names[found.content]
 
@@ -131,12 +131,12 @@ def test_no_transaction_and_no_checkpoint_leads_outside(where: str, tmp_path: Pa
     place = lay_traps(tmp_path)
     before = outside(place)
     ways: Counter[str] = Counter()
-    change = {True: Change(PATH, entry(INSIDE), entry(NEW))}
-    change[False] = Change(PATH, entry(NEW), entry(INSIDE))
+    change = {True: PathChange(PATH, entry(INSIDE), entry(NEW))}
+    change[False] = PathChange(PATH, entry(NEW), entry(INSIDE))
     with sited(place) as (store, site), swapping(*traps(place, where)):
         store.put_content([INSIDE])
         for number in range(60):
-            store.checkpoint(Subject(place / "root"))
+            store.checkpoint(CheckpointSource(place / "root"))
             done = carry_out(
                 site,
                 store,

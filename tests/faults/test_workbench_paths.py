@@ -14,8 +14,8 @@ from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench import (
     Chmod,
     Delete,
+    DraftMode,
     FileStep,
-    Mode,
     NewContent,
     NewDirectory,
     NewFile,
@@ -105,8 +105,8 @@ STEPS: list[tuple[FileStep, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("mode", [Mode.COPY, Mode.OVERLAY])
-def test_no_batch_and_no_publication_leads_out(ground: Ground, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [DraftMode.COPY, DraftMode.OVERLAY])
+def test_no_batch_and_no_publication_leads_out(ground: Ground, mode: DraftMode) -> None:
     before, landed = sight(ground.outside), 0
     for steps in STEPS:
         draft = open_draft(ground.bench, mode).id

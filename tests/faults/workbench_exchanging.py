@@ -6,8 +6,16 @@ from pathlib import Path
 
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench import Mode, NewContent, PublishOrder, Workbench, apply, open_draft, publish
-from holdfast.workbench.model import Progress
+from holdfast.workbench import (
+    DraftMode,
+    NewContent,
+    PublishOrder,
+    Workbench,
+    apply,
+    open_draft,
+    publish,
+)
+from holdfast.workbench.model import WorkProgress
 from tests.faults.workbench_habits import take_up
 from tests.faults.workbench_sights import make_project
 
@@ -21,12 +29,12 @@ def publish_while_saving(base: Path, habits: tuple[str, ...]) -> None:
     project = base / "project"
     make_project(project)
 
-    def save(progress: Progress) -> None:
+    def save(progress: WorkProgress) -> None:
         if progress.what == "change":
             (project / SAVED).write_bytes(BY_PERSON)
 
     workbench = Workbench.at(project, base / "state", news=save)
-    draft = open_draft(Workbench.at(project, base / "state"), Mode.COPY).id
+    draft = open_draft(Workbench.at(project, base / "state"), DraftMode.COPY).id
     steps = [NewContent(RelativePath.of(SAVED), b"written by the agent\n")]
     apply(Workbench.at(project, base / "state"), draft, steps)
     try:

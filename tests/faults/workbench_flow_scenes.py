@@ -10,8 +10,8 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench import (
     Chmod,
     Delete,
+    DraftMode,
     FileStep,
-    Mode,
     NewContent,
     NewDirectory,
     NewFile,
@@ -85,7 +85,7 @@ def _lay_out(home: Home) -> Kept:
     return kept
 
 
-def _lay_out_draft(home: Home, mode: Mode = Mode.COPY) -> Kept:
+def _lay_out_draft(home: Home, mode: DraftMode = DraftMode.COPY) -> Kept:
     """A draft with one revision."""
     make_project(home.project)
     made = checkpoint(_at(home))
@@ -98,7 +98,7 @@ def _lay_out_draft(home: Home, mode: Mode = Mode.COPY) -> Kept:
 
 
 def _lay_out_layer(home: Home) -> Kept:
-    return _lay_out_draft(home, Mode.OVERLAY)
+    return _lay_out_draft(home, DraftMode.OVERLAY)
 
 
 def _lay_out_undone(home: Home) -> Kept:

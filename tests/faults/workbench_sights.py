@@ -8,7 +8,7 @@ from random import Random
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import Checkpoint
-from holdfast.workbench.objects.formats import NodeSort
+from holdfast.workbench.objects.formats import NodeKind
 from holdfast.workbench.store.store import Store
 from tests.workbench.benches import Standing
 
@@ -28,15 +28,15 @@ def kept_sight(store: Store, checkpoint: Checkpoint, paths: list[bytes]) -> Sigh
         if node is None:
             continue
         xattrs = tuple((os.fsdecode(name), value) for name, value in node.xattrs)
-        match node.sort:
-            case NodeSort.FILE:
+        match node.kind:
+            case NodeKind.FILE:
                 content = b"".join(store.content(node.object))
-            case NodeSort.LINK:
+            case NodeKind.LINK:
                 found[path] = ("link", 0, node.detail, ())
                 continue
             case _:
                 content = b""
-        found[path] = (node.sort.name.lower(), node.mode, content, xattrs)
+        found[path] = (node.kind.name.lower(), node.mode, content, xattrs)
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from holdfast.workbench.model import STAGE_PREFIX
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.store.store import CheckpointSource, Store
 from holdfast.workbench.transaction.machine import Outcome, Purpose
 from holdfast.workbench.transaction.site import Site
 from holdfast.workbench.transaction.transaction import carry_out, recover
@@ -26,7 +26,7 @@ from tests.workbench.benches import sight
 def _lay_out_store(home: Home) -> Kept:
     make_project(home.project)
     with Store.open(home.state) as store:
-        made = store.checkpoint(Subject(home.project))
+        made = store.checkpoint(CheckpointSource(home.project))
     kept = {str(made.id): sight(home.project)}
     edit_project(home.project)
     return kept
@@ -40,7 +40,7 @@ def _lay_out_nothing(home: Home) -> Kept:
 def _lay_out_lost_index(home: Home) -> Kept:
     kept = _lay_out_store(home)
     with Store.open(home.state) as store:
-        made = store.checkpoint(Subject(home.project))
+        made = store.checkpoint(CheckpointSource(home.project))
     kept[str(made.id)] = sight(home.project)
     (home.state / "wb.db").write_bytes(b"no database")
     return kept
@@ -48,7 +48,7 @@ def _lay_out_lost_index(home: Home) -> Kept:
 
 def _checkpoint(home: Home) -> dict[str, str]:
     with Store.open(home.state) as store:
-        return {str(store.checkpoint(Subject(home.project)).id): "project"}
+        return {str(store.checkpoint(CheckpointSource(home.project)).id): "project"}
 
 
 def _open(home: Home) -> dict[str, str]:
@@ -92,8 +92,8 @@ def _lay_out_two(home: Home) -> Kept:
     make_project(home.root / "other")
     edit_project(home.root / "other")
     with Store.open(home.state) as store:
-        one = store.checkpoint(Subject(home.project))
-        other = store.checkpoint(Subject(home.root / "other", "other"))
+        one = store.checkpoint(CheckpointSource(home.project))
+        other = store.checkpoint(CheckpointSource(home.root / "other", "other"))
     return {str(one.id): sight(home.project), str(other.id): sight(home.root / "other")}
 
 

@@ -23,7 +23,7 @@ from holdfast.workbench import (
     list_drafts,
     open_draft,
 )
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from holdfast.world import SystemDisk, WriterThread
 from holdfast.world.testing import run_inline
 
@@ -46,7 +46,7 @@ def workshop_of(bench: Workbench, draft: str, thread: WriterThread) -> DraftedWo
 
 
 async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
-    draft = open_draft(bench, Mode.COPY)
+    draft = open_draft(bench, DraftMode.COPY)
     with WriterThread() as thread:
         workshop = workshop_of(bench, draft.id, thread)
         await workshop.prepare()
@@ -68,7 +68,7 @@ async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
 @pytest.mark.promise("R8")
 async def test_what_a_turn_has_changed_in_batches_only_is_a_revision(bench: Workbench) -> None:
     """As the file tools of our own agent do: each call leaves a revision of its own."""
-    draft, directory = open_draft(bench, Mode.COPY), bench.project.parent
+    draft, directory = open_draft(bench, DraftMode.COPY), bench.project.parent
     book = Book.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
     with WriterThread() as thread:
         workshop = workshop_of(bench, draft.id, thread)
@@ -93,7 +93,7 @@ async def test_what_a_turn_has_changed_in_batches_only_is_a_revision(bench: Work
 
 @pytest.mark.promise("R8")
 async def test_what_is_published_under_a_key_is_published_once(bench: Workbench) -> None:
-    draft = open_draft(bench, Mode.COPY)
+    draft = open_draft(bench, DraftMode.COPY)
     with WriterThread() as thread:
         workshop = workshop_of(bench, draft.id, thread)
         await workshop.prepare()
@@ -113,7 +113,7 @@ async def test_what_is_published_under_a_key_is_published_once(bench: Workbench)
 async def test_what_git_ignores_is_published_in_place_only_if_that_is_settled(
     bench: Workbench,
 ) -> None:
-    draft, home = open_draft(bench, Mode.COPY), bench.project.parent
+    draft, home = open_draft(bench, DraftMode.COPY), bench.project.parent
     is_wanted = [False]
     with WriterThread() as thread:
         workshop = DraftedWorkshop(
@@ -133,7 +133,7 @@ async def test_what_git_ignores_is_published_in_place_only_if_that_is_settled(
 
 @pytest.mark.promise("S3")
 async def test_a_report_names_what_the_draft_says_was_touched(bench: Workbench) -> None:
-    draft, directory = open_draft(bench, Mode.COPY), bench.project.parent
+    draft, directory = open_draft(bench, DraftMode.COPY), bench.project.parent
     book = Book.open(SystemDisk(), directory / JOURNAL, name="s", run=run_inline)
     with WriterThread() as thread:
         workshop = workshop_of(bench, draft.id, thread)

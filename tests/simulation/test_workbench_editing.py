@@ -15,7 +15,7 @@ from holdfast.confine import end, places
 from holdfast.failures import Failure, Kind
 from holdfast.nouns import RelativePath
 from holdfast.workbench import (
-    Mode,
+    DraftMode,
     PublishOrder,
     Store,
     Workbench,
@@ -27,7 +27,7 @@ from holdfast.workbench import (
 )
 from holdfast.workbench.failures import ObjectMissing
 from holdfast.workbench.model import STAGE_PREFIX
-from holdfast.workbench.objects.formats import ObjectSort, name_of
+from holdfast.workbench.objects.formats import ObjectKind, name_of
 from tests.faults.workbench_ground import in_memory
 from tests.simulation.workbench_people import PATHS, Editor, content
 
@@ -70,12 +70,12 @@ def below(directory: Path) -> dict[str, bytes]:
 def is_kept(store: Store, data: bytes) -> bool:
     """Whether the store has these bytes."""
     try:
-        return b"".join(store.content(name_of(ObjectSort.BLOB, data))) == data
+        return b"".join(store.content(name_of(ObjectKind.BLOB, data))) == data
     except ObjectMissing:
         return False
 
 
-def edited_while_publishing(seed: int, mode: Mode) -> tuple[list[str], Counter[str]]:
+def edited_while_publishing(seed: int, mode: DraftMode) -> tuple[list[str], Counter[str]]:
     """What is wrong in the end, and how the publications ended."""
     with busy() as place:
         project, chance = place / "project", Random(seed)
@@ -145,12 +145,12 @@ def blends(
     return wrong
 
 
-MODES = [Mode.COPY, Mode.OVERLAY]
+MODES = [DraftMode.COPY, DraftMode.OVERLAY]
 
 
 @pytest.mark.promise("W1", "W5")
 @pytest.mark.parametrize("mode", MODES)
-def test_each_file_is_as_somebody_saved_it(mode: Mode) -> None:
+def test_each_file_is_as_somebody_saved_it(mode: DraftMode) -> None:
     ways: Counter[str] = Counter()
     for seed in range(2):
         wrong, ended = edited_while_publishing(seed, mode)
@@ -162,7 +162,7 @@ def test_each_file_is_as_somebody_saved_it(mode: Mode) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.promise("W1", "W5")
 @pytest.mark.parametrize("mode", MODES)
-def test_each_file_is_as_somebody_saved_it_whenever_they_did(mode: Mode) -> None:
+def test_each_file_is_as_somebody_saved_it_whenever_they_did(mode: DraftMode) -> None:
     ways: Counter[str] = Counter()
     for seed in range(100, 160):
         wrong, ended = edited_while_publishing(seed, mode)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.confine import end, places
 from holdfast.nouns import RelativePath
-from holdfast.workbench import Means, Mode, Workbench, entering, open_draft, revise
+from holdfast.workbench import DraftMode, Ports, Workbench, entering, open_draft, revise
 from holdfast.world import SystemDisk
 from tests.workbench.drafting_table import ENV, run
 
@@ -34,7 +34,7 @@ class Bench:
     """A project, its workbench, and how its drafts are kept apart."""
 
     base: Path
-    mode: Mode
+    mode: DraftMode
 
     @property
     def project(self) -> Path:
@@ -74,7 +74,7 @@ class Bench:
 
 
 @contextmanager
-def bench_at(base: Path, mode: Mode) -> Generator[Bench]:
+def bench_at(base: Path, mode: DraftMode) -> Generator[Bench]:
     """A workbench; whatever runs in its drafts ends with this."""
     made = Bench(base, mode)
     made.project.mkdir(parents=True)
@@ -160,5 +160,5 @@ def disturbed(
     bench: Bench, markers: int, happens: Callable[[], object], *, is_before: bool
 ) -> Workbench:
     """The workbench, with something that happens when a marker is written."""
-    means = Means(disk=DisturbedDisk(markers, happens, is_before=is_before))
-    return Workbench.at(bench.project, bench.base / "state", means=means)
+    ports = Ports(disk=DisturbedDisk(markers, happens, is_before=is_before))
+    return Workbench.at(bench.project, bench.base / "state", ports=ports)

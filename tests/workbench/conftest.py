@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from holdfast.workbench.objects.index import Index
 from holdfast.workbench.objects.segments import Segments
 from holdfast.world import SystemDisk
@@ -40,7 +40,7 @@ def project(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture(params=[Mode.OVERLAY, Mode.COPY])
+@pytest.fixture(params=[DraftMode.OVERLAY, DraftMode.COPY])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """A workbench whose drafts are layers, and one whose drafts are copies."""
     with bench_at(tmp_path / "bench", request.param) as made:
@@ -50,5 +50,5 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 @pytest.fixture
 def layered(tmp_path: Path) -> Iterator[Bench]:
     """A workbench whose drafts are layers, for what does not depend on it."""
-    with bench_at(tmp_path / "bench", Mode.OVERLAY) as made:
+    with bench_at(tmp_path / "bench", DraftMode.OVERLAY) as made:
         yield made

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from zlib import crc32
 
 from holdfast.confine import kernel, restrict
-from holdfast.workbench.model import STAGE_PREFIX, Change, News, quiet
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.model import STAGE_PREFIX, PathChange, ProgressCallback, ignore_progress
+from holdfast.workbench.store.store import CheckpointSource, Store
 from holdfast.workbench.transaction.executor import Hand
 from holdfast.workbench.transaction.machine import (
     Act,
@@ -42,7 +42,7 @@ KEY = "the key"
 class Thing(NamedTuple):
     """What stands at a path, down to the byte; read by nothing that is tested here."""
 
-    sort: str
+    kind: str
     mode: int
     data: bytes = b""  # of a link its target
     xattrs: tuple[tuple[str, bytes], ...] = ()
@@ -73,9 +73,9 @@ def plant(root: Path, tree: Tree) -> None:
     """Make the things of a tree below a directory that is empty."""
     for path in sorted(tree):
         thing, at = tree[path], os.fsencode(root) + b"/" + path
-        if thing.sort == "link":
+        if thing.kind == "link":
             os.symlink(thing.data, at)
-        elif thing.sort == "directory":
+        elif thing.kind == "directory":
             os.mkdir(at)
         else:
             with open(at, "wb") as opened:
@@ -84,7 +84,7 @@ def plant(root: Path, tree: Tree) -> None:
             os.setxattr(at, name, value)
     for path in sorted(tree, reverse=True):
         thing, at = tree[path], os.fsencode(root) + b"/" + path
-        if thing.sort != "link":
+        if thing.kind != "link":
             os.chmod(at, thing.mode)
         os.utime(at, ns=(0, thing.mtime_ns), follow_symlinks=False)
 
@@ -114,7 +114,7 @@ def _read(at: bytes) -> Thing:
 
 
 def _of_age(thing: Thing, status: os.stat_result) -> Thing:
-    return thing if status.st_mtime_ns == thing.mtime_ns else thing._replace(sort="of another age")
+    return thing if status.st_mtime_ns == thing.mtime_ns else thing._replace(kind="of another age")
 
 
 @contextmanager
@@ -173,17 +173,19 @@ class Ground:
     def open_store(self) -> Store:
         return Store.open(self.state)
 
-    def changes(self, after: Tree) -> tuple[Change, ...]:
+    def changes(self, after: Tree) -> tuple[PathChange, ...]:
         """What makes another tree of what is in the project now; its contents are kept."""
         draft = self._drafts / str(len(os.listdir(self._drafts)))
         draft.mkdir()
         plant(draft, after)
         with self.open_store() as store:
-            now = store.checkpoint(Subject(self.project, origin=f"now {draft.name}"))
-            then = store.checkpoint(Subject(draft, origin=f"then {draft.name}"))
+            now = store.checkpoint(CheckpointSource(self.project, origin=f"now {draft.name}"))
+            then = store.checkpoint(CheckpointSource(draft, origin=f"then {draft.name}"))
             return store.changes(now, then)
 
-    def carry_out(self, changes: tuple[Change, ...], news: News = quiet) -> Outcome:
+    def carry_out(
+        self, changes: tuple[PathChange, ...], news: ProgressCallback = ignore_progress
+    ) -> Outcome:
         with self.open_store() as store:
             return carry_out(
                 self.site, store, changes, purpose=Purpose(KEY), tell=self.told.append, news=news
@@ -195,7 +197,7 @@ class Ground:
 
     def drive(
         self,
-        changes: tuple[Change, ...],
+        changes: tuple[PathChange, ...],
         meanwhile: Callable[[int, Act], None],
         *,
         can_exchange: bool = True,
@@ -205,7 +207,7 @@ class Ground:
         marker = Marker(KEY, State.PREPARED, operations)
         with (
             self.open_store() as store,
-            Hand(self.site, store, marker, self.told.append, quiet) as hand,
+            Hand(self.site, store, marker, self.told.append, ignore_progress) as hand,
         ):
             return drive(publish(operations, KEY), hand, meanwhile)
 

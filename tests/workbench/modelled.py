@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from holdfast.workbench.transaction.machine import (
     Act,
     Answer,
@@ -33,28 +33,28 @@ from holdfast.workbench.transaction.machine import (
 )
 
 KEY = "key"
-Tree = Mapping[RelativePath, Entry]
+Tree = Mapping[RelativePath, PathEntry]
 
 
 def at(path: str) -> RelativePath:
     return RelativePath.of(path)
 
 
-def file(content: str, mode: int = 0o644) -> Entry:
-    return Entry(Sort.FILE, mode, content=content.encode())
+def file(content: str, mode: int = 0o644) -> PathEntry:
+    return PathEntry(EntryKind.FILE, mode, content=content.encode())
 
 
-def link(target: str) -> Entry:
-    return Entry(Sort.LINK, 0o777, target=target.encode())
+def link(target: str) -> PathEntry:
+    return PathEntry(EntryKind.LINK, 0o777, target=target.encode())
 
 
-def directory(mode: int = 0o755) -> Entry:
-    return Entry(Sort.DIRECTORY, mode)
+def directory(mode: int = 0o755) -> PathEntry:
+    return PathEntry(EntryKind.DIRECTORY, mode)
 
 
-def changes(before: Tree, after: Tree) -> list[Change]:
+def changes(before: Tree, after: Tree) -> list[PathChange]:
     return [
-        Change(path, before.get(path), after.get(path))
+        PathChange(path, before.get(path), after.get(path))
         for path in sorted({*before, *after})
         if before.get(path) != after.get(path)
     ]
@@ -68,7 +68,7 @@ class Killed(BaseException):
 class Inode:
     """What names lead to; whoever has it open can write to it under any name, or none."""
 
-    entry: Entry
+    entry: PathEntry
     is_durable: bool = True
 
 
@@ -83,7 +83,7 @@ class ModelDisk:
     operations: tuple[Operation, ...]
     slots: dict[int, Inode] = field(default_factory=dict)
     marker: Marker | None = None
-    store: set[Entry] = field(default_factory=set)
+    store: set[PathEntry] = field(default_factory=set)
     told: list[Outcome] = field(default_factory=list)
     synced: list[Image] = field(default_factory=list)
 
@@ -94,7 +94,7 @@ class ModelDisk:
         return made
 
     @property
-    def tree(self) -> dict[RelativePath, Entry]:
+    def tree(self) -> dict[RelativePath, PathEntry]:
         return {path: inode.entry for path, inode in self.names.items()}
 
     def image(self) -> Image:
@@ -162,7 +162,7 @@ class ModelDisk:
         for inode in [*self.names.values(), *self.slots.values()]:
             inode.is_durable = True
 
-    def look(self, path: RelativePath) -> Entry | None:
+    def look(self, path: RelativePath) -> PathEntry | None:
         return _entry(self.names.get(path))
 
     def has_room(self, path: RelativePath) -> bool:
@@ -214,7 +214,7 @@ class Person:
     disk: ModelDisk
     live: dict[Inode, RelativePath] = field(default_factory=dict)
     last: dict[RelativePath, Inode] = field(default_factory=dict)  # what they saved by its name
-    wrote: dict[RelativePath, set[Entry | None]] = field(default_factory=dict)
+    wrote: dict[RelativePath, set[PathEntry | None]] = field(default_factory=dict)
     open: dict[RelativePath, Inode] = field(default_factory=dict)
     count: int = 0
 
@@ -260,7 +260,7 @@ class Person:
     def what_they_saved_is_there(self) -> bool:
         return all(self.disk.look(path) == inode.entry for path, inode in self.last.items())
 
-    def _fresh(self) -> Entry:
+    def _fresh(self) -> PathEntry:
         self.count += 1
         return replace(file(f"person {self.count}"), mtime_ns=self.count)
 
@@ -294,7 +294,7 @@ class Person:
         return not is_over and any(inode is one for one in known)
 
 
-def _entry(inode: Inode | None) -> Entry | None:
+def _entry(inode: Inode | None) -> PathEntry | None:
     return inode.entry if inode is not None else None
 
 

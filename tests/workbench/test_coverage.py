@@ -7,8 +7,14 @@ import stat
 import pytest
 
 from holdfast.nouns import PATH_BYTES_MAX, RelativePath
-from holdfast.workbench.coverage import DEPTH_MAX, EVERYTHING, Coverage, covers_xattr, lack_of
-from holdfast.workbench.model import Lack
+from holdfast.workbench.coverage import (
+    DEPTH_MAX,
+    EVERYTHING,
+    Coverage,
+    covers_xattr,
+    uncovered_reason,
+)
+from holdfast.workbench.model import UncoveredReason
 
 BUILD = Coverage(frozenset({RelativePath.of(b"out/build")}))
 DEEP = b"/".join([b"d"] * DEPTH_MAX)
@@ -21,25 +27,30 @@ DEEP = b"/".join([b"d"] * DEPTH_MAX)
         (b".git/hooks/pre-commit", stat.S_IFREG | 0o755, EVERYTHING, None),
         (b"\xff\n", stat.S_IFLNK, EVERYTHING, None),
         (b"node_modules", stat.S_IFDIR, EVERYTHING, None),
-        (b"pipe", stat.S_IFIFO, EVERYTHING, Lack.SPECIAL),
-        (b"socket", stat.S_IFSOCK, EVERYTHING, Lack.SPECIAL),
-        (b"disk", stat.S_IFBLK, EVERYTHING, Lack.SPECIAL),
-        (b"out/build", stat.S_IFDIR, BUILD, Lack.POLICY),
-        (b"out/build", stat.S_IFREG, BUILD, Lack.POLICY),
+        (b"pipe", stat.S_IFIFO, EVERYTHING, UncoveredReason.SPECIAL),
+        (b"socket", stat.S_IFSOCK, EVERYTHING, UncoveredReason.SPECIAL),
+        (b"disk", stat.S_IFBLK, EVERYTHING, UncoveredReason.SPECIAL),
+        (b"out/build", stat.S_IFDIR, BUILD, UncoveredReason.POLICY),
+        (b"out/build", stat.S_IFREG, BUILD, UncoveredReason.POLICY),
         (b"out/builds", stat.S_IFDIR, BUILD, None),
         (b"build", stat.S_IFDIR, BUILD, None),
-        (DEEP, stat.S_IFDIR, EVERYTHING, Lack.TOO_DEEP),
+        (DEEP, stat.S_IFDIR, EVERYTHING, UncoveredReason.TOO_DEEP),
         (DEEP, stat.S_IFREG, EVERYTHING, None),
         (DEEP[2:], stat.S_IFDIR, EVERYTHING, None),
-        (b"n" * (PATH_BYTES_MAX + 1), stat.S_IFREG, EVERYTHING, Lack.TOO_DEEP),
+        (b"n" * (PATH_BYTES_MAX + 1), stat.S_IFREG, EVERYTHING, UncoveredReason.TOO_DEEP),
     ],
 )
-def test_coverage(path: bytes, mode: int, coverage: Coverage, expected: Lack | None) -> None:
-    assert lack_of(path, mode, is_elsewhere=False, coverage=coverage) == expected
+def test_coverage(
+    path: bytes, mode: int, coverage: Coverage, expected: UncoveredReason | None
+) -> None:
+    assert uncovered_reason(path, mode, is_other_mount=False, coverage=coverage) == expected
 
 
 def test_another_file_system_is_left_alone() -> None:
-    assert lack_of(b"m", stat.S_IFDIR, is_elsewhere=True, coverage=EVERYTHING) is Lack.MOUNTED
+    assert (
+        uncovered_reason(b"m", stat.S_IFDIR, is_other_mount=True, coverage=EVERYTHING)
+        is UncoveredReason.MOUNTED
+    )
 
 
 def test_every_coverage_has_a_mark_of_its_own() -> None:

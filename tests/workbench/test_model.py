@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 
-FILE = Entry(Sort.FILE, 0o644, b"a" * 32, size=1, mtime_ns=2)
+FILE = PathEntry(EntryKind.FILE, 0o644, b"a" * 32, size=1, mtime_ns=2)
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,8 @@ FILE = Entry(Sort.FILE, 0o644, b"a" * 32, size=1, mtime_ns=2)
         (replace(FILE, mode=0o600), False),
         (replace(FILE, content=b"b" * 32), False),
         (replace(FILE, xattrs=((b"user.a", b""),)), False),
-        (Entry(Sort.LINK, 0o644, target=b"a"), False),
-        (Entry(Sort.LINK, 0o644, b"a" * 32), False),
+        (PathEntry(EntryKind.LINK, 0o644, target=b"a"), False),
+        (PathEntry(EntryKind.LINK, 0o644, b"a" * 32), False),
         (None, False),
         ("file", False),
     ],

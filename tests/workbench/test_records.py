@@ -9,12 +9,12 @@ import pytest
 
 from holdfast.workbench.consent import Consent, Scope
 from holdfast.workbench.records import ATTEMPTS, EVENTS, Attempt, Event, Records
-from holdfast.workbench.store.store import Means
+from holdfast.workbench.store.store import Ports
 from holdfast.world.testing import CrashingDisk, ManualClock, PowerLost, Trouble
 
 
 def opened(directory: Path, at: float = 1_700_000_000.0005) -> Records:
-    return Records.open(directory, Means(clock=ManualClock(at)))
+    return Records.open(directory, Ports(clock=ManualClock(at)))
 
 
 def lines(path: Path) -> list[object]:
@@ -103,14 +103,14 @@ def test_a_key_is_noted_once_whenever_the_power_fails(moment: int, tmp_path: Pat
     disk = CrashingDisk(Trouble(power_lost=moment))
     noted: list[Event] = []
     try:
-        records = Records.open(tmp_path, Means(disk=disk, clock=ManualClock()))
+        records = Records.open(tmp_path, Ports(disk=disk, clock=ManualClock()))
         for key in ("k1", "k2"):
             noted.append(records.note("publish", {"try": 1}, key=key))
             records.close()
     except PowerLost:
         pass
     for seed in range(10):
-        after = Records.open(tmp_path, Means(disk=disk.crash(seed), clock=ManualClock()))
+        after = Records.open(tmp_path, Ports(disk=disk.crash(seed), clock=ManualClock()))
         for key in ("k1", "k2"):
             after.note("publish", {"try": 2}, key=key)
         events = after.events()

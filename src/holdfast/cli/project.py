@@ -23,7 +23,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import PathInvalid, RelativePath, printable
 from holdfast.workbench import Recovered, Workbench, recover
 from holdfast.workbench.failures import ProjectRefused
-from holdfast.workbench.model import Progress
+from holdfast.workbench.model import WorkProgress
 
 # Tell a person how far something long has come, on a line that goes away again.
 
@@ -43,7 +43,7 @@ class ProgressLine:
         self._next = time.monotonic() + untold
         self._is_shown = False
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: WorkProgress) -> None:
         """Show the news, unless it is too early to."""
         now = time.monotonic()
         if not self._is_wanted or now < self._next:
@@ -63,7 +63,7 @@ class ProgressLine:
             complain(_ERASE)
 
 
-def progress_text(progress: Progress) -> str:
+def progress_text(progress: WorkProgress) -> str:
     """How far it has come, in words."""
     of = "" if progress.of is None else f" of {progress.of:,}"
     return f"{printable(progress.what)}: {progress.done:,}{of}"

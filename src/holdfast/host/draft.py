@@ -122,7 +122,7 @@ class DraftedWorkshop:
             if since is None:
                 return []
             changes = workbench.compare(bench, since, made.checkpoint)
-        deed = workbench.deed_of
+        deed = workbench.change_kind
         return [Touched(str(each.path), deed(each.before, each.after)) for each in changes]
 
     def _entered(self) -> None:

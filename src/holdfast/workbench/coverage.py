@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from blake3 import blake3
 
 from holdfast.nouns import PATH_BYTES_MAX, RelativePath
-from holdfast.workbench.model import Lack
+from holdfast.workbench.model import UncoveredReason
 
 DEPTH_MAX = 256  # a walk holds a descriptor for each directory on the way
 
@@ -32,20 +32,22 @@ class Coverage:
 EVERYTHING = Coverage()
 
 
-def lack_of(path: bytes, mode: int, *, is_elsewhere: bool, coverage: Coverage) -> Lack | None:
+def uncovered_reason(
+    path: bytes, mode: int, *, is_other_mount: bool, coverage: Coverage
+) -> UncoveredReason | None:
     """Why a checkpoint does not cover what stands at a path; None when it does.
 
-    `is_elsewhere` says that a directory lies on another file system than the one that it is in.
+    `is_other_mount` says that a directory lies on another file system than the one that it is in.
     """
     if len(path) > PATH_BYTES_MAX:
-        return Lack.TOO_DEEP
+        return UncoveredReason.TOO_DEEP
     if coverage.left_out and RelativePath.of(path) in coverage.left_out:
-        return Lack.POLICY
+        return UncoveredReason.POLICY
     if stat.S_ISDIR(mode):
-        if is_elsewhere:
-            return Lack.MOUNTED
-        return Lack.TOO_DEEP if path.count(b"/") + 1 >= DEPTH_MAX else None
-    return None if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else Lack.SPECIAL
+        if is_other_mount:
+            return UncoveredReason.MOUNTED
+        return UncoveredReason.TOO_DEEP if path.count(b"/") + 1 >= DEPTH_MAX else None
+    return None if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else UncoveredReason.SPECIAL
 
 
 def covers_xattr(name: bytes) -> bool:

@@ -22,9 +22,9 @@ from holdfast.nouns import Id
 from holdfast.workbench.draft.drafts import Drafts
 from holdfast.workbench.draft.view import View
 from holdfast.workbench.failures import DraftDamaged, ProjectRefused
-from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Draft, News, Occasion
+from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Draft, Occasion, ProgressCallback
 from holdfast.workbench.records import Records
-from holdfast.workbench.store.store import Means, Store, Subject
+from holdfast.workbench.store.store import CheckpointSource, Ports, Store
 from holdfast.workbench.store.tree_queries import latest
 from holdfast.workbench.transaction.site import Site, committed_name
 from holdfast.world import IdMaker, disk_failure
@@ -52,8 +52,8 @@ class Bench:
     id: str
     project: Path
     directory: Path
-    means: Means
-    news: News
+    ports: Ports
+    news: ProgressCallback
 
     @property
     def shown(self) -> str:
@@ -84,11 +84,13 @@ class Held:
 
     def look(self) -> Checkpoint:
         """The project as it is now; if it is kept like that already, nothing is added."""
-        return self.store.at_once(self._looked)
+        return self.store.transaction(self._looked)
 
     def seen(self) -> Checkpoint:
-        """The project as it is now, for whoever decides whether it is kept: by `keep_again`."""
-        return self.store.look(Subject(self.bench.project, PUBLISHED, news=self.bench.news))
+        """Scan the project; `Store.record_checkpoint` makes the result a checkpoint."""
+        return self.store.look(
+            CheckpointSource(self.bench.project, PUBLISHED, news=self.bench.news)
+        )
 
     @contextmanager
     def project_site(self) -> Generator[Site]:
@@ -119,7 +121,7 @@ class Held:
         return any(map(os.path.lexists, (marker, committed_name(marker), stage)))
 
     def _looked(self) -> Checkpoint:
-        subject = Subject(
+        subject = CheckpointSource(
             self.bench.project,
             PUBLISHED,
             news=self.bench.news,
@@ -137,8 +139,8 @@ class Held:
             name=name,
             stage=self._stage,
             marker=marker,
-            disk=self.bench.means.disk,
-            relieve=self.store.vault.reserve.release,
+            disk=self.bench.ports.disk,
+            relieve=self.store.object_store.reserve.release,
         )
 
 

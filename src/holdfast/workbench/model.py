@@ -15,7 +15,7 @@ CONTENT_ID_BYTES = 32
 STAGE_PREFIX = ".holdfast-stage-"  # of a directory of ours in the project, never kept or published
 
 
-class Progress(NamedTuple):
+class WorkProgress(NamedTuple):
     """How far something long has come; `of` is how far it goes, if anybody knows."""
 
     what: str
@@ -23,15 +23,15 @@ class Progress(NamedTuple):
     of: int | None = None
 
 
-News = Callable[[Progress], None]
+ProgressCallback = Callable[[WorkProgress], None]
 """Is told how far something has come; it must be quick and must not raise."""
 
 
-def quiet(_: Progress) -> None:
+def ignore_progress(_: WorkProgress) -> None:
     """Tell nobody."""
 
 
-class Sort(StrEnum):
+class EntryKind(StrEnum):
     """What a path leads to."""
 
     FILE = "file"
@@ -40,10 +40,10 @@ class Sort(StrEnum):
     SPECIAL = "special"  # a fifo, a socket, a device: recorded, never stored
 
 
-class Entry(Struct, frozen=True, eq=False, gc=False):
+class PathEntry(Struct, frozen=True, eq=False, gc=False):
     """What stands at one path; two are equal when nobody could tell them apart by reading."""
 
-    sort: Sort
+    kind: EntryKind
     mode: int
     content: bytes = b""  # the id of a file's bytes; nothing for all else
     target: bytes = b""  # where a link leads, as it is spelled
@@ -53,10 +53,10 @@ class Entry(Struct, frozen=True, eq=False, gc=False):
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Entry)
+            isinstance(other, PathEntry)
             and self.content == other.content
             and self.mode == other.mode
-            and self.sort is other.sort
+            and self.kind is other.kind
             and self.target == other.target
             and self.xattrs == other.xattrs
         )
@@ -65,34 +65,34 @@ class Entry(Struct, frozen=True, eq=False, gc=False):
         return not self == other
 
     def __hash__(self) -> int:
-        return hash((self.sort, self.mode, self.content, self.target, self.xattrs))
+        return hash((self.kind, self.mode, self.content, self.target, self.xattrs))
 
     @property
     def is_directory(self) -> bool:
         """Whether other paths can be below it."""
-        return self.sort is Sort.DIRECTORY
+        return self.kind is EntryKind.DIRECTORY
 
 
-class Change(Struct, frozen=True, gc=False):
+class PathChange(Struct, frozen=True, gc=False):
     """What is to become of one path: what must stand there before, and what does after."""
 
     path: RelativePath
-    before: Entry | None
-    after: Entry | None
+    before: PathEntry | None
+    after: PathEntry | None
 
     def __post_init__(self) -> None:
         assert self.before != self.after, f"nothing changes at {self.path}"
 
 
-def deed_of(before: Entry | None, after: Entry | None) -> str:
+def change_kind(before: PathEntry | None, after: PathEntry | None) -> str:
     """What became of one path, in a word: added, deleted, changed, or only its mode."""
     if before is None or after is None:
         return "added" if before is None else "deleted"
     is_same = before.content == after.content and before.target == after.target
-    return "mode" if is_same and before.sort is after.sort else "changed"
+    return "mode" if is_same and before.kind is after.kind else "changed"
 
 
-class Note(Struct, frozen=True):
+class ChangeNote(Struct, frozen=True):
     """One thing to know about a change; `is_loud` if it may let somebody else do something.
 
     It is one line, and may hold names that anybody chose.
@@ -102,7 +102,7 @@ class Note(Struct, frozen=True):
     is_loud: bool = False
 
 
-class Lack(StrEnum):
+class UncoveredReason(StrEnum):
     """Why a path is not covered by a checkpoint; nothing of ours ever touches such a path."""
 
     UNREADABLE = "unreadable"  # this user may not read it
@@ -114,11 +114,11 @@ class Lack(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Uncovered:
+class UncoveredPath:
     """One path that a checkpoint does not cover, with all that is below it."""
 
     path: RelativePath
-    lack: Lack
+    reason: UncoveredReason
 
 
 class Occasion(StrEnum):
@@ -145,7 +145,7 @@ class Checkpoint:
     uncovered: int
 
 
-class Touched(NamedTuple):
+class TouchedPaths(NamedTuple):
     """Where a draft may differ from what it is a draft of.
 
     Of `paths` each is looked at by itself, a directory without what is in it; of `whole` every
@@ -156,7 +156,7 @@ class Touched(NamedTuple):
     whole: frozenset[RelativePath] = frozenset()
 
 
-class Mode(StrEnum):
+class DraftMode(StrEnum):
     """How a draft is kept apart from its project."""
 
     OVERLAY = "overlay"  # a layer over the project, at its own path
@@ -192,13 +192,13 @@ class Draft:
 
     id: Id
     project: str
-    mode: Mode
+    mode: DraftMode
     at_ms: int
     base: Id | None = None
     revisions: tuple[Revision, ...] = ()
     also: tuple[str, ...] = ()
     reason: str = ""
-    left_out: tuple[Uncovered, ...] = ()
+    left_out: tuple[UncoveredPath, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

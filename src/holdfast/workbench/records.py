@@ -18,7 +18,7 @@ import msgspec
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.consent import Consent, Scope
-from holdfast.workbench.store.store import Means
+from holdfast.workbench.store.store import Ports
 from holdfast.world import (
     Bookmark,
     Disk,
@@ -188,20 +188,20 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 class Records:
     """The files of one project in which everything that matters is written down."""
 
-    def __init__(self, directory: Path, means: Means) -> None:
+    def __init__(self, directory: Path, ports: Ports) -> None:
         self.directory = directory
-        self.disk = means.disk
-        self._clock = means.clock
-        self._events = Logbook(means.disk, directory / EVENTS, Event)
-        self._attempts = Logbook(means.disk, directory / ATTEMPTS, Attempt)
-        self._consents = Consents(means.disk, directory)
+        self.disk = ports.disk
+        self._clock = ports.clock
+        self._events = Logbook(ports.disk, directory / EVENTS, Event)
+        self._attempts = Logbook(ports.disk, directory / ATTEMPTS, Attempt)
+        self._consents = Consents(ports.disk, directory)
         self._keyed: dict[str, Event] | None = None
         self._noted: dict[str, Event] = {}
 
     @classmethod
-    def open(cls, directory: Path, means: Means | None = None) -> Self:
+    def open(cls, directory: Path, ports: Ports | None = None) -> Self:
         """The records in a directory, which is made when there is something to write."""
-        return cls(directory, means or Means())
+        return cls(directory, ports or Ports())
 
     def note(
         self,

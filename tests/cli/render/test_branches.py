@@ -15,7 +15,7 @@ from holdfast.cli.render.branches import (
     branch_taken_page,
 )
 from holdfast.cli.render.style import look
-from holdfast.workbench.model import Note
+from holdfast.workbench.model import ChangeNote
 
 PAGE = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=80)
 BRANCH = ShownBranch(
@@ -48,7 +48,7 @@ def test_what_would_come() -> None:
 
 @pytest.mark.promise("W13")
 def test_what_runs_by_itself_is_shown_however_many_files_there_are() -> None:
-    notes = (Note("mode 644 to 755"), Note("runs by itself: why\x1b", is_loud=True))
+    notes = (ChangeNote("mode 644 to 755"), ChangeNote("runs by itself: why\x1b", is_loud=True))
     quiet = [ShownFile(path=f"f{number:03}", added=1, removed=0) for number in range(200)]
     files = [*quiet, ShownFile(path="z", added=1, removed=0, notes=notes)]
 

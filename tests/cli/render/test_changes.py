@@ -20,13 +20,13 @@ from holdfast.cli.render.changes import (
 )
 from holdfast.cli.render.style import look
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Entry, Note, Sort
+from holdfast.workbench.model import ChangeNote, EntryKind, PathEntry
 
 PLAIN = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=60)
 NARROW = replace(PLAIN, width=40)
 COLOURED = look(wanted="always", is_terminal=True, colourless=False, encoding="utf-8", columns=60)
-OLD = Entry(Sort.FILE, 0o644, b"o" * 32, size=3)
-NEW = Entry(Sort.FILE, 0o644, b"n" * 32, size=5)
+OLD = PathEntry(EntryKind.FILE, 0o644, b"o" * 32, size=3)
+NEW = PathEntry(EntryKind.FILE, 0o644, b"n" * 32, size=5)
 TEXT = ChangedFile(
     path=RelativePath.of("src/a.c"),
     before=OLD,
@@ -41,23 +41,25 @@ MODE = ChangedFile(
     path=RelativePath.of("run"),
     before=OLD,
     after=structs.replace(OLD, mode=0o755),
-    notes=(Note("mode 644 to 755"),),
+    notes=(ChangeNote("mode 644 to 755"),),
 )
 LOUD = replace(
-    MODE, path=RelativePath.of("su"), notes=(Note("mode 644 to 4755 SETUID", is_loud=True),)
+    MODE, path=RelativePath.of("su"), notes=(ChangeNote("mode 644 to 4755 SETUID", is_loud=True),)
 )
 LINKED = ChangedFile(
     path=RelativePath.of("etc"),
-    before=Entry(Sort.DIRECTORY, 0o755),
-    after=Entry(Sort.LINK, 0o777, target=b"/etc"),
+    before=PathEntry(EntryKind.DIRECTORY, 0o755),
+    after=PathEntry(EntryKind.LINK, 0o777, target=b"/etc"),
     added=1,
     text=b"diff --git a/etc b/etc\n",
     notes=(
-        Note("was a directory, becomes a link", is_loud=True),
-        Note("link to /etc", is_loud=True),
+        ChangeNote("was a directory, becomes a link", is_loud=True),
+        ChangeNote("link to /etc", is_loud=True),
     ),
 )
-GONE = ChangedFile(path=RelativePath.of("d"), before=Entry(Sort.DIRECTORY, 0o755), after=None)
+GONE = ChangedFile(
+    path=RelativePath.of("d"), before=PathEntry(EntryKind.DIRECTORY, 0o755), after=None
+)
 HOSTILE = ChangedFile(
     path=RelativePath.of(b"\x1b]0;owned\x07\xff"),
     before=None,
@@ -160,7 +162,7 @@ def test_of_a_repository_everything_is_shown_and_what_runs_comes_first() -> None
 
 
 def test_nothing_in_a_note_steers_the_terminal() -> None:
-    each = replace(LOUD, notes=(Note("link to \x1b]0;owned\x07\nx", is_loud=True),))
+    each = replace(LOUD, notes=(ChangeNote("link to \x1b]0;owned\x07\nx", is_loud=True),))
     page = diff_page([each], PLAIN) + stat_page([each], PLAIN)
 
     assert all(character.isprintable() or character == "\n" for character in page)

@@ -7,11 +7,11 @@ import pytest
 from holdfast.cli.render.changes import ChangedFile, restore_page, sorted_changes
 from holdfast.cli.render.style import look
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 
 PAGE = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=80)
-FILE = Entry(Sort.FILE, 0o644, content=b"1", size=1)
-OTHER = Entry(Sort.FILE, 0o644, content=b"2", size=1)
+FILE = PathEntry(EntryKind.FILE, 0o644, content=b"1", size=1)
+OTHER = PathEntry(EntryKind.FILE, 0o644, content=b"2", size=1)
 at = RelativePath.of
 
 

@@ -13,7 +13,7 @@ from holdfast.cli.render.checkpoints import (
 )
 from holdfast.cli.render.style import look
 from holdfast.nouns import Id, RelativePath
-from holdfast.workbench.model import Checkpoint, Lack, Occasion, Uncovered
+from holdfast.workbench.model import Checkpoint, Occasion, UncoveredPath, UncoveredReason
 
 PAGE = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=80)
 NARROW = replace(PAGE, width=40)
@@ -30,8 +30,8 @@ MADE = Checkpoint(
     uncovered=0,
 )
 LACKS = (
-    Uncovered(RelativePath.of("a/secret"), Lack.UNREADABLE),
-    Uncovered(RelativePath.of(b"odd\x07"), Lack.SPECIAL),
+    UncoveredPath(RelativePath.of("a/secret"), UncoveredReason.UNREADABLE),
+    UncoveredPath(RelativePath.of(b"odd\x07"), UncoveredReason.SPECIAL),
 )
 
 

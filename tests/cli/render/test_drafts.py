@@ -15,7 +15,7 @@ from holdfast.cli.render.drafts import (
 )
 from holdfast.cli.render.style import look
 from holdfast.nouns import Id
-from holdfast.workbench.model import Draft, Mode, Revision
+from holdfast.workbench.model import Draft, DraftMode, Revision
 
 PAGE = look(wanted="never", is_terminal=True, colourless=True, encoding="ascii", columns=80)
 NARROW = replace(PAGE, width=40)
@@ -23,12 +23,12 @@ DRAFT_ID = Id("dr_01jb3k9x7w2m4n6p8r0t1v3y5z")
 MAKE = Revision(number=1, checkpoint=Id("cp_1"), at_ms=1_000_000, cause="make -j8")
 HOSTILE = Revision(number=2, checkpoint=Id("cp_2"), at_ms=1_060_000, cause="x\x1b[2J")
 DRAFT = Draft(
-    id=DRAFT_ID, project="/p", mode=Mode.OVERLAY, at_ms=1_000_000, revisions=(MAKE, HOSTILE)
+    id=DRAFT_ID, project="/p", mode=DraftMode.OVERLAY, at_ms=1_000_000, revisions=(MAKE, HOSTILE)
 )
 
 
 def test_a_line_for_each_draft() -> None:
-    other = replace(DRAFT, mode=Mode.COPY, revisions=(MAKE,), at_ms=1_110_000)
+    other = replace(DRAFT, mode=DraftMode.COPY, revisions=(MAKE,), at_ms=1_110_000)
 
     assert drafts_page([DRAFT, other], PAGE, now=1120.0) == (
         f"{DRAFT_ID}  overlay  2 min ago   2 revisions\n"
@@ -46,7 +46,7 @@ def test_a_new_draft_says_what_it_is_and_why_it_is_no_better() -> None:
         "  a layer over the project, at its own path: /p",
         "  > holdfast draft run -- COMMAND",
     ]
-    copy = replace(DRAFT, mode=Mode.COPY, reason="there is no overlay here", left_out=("a",))
+    copy = replace(DRAFT, mode=DraftMode.COPY, reason="there is no overlay here", left_out=("a",))
     assert opened_page(copy, PAGE).splitlines()[1:4] == [
         "  a copy: /p",
         "  It is no better because there is no overlay here.",

@@ -24,7 +24,7 @@ from holdfast.workbench.diff.git_patch import (
     names,
     quoted,
 )
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 from tests.workbench.modelled import at, directory, file, link
 
 PLAIN, PROGRAM, LINK = 0o100644, 0o100755, 0o120000
@@ -38,10 +38,10 @@ PLAIN, PROGRAM, LINK = 0o100644, 0o100755, 0o120000
         (file("x", 0o4711), PROGRAM),
         (link("x"), LINK),
         (directory(), None),
-        (Entry(Sort.SPECIAL, 0), None),
+        (PathEntry(EntryKind.SPECIAL, 0), None),
     ],
 )
-def test_modes_are_those_that_git_knows(entry: Entry | None, mode: int | None) -> None:
+def test_modes_are_those_that_git_knows(entry: PathEntry | None, mode: int | None) -> None:
     assert git_mode(entry) == mode
 
 

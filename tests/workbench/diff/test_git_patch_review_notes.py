@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.workbench.diff.git_patch import notes_of, special_bits
-from holdfast.workbench.model import Entry, Note, Sort
+from holdfast.workbench.model import ChangeNote, EntryKind, PathEntry
 from tests.workbench.modelled import at, directory, file, link
 
 F = file("x")
@@ -20,45 +20,54 @@ F = file("x")
         (F, None, ()),
         (F, file("y"), ()),
         (None, file("x", 0o755), ()),
-        (F, file("x", 0o755), (Note("mode 644 to 755"),)),
-        (F, file("y", 0o600), (Note("mode 644 to 600"),)),
-        (F, file("y", 0o4755), (Note("mode 644 to 4755 SETUID", is_loud=True),)),
-        (None, file("y", 0o6711), (Note("mode 6711 SETUID and SETGID", is_loud=True),)),
-        (file("x", 0o4755), file("y", 0o4755), (Note("mode 4755 SETUID", is_loud=True),)),
-        (file("x", 0o2755), file("x", 0o755), (Note("mode 2755 to 755"),)),
-        (None, file("x", 0o666), (Note("mode 666"),)),
+        (F, file("x", 0o755), (ChangeNote("mode 644 to 755"),)),
+        (F, file("y", 0o600), (ChangeNote("mode 644 to 600"),)),
+        (F, file("y", 0o4755), (ChangeNote("mode 644 to 4755 SETUID", is_loud=True),)),
+        (None, file("y", 0o6711), (ChangeNote("mode 6711 SETUID and SETGID", is_loud=True),)),
+        (file("x", 0o4755), file("y", 0o4755), (ChangeNote("mode 4755 SETUID", is_loud=True),)),
+        (file("x", 0o2755), file("x", 0o755), (ChangeNote("mode 2755 to 755"),)),
+        (None, file("x", 0o666), (ChangeNote("mode 666"),)),
         (None, directory(), ()),
-        (None, directory(0o2775), (Note("mode 2775"),)),
-        (None, link("../y"), (Note("link to ../y"),)),
-        (None, link("../../y"), (Note("link to ../../y (outside of the project)", is_loud=True),)),
-        (link("y"), None, (Note("was a link to y"),)),
+        (None, directory(0o2775), (ChangeNote("mode 2775"),)),
+        (None, link("../y"), (ChangeNote("link to ../y"),)),
+        (
+            None,
+            link("../../y"),
+            (ChangeNote("link to ../../y (outside of the project)", is_loud=True),),
+        ),
+        (link("y"), None, (ChangeNote("was a link to y"),)),
         (
             F,
             link("/etc"),
             (
-                Note("was a file, becomes a link", is_loud=True),
-                Note("link to /etc (outside of the project)", is_loud=True),
+                ChangeNote("was a file, becomes a link", is_loud=True),
+                ChangeNote("link to /etc (outside of the project)", is_loud=True),
             ),
         ),
         (
             link("y"),
             directory(),
-            (Note("was a link, becomes a directory", is_loud=True), Note("was a link to y")),
+            (
+                ChangeNote("was a link, becomes a directory", is_loud=True),
+                ChangeNote("was a link to y"),
+            ),
         ),
         (
             replace(F, xattrs=((b"user.a", b"1"), (b"user.b", b"1"))),
             replace(F, xattrs=((b"user.a", b"2"), (b"user.c", b"1"))),
-            (Note("extended attributes: sets user.a, sets user.c, removes user.b"),),
+            (ChangeNote("extended attributes: sets user.a, sets user.c, removes user.b"),),
         ),
     ],
 )
-def test_notes(before: Entry | None, after: Entry | None, notes: tuple[Note, ...]) -> None:
+def test_notes(
+    before: PathEntry | None, after: PathEntry | None, notes: tuple[ChangeNote, ...]
+) -> None:
     assert notes_of(at("d/x"), before, after) == notes
 
 
 def test_what_goes_no_longer_runs() -> None:
     assert notes_of(at("x"), F, None, "why") == ()
-    assert notes_of(at("x"), None, F, "why") == (Note("runs by itself: why", is_loud=True),)
+    assert notes_of(at("x"), None, F, "why") == (ChangeNote("runs by itself: why", is_loud=True),)
 
 
 def test_every_change_says_something_or_has_lines() -> None:
@@ -66,7 +75,9 @@ def test_every_change_says_something_or_has_lines() -> None:
     for before in kinds:
         for after in kinds:
             is_quiet = not notes_of(at("x"), before, after)
-            has_lines = before.sort is after.sort is Sort.FILE and before.content != after.content
+            has_lines = (
+                before.kind is after.kind is EntryKind.FILE and before.content != after.content
+            )
             assert is_quiet == (before == after or (has_lines and before.mode == after.mode))
 
 

@@ -21,12 +21,12 @@ from holdfast.workbench.diff.three_way import (
     require_agreement,
 )
 from holdfast.workbench.failures import FileReadFailed, PublishedChanged
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from holdfast.workbench.transaction.machine import Way, lay_out, publish
 from tests.workbench.modelled import ModelDisk, at, directory, drive, file, link
 
 A, B, C = file("a"), file("b"), file("c")
-FIFO = Entry(Sort.SPECIAL, 0o600)
+FIFO = PathEntry(EntryKind.SPECIAL, 0o600)
 NOTHING, KEEP, APPLY, MERGE = (
     Decision(verdict)
     for verdict in (Verdict.NOTHING, Verdict.KEEP_THEIRS, Verdict.APPLY, Verdict.MERGE)
@@ -68,7 +68,7 @@ def conflict(reason: Clashing) -> Decision:
     ],
 )
 def test_one_path(
-    base: Entry | None, theirs: Entry | None, ours: Entry | None, expected: Decision
+    base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None, expected: Decision
 ) -> None:
     assert decide(base, theirs, ours) == expected
 
@@ -123,9 +123,9 @@ DIRECTORY = {at("d"): directory()}
     ],
 )
 def test_paths_depend_on_each_other(
-    base: dict[RelativePath, Entry],
-    theirs: dict[RelativePath, Entry],
-    ours: dict[RelativePath, Entry],
+    base: dict[RelativePath, PathEntry],
+    theirs: dict[RelativePath, PathEntry],
+    ours: dict[RelativePath, PathEntry],
     expected: dict[RelativePath, Decision],
 ) -> None:
     assert decide_all(base, theirs, ours) == expected
@@ -161,7 +161,7 @@ def test_force_is_for_each_file_and_goes_over_what_is_there_now() -> None:
     decisions = forced(decide_all(base, theirs, ours), [at("x"), at("unknown")], theirs, ours)
 
     assert decisions == {at("x"): APPLY, at("y"): MERGE}
-    assert changes_of(decisions, theirs, ours) == (Change(at("x"), B, C),)
+    assert changes_of(decisions, theirs, ours) == (PathChange(at("x"), B, C),)
 
 
 @pytest.mark.promise("W5")
@@ -190,8 +190,8 @@ def test_a_forced_file_brings_the_directory_that_they_removed() -> None:
 
     assert now == {at("d"): APPLY, at("d/x"): APPLY, at("d/new"): conflict(Clashing.IN_THE_WAY)}
     assert changes_of(now, {}, ours) == (
-        Change(at("d"), None, directory()),
-        Change(at("d/x"), None, B),
+        PathChange(at("d"), None, directory()),
+        PathChange(at("d/x"), None, B),
     )
 
 
@@ -211,15 +211,15 @@ def test_a_chosen_path_brings_the_directories_that_it_needs_and_nothing_else() -
 
     chosen = changes_of(chosen_of(decisions, ours, {at("d/x")}), {}, ours)
 
-    assert chosen == (Change(at("d"), None, directory()), Change(at("d/x"), None, A))
+    assert chosen == (PathChange(at("d"), None, directory()), PathChange(at("d/x"), None, A))
 
 
 PATHS = [at(name) for name in ("a", "b", "d", "d/x", "d/y")]
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> dict[RelativePath, Entry]:
-    tree: dict[RelativePath, Entry] = {}
+def trees(draw: st.DrawFn) -> dict[RelativePath, PathEntry]:
+    tree: dict[RelativePath, PathEntry] = {}
     for path in PATHS:
         parent = path.parent
         if parent is not None and not (parent in tree and tree[parent].is_directory):
@@ -234,9 +234,9 @@ def trees(draw: st.DrawFn) -> dict[RelativePath, Entry]:
 @settings(deadline=None)
 @given(trees(), trees(), trees())
 def test_without_a_conflict_both_sides_have_what_they_changed(
-    base: dict[RelativePath, Entry],
-    theirs: dict[RelativePath, Entry],
-    ours: dict[RelativePath, Entry],
+    base: dict[RelativePath, PathEntry],
+    theirs: dict[RelativePath, PathEntry],
+    ours: dict[RelativePath, PathEntry],
 ) -> None:
     decisions = decide_all(base, theirs, ours)
     if {Verdict.MERGE, Verdict.CONFLICT} & {found.verdict for found in decisions.values()}:
@@ -251,7 +251,7 @@ def test_without_a_conflict_both_sides_have_what_they_changed(
 
 @given(trees(), trees())
 def test_in_a_project_that_nobody_touched_everything_is_applied(
-    base: dict[RelativePath, Entry], ours: dict[RelativePath, Entry]
+    base: dict[RelativePath, PathEntry], ours: dict[RelativePath, PathEntry]
 ) -> None:
     decisions = decide_all(base, base, ours)
 

@@ -8,24 +8,24 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.workbench.diff.three_way import seal_of
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from tests.workbench.modelled import at, directory, file, link
 
 A, B = file("a"), file("b")
-CHANGES = (Change(at("x"), A, B), Change(at("y"), None, A), Change(at("z"), B, None))
-OTHERS: list[tuple[Change, ...]] = [
+CHANGES = (PathChange(at("x"), A, B), PathChange(at("y"), None, A), PathChange(at("z"), B, None))
+OTHERS: list[tuple[PathChange, ...]] = [
     (),
     CHANGES[:2],
-    (*CHANGES, Change(at("d"), None, directory())),
-    (*CHANGES[:2], Change(at("z"), A, None)),
-    (*CHANGES[:2], Change(at("Z"), B, None)),
-    (*CHANGES[:2], Change(at("z"), None, B)),
-    (Change(at("x"), A, replace(B, mode=0o755)), *CHANGES[1:]),
-    (Change(at("x"), A, replace(B, xattrs=((b"user.a", b""),))), *CHANGES[1:]),
-    (Change(at("x"), A, replace(B, xattrs=((b"user.", b"a"),))), *CHANGES[1:]),
-    (Change(at("x"), A, link("b")), *CHANGES[1:]),
-    (Change(at("x"), A, link("a")), *CHANGES[1:]),
-    (Change(at("x/y"), None, A), *CHANGES[2:]),
+    (*CHANGES, PathChange(at("d"), None, directory())),
+    (*CHANGES[:2], PathChange(at("z"), A, None)),
+    (*CHANGES[:2], PathChange(at("Z"), B, None)),
+    (*CHANGES[:2], PathChange(at("z"), None, B)),
+    (PathChange(at("x"), A, replace(B, mode=0o755)), *CHANGES[1:]),
+    (PathChange(at("x"), A, replace(B, xattrs=((b"user.a", b""),))), *CHANGES[1:]),
+    (PathChange(at("x"), A, replace(B, xattrs=((b"user.", b"a"),))), *CHANGES[1:]),
+    (PathChange(at("x"), A, link("b")), *CHANGES[1:]),
+    (PathChange(at("x"), A, link("a")), *CHANGES[1:]),
+    (PathChange(at("x/y"), None, A), *CHANGES[2:]),
 ]
 
 
@@ -39,7 +39,7 @@ def test_another_change_is_another_seal() -> None:
 @pytest.mark.promise("W6")
 def test_neither_order_nor_age_is_a_change() -> None:
     younger = [
-        Change(one.path, one.before, one.after and replace(one.after, mtime_ns=7, size=1))
+        PathChange(one.path, one.before, one.after and replace(one.after, mtime_ns=7, size=1))
         for one in reversed(CHANGES)
     ]
 
@@ -47,8 +47,8 @@ def test_neither_order_nor_age_is_a_change() -> None:
 
 
 entries = st.none() | st.builds(
-    Entry,
-    st.sampled_from([Sort.FILE, Sort.LINK]),
+    PathEntry,
+    st.sampled_from([EntryKind.FILE, EntryKind.LINK]),
     st.sampled_from([0o644, 0o755]),
     content=st.sampled_from([b"", b"a", b"aa"]),
     target=st.sampled_from([b"", b"a", b"aa"]),
@@ -58,10 +58,10 @@ entries = st.none() | st.builds(
 
 @given(entries, entries, entries, entries)
 def test_two_changes_of_a_path_have_one_seal_only_if_they_are_one(
-    before: Entry | None, after: Entry | None, old: Entry | None, new: Entry | None
+    before: PathEntry | None, after: PathEntry | None, old: PathEntry | None, new: PathEntry | None
 ) -> None:
     if before == after or old == new:
         return
-    one, other = Change(at("x"), before, after), Change(at("x"), old, new)
+    one, other = PathChange(at("x"), before, after), PathChange(at("x"), old, new)
 
     assert (seal_of([one]) == seal_of([other])) is (one == other)

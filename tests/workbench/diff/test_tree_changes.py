@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.tree_changes import changes, node_at, uncovered_paths
-from holdfast.workbench.model import Change, Entry, Lack, Uncovered
+from holdfast.workbench.model import PathChange, PathEntry, UncoveredPath, UncoveredReason
 from holdfast.workbench.objects.formats import (
     Node,
-    NodeSort,
-    ObjectSort,
+    NodeKind,
+    ObjectKind,
     directory_detail,
     encode_tree,
     name_of,
@@ -20,7 +20,7 @@ from holdfast.workbench.objects.formats import (
     uncovered,
 )
 
-Sketch = dict[bytes, "bytes | Lack | Sketch"]
+Sketch = dict[bytes, "bytes | UncoveredReason | Sketch"]
 """A tree for tests: what a file holds, why a path is not covered, or what a directory holds."""
 
 
@@ -33,7 +33,7 @@ class Shelf:
 
     def put(self, sketch: Sketch, mtime_ns: int = 0) -> bytes:
         nodes = [self._node(name, held, mtime_ns) for name, held in sorted(sketch.items())]
-        name = name_of(ObjectSort.TREE, encode_tree(nodes))
+        name = name_of(ObjectKind.TREE, encode_tree(nodes))
         self.kept[name] = tuple(nodes)
         return name
 
@@ -41,23 +41,23 @@ class Shelf:
         self.looks += 1
         return self.kept[name]
 
-    def _node(self, name: bytes, held: bytes | Lack | Sketch, mtime_ns: int) -> Node:
-        if isinstance(held, Lack):
+    def _node(self, name: bytes, held: bytes | UncoveredReason | Sketch, mtime_ns: int) -> Node:
+        if isinstance(held, UncoveredReason):
             return uncovered(name, held)
         if isinstance(held, bytes):
-            content = name_of(ObjectSort.BLOB, held)
-            return Node(name, NodeSort.FILE, 0o644, len(held), mtime_ns, content)
+            content = name_of(ObjectKind.BLOB, held)
+            return Node(name, NodeKind.FILE, 0o644, len(held), mtime_ns, content)
         tree = self.put(held, mtime_ns)
         totals = totals_of(self.kept[tree])
         detail = directory_detail(tree, totals)
-        return Node(name, NodeSort.DIRECTORY, 0o755, totals.size, mtime_ns, detail)
+        return Node(name, NodeKind.DIRECTORY, 0o755, totals.size, mtime_ns, detail)
 
 
 def path(text: str) -> RelativePath:
     return RelativePath.of(text)
 
 
-def at(shelf: Shelf, tree: bytes, text: str) -> Entry:
+def at(shelf: Shelf, tree: bytes, text: str) -> PathEntry:
     node = node_at(tree, path(text), shelf.load)
     assert node is not None
     return node.entry()
@@ -77,11 +77,11 @@ def test_every_difference_is_named_with_what_was_and_what_is() -> None:
     after = shelf.put({b"d": {b"new": b"4", b"same": b"2"}, b"f": b"new", b"x": b"a file now"})
 
     assert list(changes(before, after, shelf.load)) == [
-        Change(path("d/gone"), at(shelf, before, "d/gone"), None),
-        Change(path("d/new"), None, at(shelf, after, "d/new")),
-        Change(path("f"), at(shelf, before, "f"), at(shelf, after, "f")),
-        Change(path("x"), at(shelf, before, "x"), at(shelf, after, "x")),
-        Change(path("x/y"), at(shelf, before, "x/y"), None),
+        PathChange(path("d/gone"), at(shelf, before, "d/gone"), None),
+        PathChange(path("d/new"), None, at(shelf, after, "d/new")),
+        PathChange(path("f"), at(shelf, before, "f"), at(shelf, after, "f")),
+        PathChange(path("x"), at(shelf, before, "x"), at(shelf, after, "x")),
+        PathChange(path("x/y"), at(shelf, before, "x/y"), None),
     ]
 
 
@@ -96,10 +96,10 @@ def test_what_is_only_younger_does_not_differ() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ({b"d": Lack.UNREADABLE}, {b"d": {b"f": b"1"}}),
-        ({b"d": {b"f": b"1"}}, {b"d": Lack.MOUNTED}),
-        ({}, {b"p": Lack.SPECIAL}),
-        ({b"p": Lack.SPECIAL}, {}),
+        ({b"d": UncoveredReason.UNREADABLE}, {b"d": {b"f": b"1"}}),
+        ({b"d": {b"f": b"1"}}, {b"d": UncoveredReason.MOUNTED}),
+        ({}, {b"p": UncoveredReason.SPECIAL}),
+        ({b"p": UncoveredReason.SPECIAL}, {}),
     ],
 )
 def test_what_is_not_covered_has_not_changed(before: Sketch, after: Sketch) -> None:
@@ -154,39 +154,39 @@ def test_every_uncovered_path_is_found_without_a_look_elsewhere() -> None:
     shelf = Shelf()
     tree = shelf.put(
         {
-            b"a": {b"deep": {b"pipe": Lack.SPECIAL}},
+            b"a": {b"deep": {b"pipe": UncoveredReason.SPECIAL}},
             b"b": {b"much": {b"else": b""}},
-            b"c": Lack.POLICY,
+            b"c": UncoveredReason.POLICY,
         }
     )
 
     assert list(uncovered_paths(tree, shelf.load)) == [
-        Uncovered(path("a/deep/pipe"), Lack.SPECIAL),
-        Uncovered(path("c"), Lack.POLICY),
+        UncoveredPath(path("a/deep/pipe"), UncoveredReason.SPECIAL),
+        UncoveredPath(path("c"), UncoveredReason.POLICY),
     ]
     assert shelf.looks == 3
 
 
 def test_what_is_too_long_for_a_path_is_told_by_what_it_is_in() -> None:
     shelf = Shelf()
-    sketch: Sketch = {b"n" * 250: Lack.TOO_DEEP}
+    sketch: Sketch = {b"n" * 250: UncoveredReason.TOO_DEEP}
     for _ in range(16):
         sketch = {b"n" * 250: sketch}
 
     assert list(uncovered_paths(shelf.put(sketch), shelf.load)) == [
-        Uncovered(path("/".join(["n" * 250] * 16)), Lack.TOO_DEEP)
+        UncoveredPath(path("/".join(["n" * 250] * 16)), UncoveredReason.TOO_DEEP)
     ]
 
 
 @pytest.mark.parametrize("text", ["x", "f/x", "d/x", "d/g/x", "u/x"])
 def test_nothing_is_where_nothing_is(text: str) -> None:
     shelf = Shelf()
-    tree = shelf.put({b"d": {b"g": b""}, b"f": b"", b"u": Lack.UNREADABLE})
+    tree = shelf.put({b"d": {b"g": b""}, b"f": b"", b"u": UncoveredReason.UNREADABLE})
 
     assert node_at(tree, path(text), shelf.load) is None
 
 
-def _entries(shelf: Shelf, tree: bytes) -> dict[RelativePath, Entry]:
+def _entries(shelf: Shelf, tree: bytes) -> dict[RelativePath, PathEntry]:
     empty = shelf.put({})
     found = changes(empty, tree, shelf.load) if tree != empty else ()
     return {change.path: change.after for change in found if change.after is not None}

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.tree_changes import combine, ways_to
-from holdfast.workbench.model import Lack, Touched
+from holdfast.workbench.model import TouchedPaths, UncoveredReason
 from holdfast.workbench.objects.formats import (
     Node,
-    NodeSort,
-    ObjectSort,
+    NodeKind,
+    ObjectKind,
     directory_detail,
     encode_tree,
     name_of,
@@ -35,7 +35,7 @@ class Shelf:
 
     def save(self, nodes: Iterable[Node]) -> bytes:
         held = tuple(sorted(nodes))
-        name = name_of(ObjectSort.TREE, encode_tree(held))
+        name = name_of(ObjectKind.TREE, encode_tree(held))
         self.kept[name] = held
         return name
 
@@ -50,28 +50,28 @@ class Shelf:
         found: Flat = {}
         for node in self.load(tree):
             path = (*above, node.name)
-            found[path] = (_LETTER[node.sort], node.mode)
-            if node.sort is NodeSort.DIRECTORY:
+            found[path] = (_LETTER[node.kind], node.mode)
+            if node.kind is NodeKind.DIRECTORY:
                 found |= self.flat(node.object, path)
         return found
 
     def _node(self, flat: Flat, path: Parts) -> Node:
-        sort, mode = flat[path]
-        if sort == "u":
-            return uncovered(path[-1], Lack.UNREADABLE)
-        if sort == "f":
-            content = name_of(ObjectSort.BLOB, b"%d" % mode)
-            return Node(path[-1], NodeSort.FILE, mode, 1, 0, content)
+        kind, mode = flat[path]
+        if kind == "u":
+            return uncovered(path[-1], UncoveredReason.UNREADABLE)
+        if kind == "f":
+            content = name_of(ObjectKind.BLOB, b"%d" % mode)
+            return Node(path[-1], NodeKind.FILE, mode, 1, 0, content)
         tree = self.put(flat, path)
         totals = totals_of(self.load(tree))
         detail = directory_detail(tree, totals)
-        return Node(path[-1], NodeSort.DIRECTORY, mode, totals.size, 0, detail)
+        return Node(path[-1], NodeKind.DIRECTORY, mode, totals.size, 0, detail)
 
 
-_LETTER = {NodeSort.FILE: "f", NodeSort.DIRECTORY: "d", NodeSort.UNCOVERED: "u"}
+_LETTER = {NodeKind.FILE: "f", NodeKind.DIRECTORY: "d", NodeKind.UNCOVERED: "u"}
 
 
-def combined(now: Flat, kept: Flat, touched: Touched) -> Flat:
+def combined(now: Flat, kept: Flat, touched: TouchedPaths) -> Flat:
     """What the code makes of it; its totals are those of the tree."""
     shelf = Shelf()
     tree, totals = combine(
@@ -81,7 +81,7 @@ def combined(now: Flat, kept: Flat, touched: Touched) -> Flat:
     return shelf.flat(tree)
 
 
-def expected(now: Flat, kept: Flat, touched: Touched) -> Flat:
+def expected(now: Flat, kept: Flat, touched: TouchedPaths) -> Flat:
     """What the words say, path by path; nothing is uncovered here."""
     paths = {path.parts for path in touched.paths}
     whole = {path.parts for path in touched.whole}
@@ -107,8 +107,8 @@ def flat(text: str) -> Flat:
     return {RelativePath.of(path).parts: (what[0], int(what[1:])) for what, _, path in words}
 
 
-def touching(paths: str = "", whole: str = "") -> Touched:
-    return Touched(
+def touching(paths: str = "", whole: str = "") -> TouchedPaths:
+    return TouchedPaths(
         frozenset(map(RelativePath.of, paths.split())),
         frozenset(map(RelativePath.of, whole.split())),
     )
@@ -134,7 +134,9 @@ def touching(paths: str = "", whole: str = "") -> Touched:
         ("u0:d", "f2:d", touching("d"), "f2:d"),
     ],
 )
-def test_what_was_touched_is_as_kept(now: str, kept: str, touched: Touched, result: str) -> None:
+def test_what_was_touched_is_as_kept(
+    now: str, kept: str, touched: TouchedPaths, result: str
+) -> None:
     assert combined(flat(now), flat(kept), touched) == flat(result)
 
 
@@ -150,9 +152,9 @@ def flats(draw: st.DrawFn) -> Flat:
     for path in PATHS:
         if path[:-1] and found.get(path[:-1], ("f", 0))[0] != "d":
             continue
-        sort = draw(st.sampled_from("-fd"))
-        if sort != "-":
-            found[path] = (sort, draw(st.integers(0, 2)))
+        kind = draw(st.sampled_from("-fd"))
+        if kind != "-":
+            found[path] = (kind, draw(st.integers(0, 2)))
     return found
 
 
@@ -165,6 +167,6 @@ SOME = st.sets(st.sampled_from(PATHS), max_size=4).map(
 def test_it_is_what_the_words_say_path_by_path(
     now: Flat, kept: Flat, paths: frozenset[RelativePath], whole: frozenset[RelativePath]
 ) -> None:
-    touched = Touched(paths, whole)
+    touched = TouchedPaths(paths, whole)
 
     assert combined(now, kept, touched) == expected(now, kept, touched)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.nouns import RelativePath
 from holdfast.workbench.coverage import DEPTH_MAX
 from holdfast.workbench.diff.tree_changes import Layer, Listed, nearest, touched
-from holdfast.workbench.model import STAGE_PREFIX, Touched
+from holdfast.workbench.model import STAGE_PREFIX, TouchedPaths
 
 FILE, DIRECTORY, LINK = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755, stat.S_IFLNK | 0o777
 WHITEOUT = stat.S_IFCHR
@@ -27,17 +27,17 @@ def paths(*raw: bytes) -> frozenset[RelativePath]:
 @pytest.mark.parametrize(
     ("listed", "expected"),
     [
-        ([], Touched()),
-        ([Listed(b"f", FILE)], Touched(paths(b"f"))),
-        ([Listed(b"f", LINK)], Touched(paths(b"f"))),
-        ([Listed(b"gone", WHITEOUT)], Touched(paths(b"gone"))),
-        ([Listed(b"fifo", stat.S_IFIFO | 0o600)], Touched(paths(b"fifo"))),
+        ([], TouchedPaths()),
+        ([Listed(b"f", FILE)], TouchedPaths(paths(b"f"))),
+        ([Listed(b"f", LINK)], TouchedPaths(paths(b"f"))),
+        ([Listed(b"gone", WHITEOUT)], TouchedPaths(paths(b"gone"))),
+        ([Listed(b"fifo", stat.S_IFIFO | 0o600)], TouchedPaths(paths(b"fifo"))),
         (
             [Listed(b"d", DIRECTORY), Listed(b"d/f", FILE), Listed(b"d/\xff\n", FILE)],
-            Touched(paths(b"d", b"d/f", b"d/\xff\n")),
+            TouchedPaths(paths(b"d", b"d/f", b"d/\xff\n")),
         ),
-        ([Listed(b"d", DIRECTORY, is_opaque=True)], Touched(whole=paths(b"d"))),
-        ([Listed(b"d", DIRECTORY, is_closed=True)], Touched(whole=paths(b"d"))),
+        ([Listed(b"d", DIRECTORY, is_opaque=True)], TouchedPaths(whole=paths(b"d"))),
+        ([Listed(b"d", DIRECTORY, is_closed=True)], TouchedPaths(whole=paths(b"d"))),
         (
             [
                 Listed(b"d/e/f", FILE),
@@ -45,16 +45,16 @@ def paths(*raw: bytes) -> frozenset[RelativePath]:
                 Listed(b"d", DIRECTORY, is_opaque=True),
                 Listed(b"dd", FILE),
             ],
-            Touched(paths(b"dd"), paths(b"d")),
+            TouchedPaths(paths(b"dd"), paths(b"d")),
         ),
-        ([Listed(STAGE, DIRECTORY), Listed(STAGE + b"/0", FILE)], Touched()),
-        ([Listed(b"d/" + STAGE, FILE)], Touched(paths(b"d/" + STAGE))),
-        ([Listed(DEEP, DIRECTORY)], Touched(whole=paths(DEEP))),
-        ([Listed(DEEP, FILE)], Touched(paths(DEEP))),
-        ([Listed(LONG + b"/" + b"y" * 250, FILE)], Touched(whole=paths(LONG))),
+        ([Listed(STAGE, DIRECTORY), Listed(STAGE + b"/0", FILE)], TouchedPaths()),
+        ([Listed(b"d/" + STAGE, FILE)], TouchedPaths(paths(b"d/" + STAGE))),
+        ([Listed(DEEP, DIRECTORY)], TouchedPaths(whole=paths(DEEP))),
+        ([Listed(DEEP, FILE)], TouchedPaths(paths(DEEP))),
+        ([Listed(LONG + b"/" + b"y" * 250, FILE)], TouchedPaths(whole=paths(LONG))),
     ],
 )
-def test_what_a_layer_holds_is_where_to_look(listed: list[Listed], expected: Touched) -> None:
+def test_what_a_layer_holds_is_where_to_look(listed: list[Listed], expected: TouchedPaths) -> None:
     assert touched(listed) == expected
     assert touched(reversed(listed)) == expected
 

@@ -9,22 +9,22 @@ from hypothesis import strategies as st
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import Clashing, Decision, Verdict, decide_all
 from holdfast.workbench.diff.tree_changes import Three, Trees, differing, known_entry, three_of
-from holdfast.workbench.model import Change, Entry, Lack, Sort
-from holdfast.workbench.objects.formats import Node, NodeSort, uncovered
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry, UncoveredReason
+from holdfast.workbench.objects.formats import Node, NodeKind, uncovered
 from tests.workbench.modelled import at, directory, file
 
 A, B = file("a"), file("b")
-UNKNOWN = Entry(Sort.SPECIAL, 0)
-FIFO = uncovered(b"x", Lack.SPECIAL)
-FILE = Node(b"x", NodeSort.FILE, 0o644, 1, 0, b"a".ljust(32))
+UNKNOWN = PathEntry(EntryKind.SPECIAL, 0)
+FIFO = uncovered(b"x", UncoveredReason.SPECIAL)
+FILE = Node(b"x", NodeKind.FILE, 0o644, 1, 0, b"a".ljust(32))
 PATHS = [at(name) for name in ("a", "d", "d/x", "d/e", "d/e/y", "d/e/z", "f", "f/g")]
 
-Tree = dict[RelativePath, Entry]
+Tree = dict[RelativePath, PathEntry]
 
 
-def changes_between(before: Tree, after: Tree) -> list[Change]:
+def changes_between(before: Tree, after: Tree) -> list[PathChange]:
     return [
-        Change(path, before.get(path), after.get(path))
+        PathChange(path, before.get(path), after.get(path))
         for path in sorted(before.keys() | after.keys())
         if before.get(path) != after.get(path)
     ]
@@ -51,7 +51,7 @@ def test_the_same_is_decided(base: Tree, theirs: Tree, ours: Tree) -> None:
 
 
 def test_only_what_differs_and_what_is_above_it_is_looked_at() -> None:
-    found = differing([Change(at("d/e/y"), A, B)], [Change(at("a"), None, A)])
+    found = differing([PathChange(at("d/e/y"), A, B)], [PathChange(at("a"), None, A)])
 
     above = {at("d"): directory(), at("d/e"): directory()}
     assert found == Trees(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.tree_changes import Way, is_stage, on_the_way_to, ways_to
-from holdfast.workbench.model import STAGE_PREFIX, Touched
+from holdfast.workbench.model import STAGE_PREFIX, TouchedPaths
 
 
 def test_names_on_the_way_are_only_passed_through() -> None:
-    touched = Touched(
+    touched = TouchedPaths(
         frozenset(map(RelativePath.of, ("a/b", "c"))), frozenset(map(RelativePath.of, ("a/d", "c")))
     )
 
@@ -27,7 +27,7 @@ def test_names_on_the_way_are_only_passed_through() -> None:
 
 def test_a_stage_is_left_out_at_the_top_only() -> None:
     stage = STAGE_PREFIX + "abc"
-    touched = Touched(frozenset(map(RelativePath.of, (stage, f"{stage}/1", f"d/{stage}"))))
+    touched = TouchedPaths(frozenset(map(RelativePath.of, (stage, f"{stage}/1", f"d/{stage}"))))
 
     assert list(ways_to(touched).below) == [b"d"]
     assert is_stage(stage.encode())

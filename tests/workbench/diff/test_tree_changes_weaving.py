@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.workbench.diff.tree_changes import node_at, small_tree
-from holdfast.workbench.model import Entry, Sort
-from holdfast.workbench.objects.formats import Node, ObjectSort, decode_tree, encode_tree, name_of
+from holdfast.workbench.model import EntryKind, PathEntry
+from holdfast.workbench.objects.formats import Node, ObjectKind, decode_tree, encode_tree, name_of
 from tests.workbench.modelled import at
 
-FILE = Entry(Sort.FILE, 0o600, content=b"c" * 32, xattrs=((b"user.a", b"1"),), size=7, mtime_ns=5)
-LINK = Entry(Sort.LINK, 0o777, target=b"../x")
-DIRECTORY = Entry(Sort.DIRECTORY, 0o700, mtime_ns=3)
+FILE = PathEntry(
+    EntryKind.FILE, 0o600, content=b"c" * 32, xattrs=((b"user.a", b"1"),), size=7, mtime_ns=5
+)
+LINK = PathEntry(EntryKind.LINK, 0o777, target=b"../x")
+DIRECTORY = PathEntry(EntryKind.DIRECTORY, 0o700, mtime_ns=3)
 
 
 def test_every_entry_is_where_it_belongs() -> None:
@@ -19,7 +21,7 @@ def test_every_entry_is_where_it_belongs() -> None:
 
     def save(nodes: Iterable[Node]) -> bytes:
         data = encode_tree(nodes)
-        name = name_of(ObjectSort.TREE, data)
+        name = name_of(ObjectKind.TREE, data)
         kept[name] = data
         return name
 

@@ -24,7 +24,7 @@ from holdfast.workbench.failures import (
     ReflinkUnavailable,
     WorktreeUncovered,
 )
-from holdfast.workbench.model import Mode, Progress, Revision
+from holdfast.workbench.model import DraftMode, Revision, WorkProgress
 from tests.workbench.drafting_table import drafting, mounts_below, opened, run
 from tests.workbench.git.test_repository_worktrees import git, repository
 
@@ -55,8 +55,8 @@ def left_of(drafts: Drafts) -> tuple[list[str], list[bytes], list[str]]:
 NOTHING: tuple[list[str], list[bytes], list[str]] = ([], [], [])
 
 
-@pytest.mark.parametrize("mode", [Mode.OVERLAY, Mode.COPY])
-def test_a_draft_is_made_found_saved_and_removed(drafts: Drafts, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [DraftMode.OVERLAY, DraftMode.COPY])
+def test_a_draft_is_made_found_saved_and_removed(drafts: Drafts, mode: DraftMode) -> None:
     made = drafts.make(mode)
     again = opened(drafts.directory.parent.parent, drafts.project)
     assert (again.all(), again.find(), again.find(made.id)) == ((made,), made, made)
@@ -77,12 +77,12 @@ def test_a_draft_is_made_found_saved_and_removed(drafts: Drafts, mode: Mode) -> 
 def test_the_best_way_is_taken_and_a_better_one_explained(
     drafts: Drafts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert (drafts.make().mode, drafts.make().reason) == (Mode.OVERLAY, "")
+    assert (drafts.make().mode, drafts.make().reason) == (DraftMode.OVERLAY, "")
     monkeypatch.setattr(sys, "platform", "darwin")
 
     made = drafts.make()
 
-    assert made.mode is Mode.COPY  # no test machine may count on reflinks
+    assert made.mode is DraftMode.COPY  # no test machine may count on reflinks
     assert "overlay: " in made.reason
     assert "only Linux has such views" in made.reason
     assert "reflink: " in made.reason
@@ -94,9 +94,9 @@ def test_a_mode_that_was_asked_for_is_that_or_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(sys, "platform", "darwin")
         with pytest.raises(PlaceUnavailable):
-            drafts.make(Mode.OVERLAY)
+            drafts.make(DraftMode.OVERLAY)
     try:
-        drafts.remove(drafts.make(Mode.REFLINK))
+        drafts.remove(drafts.make(DraftMode.REFLINK))
     except ReflinkUnavailable as failure:
         assert failure.project == str(drafts.project)
 
@@ -104,7 +104,7 @@ def test_a_mode_that_was_asked_for_is_that_or_nothing(
 
 
 def test_a_draft_is_known_by_the_beginning_of_its_name(drafts: Drafts) -> None:
-    first, second = drafts.make(Mode.COPY), drafts.make(Mode.COPY)
+    first, second = drafts.make(DraftMode.COPY), drafts.make(DraftMode.COPY)
 
     assert drafts.all() == (first, second)
     assert drafts.find() == second
@@ -125,7 +125,9 @@ def test_where_there_is_no_draft_none_is_found(tmp_path: Path) -> None:
 
 
 def test_several_drafts_of_one_project_do_not_see_each_other(drafts: Drafts) -> None:
-    views = [open_view(drafts, drafts.make(mode)) for mode in (*[Mode.OVERLAY] * 3, Mode.COPY)]
+    views = [
+        open_view(drafts, drafts.make(mode)) for mode in (*[DraftMode.OVERLAY] * 3, DraftMode.COPY)
+    ]
     for number, view in enumerate(views):
         os.close(os.open(f"of-{number}", os.O_CREAT | os.O_WRONLY, dir_fd=view.root))
     for number, view in enumerate(views):
@@ -136,7 +138,7 @@ def test_several_drafts_of_one_project_do_not_see_each_other(drafts: Drafts) -> 
 
 
 def test_nothing_that_we_keep_is_seen_inside(drafts: Drafts) -> None:
-    state, made = drafts.directory.parent, drafts.make(Mode.OVERLAY)
+    state, made = drafts.directory.parent, drafts.make(DraftMode.OVERLAY)
     (state / "wb.db").write_text("the store")
     with open_view(drafts, made) as view:
         assert view.place is not None
@@ -146,7 +148,7 @@ def test_nothing_that_we_keep_is_seen_inside(drafts: Drafts) -> None:
 
 
 def test_a_record_that_is_spoiled_is_told_and_nothing_is_removed(drafts: Drafts) -> None:
-    good, bad, none = (drafts.make(Mode.COPY) for _ in range(3))
+    good, bad, none = (drafts.make(DraftMode.COPY) for _ in range(3))
     (drafts.home(bad) / "draft.json").write_text("{")
     (drafts.home(none) / "draft.json").unlink()
 
@@ -163,7 +165,7 @@ def test_a_record_that_is_spoiled_is_told_and_nothing_is_removed(drafts: Drafts)
 
 
 def test_a_record_of_another_draft_is_not_believed(drafts: Drafts) -> None:
-    one, two = drafts.make(Mode.COPY), drafts.make(Mode.COPY)
+    one, two = drafts.make(DraftMode.COPY), drafts.make(DraftMode.COPY)
     (drafts.home(two) / "draft.json").write_bytes((drafts.home(one) / "draft.json").read_bytes())
 
     with pytest.raises(DraftDamaged):
@@ -171,7 +173,7 @@ def test_a_record_of_another_draft_is_not_believed(drafts: Drafts) -> None:
 
 
 def test_everyone_inside_ends_with_the_draft(drafts: Drafts) -> None:
-    made = drafts.make(Mode.OVERLAY)
+    made = drafts.make(DraftMode.OVERLAY)
     with open_view(drafts, made) as view:
         assert view.place is not None
         run(view.place, "setsid sleep 100 > /dev/null 2>&1 & true", cwd=drafts.project)
@@ -189,7 +191,7 @@ def test_a_worktree_is_covered_with_its_repository(tmp_path: Path, drafts: Draft
     git(main, "worktree", "add", "-q", "../tree")
     head = git(main, "for-each-ref")
     of_tree = opened(tmp_path, tmp_path / "tree")
-    made = of_tree.make(Mode.OVERLAY)
+    made = of_tree.make(DraftMode.OVERLAY)
     assert made.also == (str(main / ".git"),)
     with open_view(of_tree, made) as view:
         assert view.place is not None
@@ -206,7 +208,7 @@ def test_a_worktree_is_covered_with_its_repository(tmp_path: Path, drafts: Draft
         view.refresh()
     assert git(main, "for-each-ref") == head
     with pytest.raises(WorktreeUncovered) as raised:
-        of_tree.make(Mode.COPY)
+        of_tree.make(DraftMode.COPY)
     assert raised.value.outside == str(main / ".git")
 
 
@@ -216,7 +218,7 @@ def test_a_copy_that_would_share_a_repository_is_refused(drafts: Drafts) -> None
     git(main, "worktree", "add", "-q", "../tree")
 
     with pytest.raises(WorktreeUncovered) as raised:
-        drafts.make(Mode.COPY)
+        drafts.make(DraftMode.COPY)
 
     assert raised.value.outside == str(main / ".git" / "worktrees" / "tree")
     assert left_of(drafts) == NOTHING
@@ -232,11 +234,11 @@ def test_what_can_have_no_draft_is_refused_before_anything_is_made(tmp_path: Pat
 def test_somebody_is_told_how_far_a_copy_has_come(drafts: Drafts) -> None:
     for number in range(2100):
         (drafts.project / f"{number}").write_text("")
-    heard: list[Progress] = []
+    heard: list[WorkProgress] = []
 
-    drafts.make(Mode.COPY, news=heard.append)
+    drafts.make(DraftMode.COPY, news=heard.append)
 
-    assert heard == [Progress("copy", 1000), Progress("copy", 2000)]
+    assert heard == [WorkProgress("copy", 1000), WorkProgress("copy", 2000)]
 
 
 _MAKE_AND_REMOVE = """
@@ -253,9 +255,9 @@ while True:
 """
 
 
-@pytest.mark.parametrize("mode", [Mode.OVERLAY, Mode.COPY])
+@pytest.mark.parametrize("mode", [DraftMode.OVERLAY, DraftMode.COPY])
 def test_killed_at_any_moment_a_draft_is_whole_or_gone(
-    drafts: Drafts, tmp_path: Path, mode: Mode
+    drafts: Drafts, tmp_path: Path, mode: DraftMode
 ) -> None:
     for number in range(50):
         (drafts.project / "d" / f"{number}").write_text("content")
@@ -288,7 +290,7 @@ def _environment() -> dict[str, str]:
 
 
 def test_the_holder_of_a_killed_maker_is_found(drafts: Drafts, tmp_path: Path) -> None:
-    made = drafts.make(Mode.OVERLAY)
+    made = drafts.make(DraftMode.OVERLAY)
     again = opened(tmp_path, drafts.project)
     place = find(drafts.spec(made).directory)
     assert place is not None

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import Id, RelativePath
 from holdfast.workbench.draft.drafts import decode_draft, encode_draft
-from holdfast.workbench.model import Draft, Lack, Mode, Revision, Uncovered
+from holdfast.workbench.model import Draft, DraftMode, Revision, UncoveredPath, UncoveredReason
 
-PLAIN = Draft(id=Id("draft_01m7fx2pg4vdnamqjp7qrd04ra"), project="/p", mode=Mode.COPY, at_ms=7)
+PLAIN = Draft(id=Id("draft_01m7fx2pg4vdnamqjp7qrd04ra"), project="/p", mode=DraftMode.COPY, at_ms=7)
 FULL = Draft(
     id=Id("draft_01m7fx2pg4vdnamqjp7qrd04ra"),
     project="/home/\udcff/pro\nject",
-    mode=Mode.OVERLAY,
+    mode=DraftMode.OVERLAY,
     at_ms=1_794_756_401_668,
     base=Id("cp_1"),
     also=("/elsewhere/.git",),
     reason="overlay: no",
-    left_out=(Uncovered(RelativePath.of(b"a\xff/b"), Lack.SPECIAL),),
+    left_out=(UncoveredPath(RelativePath.of(b"a\xff/b"), UncoveredReason.SPECIAL),),
     revisions=(
         Revision(number=1, checkpoint=Id("cp_2"), at_ms=8, cause="ls"),
         Revision(number=2, checkpoint=Id("cp_3"), at_ms=9, cause="é", base=Id("cp_1"), back_to=1),
@@ -65,9 +65,9 @@ def test_anything_else_is_refused(raw: bytes) -> None:
 
 
 @pytest.mark.parametrize("lack", ["id", "mode", "revisions", "check"])
-def test_one_that_lacks_something_is_refused(lack: str) -> None:
+def test_one_that_lacks_something_is_refused(reason: str) -> None:
     said = json.loads(encode_draft(PLAIN))
-    del said[lack]
+    del said[reason]
     with pytest.raises(ValueError):
         decode_draft(json.dumps(said).encode())
 

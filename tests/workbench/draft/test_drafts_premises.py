@@ -12,7 +12,7 @@ import pytest
 from holdfast.workbench.draft.drafts import refuse_unfit_project
 from holdfast.workbench.draft.view import open_view
 from holdfast.workbench.failures import ProjectRefused
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from tests.workbench.drafting_table import drafting, run
 
 
@@ -50,7 +50,7 @@ def test_a_file_and_nothing_are_no_projects(tmp_path: Path) -> None:
 
 def test_a_draft_has_no_drafts(tmp_path: Path) -> None:
     with drafting(tmp_path) as drafts:
-        copy = drafts.copy_of(drafts.make(Mode.COPY))
+        copy = drafts.copy_of(drafts.make(DraftMode.COPY))
         for part in (copy, copy / "d"):
             assert reason(part, tmp_path / "elsewhere") == "it is part of a draft itself"
 
@@ -72,7 +72,7 @@ except ProjectRefused as refused:
 def test_whoever_is_in_a_draft_makes_none_of_it(tmp_path: Path) -> None:
     ask = tmp_path / "ask.py"
     ask.write_text(_ASK)
-    with drafting(tmp_path) as drafts, open_view(drafts, drafts.make(Mode.OVERLAY)) as view:
+    with drafting(tmp_path) as drafts, open_view(drafts, drafts.make(DraftMode.OVERLAY)) as view:
         assert view.place is not None
         python = f"PYTHONPATH={':'.join(sys.path)} {sys.executable}"
         said = run(view.place, f"{python} {ask} {drafts.project}", cwd=drafts.project)

@@ -19,8 +19,8 @@ from holdfast.confine.failures import PlaceLost
 from holdfast.nouns import RelativePath
 from holdfast.workbench.draft.drafts import Drafts
 from holdfast.workbench.draft.view import View, open_view
-from holdfast.workbench.model import STAGE_PREFIX, Mode, Touched
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.model import STAGE_PREFIX, DraftMode, TouchedPaths
+from holdfast.workbench.store.store import CheckpointSource, Store
 from tests.workbench.drafting_table import drafting, run
 from tests.workbench.scribbling import furnish, scribble
 
@@ -38,7 +38,7 @@ def drafts(tmp_path: Path) -> Iterator[Drafts]:
 
 @pytest.fixture
 def view(drafts: Drafts) -> Iterator[View]:
-    with open_view(drafts, drafts.make(Mode.OVERLAY)) as opened:
+    with open_view(drafts, drafts.make(DraftMode.OVERLAY)) as opened:
         yield opened
 
 
@@ -62,27 +62,27 @@ def paths(*names: str) -> frozenset[RelativePath]:
 @pytest.mark.parametrize(
     ("script", "expected"),
     [
-        ("true", Touched()),
-        ("cat f d/g; ls -R; test -e nothing || true", Touched()),
-        ("echo more >> f", Touched(paths("f"))),
-        ("chmod 600 f", Touched(paths("f"))),
-        ("rm f", Touched(paths("f"))),
-        ("mv f moved", Touched(paths("f", "moved"))),
-        ("ln -sf elsewhere link", Touched(paths("link"))),
-        ("mkdir new; echo n > new/n", Touched(paths("new", "new/n"))),
-        ("rm -r d", Touched(paths("d"))),
-        ("rm -r d; mkdir d; echo n > d/n", Touched(whole=paths("d"))),
-        ("rm -r d; echo n > d", Touched(paths("d"))),
-        ("echo n >> d/deep/h", Touched(paths("d", "d/deep", "d/deep/h"))),
-        ("mkfifo fifo; ln f hard", Touched(paths("fifo", "f", "hard"))),
-        ("mv d/deep d/moved", Touched(paths("d", "d/deep", "d/moved", "d/moved/h"))),
-        ("touch new; rm new; mkdir made; rmdir made", Touched()),
-        (f"mkdir {STAGE_PREFIX}x; echo n > {STAGE_PREFIX}x/0", Touched()),
-        ("mkdir -m 1755 .claude", Touched(paths(".claude"))),
+        ("true", TouchedPaths()),
+        ("cat f d/g; ls -R; test -e nothing || true", TouchedPaths()),
+        ("echo more >> f", TouchedPaths(paths("f"))),
+        ("chmod 600 f", TouchedPaths(paths("f"))),
+        ("rm f", TouchedPaths(paths("f"))),
+        ("mv f moved", TouchedPaths(paths("f", "moved"))),
+        ("ln -sf elsewhere link", TouchedPaths(paths("link"))),
+        ("mkdir new; echo n > new/n", TouchedPaths(paths("new", "new/n"))),
+        ("rm -r d", TouchedPaths(paths("d"))),
+        ("rm -r d; mkdir d; echo n > d/n", TouchedPaths(whole=paths("d"))),
+        ("rm -r d; echo n > d", TouchedPaths(paths("d"))),
+        ("echo n >> d/deep/h", TouchedPaths(paths("d", "d/deep", "d/deep/h"))),
+        ("mkfifo fifo; ln f hard", TouchedPaths(paths("fifo", "f", "hard"))),
+        ("mv d/deep d/moved", TouchedPaths(paths("d", "d/deep", "d/moved", "d/moved/h"))),
+        ("touch new; rm new; mkdir made; rmdir made", TouchedPaths()),
+        (f"mkdir {STAGE_PREFIX}x; echo n > {STAGE_PREFIX}x/0", TouchedPaths()),
+        ("mkdir -m 1755 .claude", TouchedPaths(paths(".claude"))),
     ],
 )
 def test_what_was_written_is_told(
-    drafts: Drafts, view: View, script: str, expected: Touched
+    drafts: Drafts, view: View, script: str, expected: TouchedPaths
 ) -> None:
     sh(drafts, view, script)
 
@@ -98,7 +98,7 @@ def test_what_is_written_by_its_root_is_seen_inside_and_not_in_the_project(
 
     assert sh(drafts, view, "cat new") == "by us"
     assert not (drafts.project / "new").exists()
-    assert view.touched() == Touched(paths("new"))
+    assert view.touched() == TouchedPaths(paths("new"))
 
 
 def test_what_a_person_does_is_seen_after_a_refresh(drafts: Drafts, view: View) -> None:
@@ -116,7 +116,7 @@ def test_what_a_person_does_is_seen_after_a_refresh(drafts: Drafts, view: View) 
         "savedmadeg.:\nf\nmoved\nnew\n\n./moved:\ndeep\ng\n\n./moved/deep:\nh\n"
     )
     assert sorted(os.listdir(view.root)) == ["f", "moved", "new"]
-    assert view.touched() == Touched()
+    assert view.touched() == TouchedPaths()
 
 
 def test_what_somebody_holds_on_to_is_told(drafts: Drafts, view: View) -> None:
@@ -145,7 +145,7 @@ def test_a_place_whose_holder_died_is_made_anew(drafts: Drafts, view: View) -> N
 
     with open_view(drafts, drafts.find()) as again:
         assert read(again, "new") == "n\n"
-        assert again.touched() == Touched(paths("new"))
+        assert again.touched() == TouchedPaths(paths("new"))
 
 
 def test_a_layer_is_emptied_when_nobody_is_inside(drafts: Drafts, view: View) -> None:
@@ -160,7 +160,7 @@ def test_a_layer_is_emptied_when_nobody_is_inside(drafts: Drafts, view: View) ->
     assert not (Path(drafts.spec(drafts.find()).directory) / "old-upper").exists()
     with open_view(drafts, drafts.find()) as again:
         assert sorted(os.listdir(again.root)) == ["d", "f", "link", "new"]
-        assert (read(again, "new"), again.touched()) == ("published", Touched())
+        assert (read(again, "new"), again.touched()) == ("published", TouchedPaths())
         assert sh(drafts, again, "cat new") == "published"
 
 
@@ -213,12 +213,12 @@ def test_what_a_kill_left_of_an_old_layer_is_removed(drafts: Drafts, view: View)
     (directory / "old-upper" / "d").mkdir(parents=True)
 
     with open_view(drafts, drafts.find()) as again:
-        assert again.touched() == Touched()
+        assert again.touched() == TouchedPaths()
     assert not (directory / "old-upper").exists()
 
 
 def test_a_copy_is_seen_where_it_is_and_must_be_looked_at_whole(drafts: Drafts) -> None:
-    made = drafts.make(Mode.COPY)
+    made = drafts.make(DraftMode.COPY)
     with open_view(drafts, made) as view:
         view.refresh()
 
@@ -240,18 +240,18 @@ def test_what_is_told_is_all_that_differs_whatever_agent_and_person_do(
         furnish(drafts.project)
         with (
             Store.open(Path(name, "store")) as store,
-            open_view(drafts, drafts.make(Mode.OVERLAY)) as view,
+            open_view(drafts, drafts.make(DraftMode.OVERLAY)) as view,
         ):
             root = f"/proc/self/fd/{view.root}"
             for is_agent in deeds:
                 scribble(root if is_agent else str(drafts.project), chance)
                 if not is_agent:
                     view.refresh()
-            published = store.checkpoint(Subject(drafts.project))
+            published = store.checkpoint(CheckpointSource(drafts.project))
             told = view.touched()
             assert told is not None
-            grafted = store.graft(published, Subject(Path(root), "grafted"), told)
-            whole = store.checkpoint(Subject(Path(root), "whole"))
+            grafted = store.graft(published, CheckpointSource(Path(root), "grafted"), told)
+            whole = store.checkpoint(CheckpointSource(Path(root), "whole"))
 
             assert store.changes(grafted, whole) == ()
             assert store.uncovered(grafted) == store.uncovered(whole)

@@ -23,7 +23,7 @@ from holdfast.workbench.git.ignore_rules import (
     parse_rules,
     tracked_in,
 )
-from holdfast.workbench.model import Change, Entry
+from holdfast.workbench.model import PathChange, PathEntry
 from tests.workbench.modelled import at, directory, file
 
 D, F = directory(), file("x")
@@ -159,7 +159,7 @@ def git(*words: str, root: Path) -> bytes:
     ).stdout
 
 
-def is_pyc(path: RelativePath, entry: Entry) -> bool:
+def is_pyc(path: RelativePath, entry: PathEntry) -> bool:
     """As `*.pyc` and `out/` would have it."""
     return path.name.endswith(b".pyc") or path.parts[0] == b"out"
 
@@ -167,34 +167,34 @@ def is_pyc(path: RelativePath, entry: Entry) -> bool:
 @pytest.mark.parametrize(
     ("changes", "ignored"),
     [
-        ([Change(at("a"), None, F), Change(at("b.pyc"), None, F)], ["b.pyc"]),
+        ([PathChange(at("a"), None, F), PathChange(at("b.pyc"), None, F)], ["b.pyc"]),
         # A new directory with nothing else in it goes with what is in it.
-        ([Change(at("d"), None, D), Change(at("d/b.pyc"), None, F)], ["d", "d/b.pyc"]),
+        ([PathChange(at("d"), None, D), PathChange(at("d/b.pyc"), None, F)], ["d", "d/b.pyc"]),
         (
             [
-                Change(at("d"), None, D),
-                Change(at("d/a"), None, F),
-                Change(at("d/b.pyc"), None, F),
+                PathChange(at("d"), None, D),
+                PathChange(at("d/a"), None, F),
+                PathChange(at("d/b.pyc"), None, F),
             ],
             ["d/b.pyc"],
         ),
         (
             [
-                Change(at("d"), None, D),
-                Change(at("d/e"), None, D),
-                Change(at("d/e/b.pyc"), None, F),
+                PathChange(at("d"), None, D),
+                PathChange(at("d/e"), None, D),
+                PathChange(at("d/e/b.pyc"), None, F),
             ],
             ["d", "d/e", "d/e/b.pyc"],
         ),
-        ([Change(at("d"), None, D)], []),
+        ([PathChange(at("d"), None, D)], []),
         # What is deleted with its directory goes with it.
-        ([Change(at("d"), D, None), Change(at("d/b.pyc"), F, None)], []),
-        ([Change(at("d"), D, F), Change(at("d/b.pyc"), F, None)], []),
-        ([Change(at("out"), D, None), Change(at("out/x"), F, None)], ["out", "out/x"]),
-        ([Change(at("d/b.pyc"), F, None)], ["d/b.pyc"]),
+        ([PathChange(at("d"), D, None), PathChange(at("d/b.pyc"), F, None)], []),
+        ([PathChange(at("d"), D, F), PathChange(at("d/b.pyc"), F, None)], []),
+        ([PathChange(at("out"), D, None), PathChange(at("out/x"), F, None)], ["out", "out/x"]),
+        ([PathChange(at("d/b.pyc"), F, None)], ["d/b.pyc"]),
     ],
 )
-def test_what_is_left_makes_sense_alone(changes: list[Change], ignored: list[str]) -> None:
+def test_what_is_left_makes_sense_alone(changes: list[PathChange], ignored: list[str]) -> None:
     assert sorted(map(str, ignored_changes(changes, is_pyc))) == ignored
 
 

@@ -18,13 +18,13 @@ from holdfast.workbench.git.plans import (
     mode_of,
     select,
 )
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 
-FILE = Entry(Sort.FILE, 0o644, content=b"1")
-OTHER = Entry(Sort.FILE, 0o600, content=b"2")
-PROGRAM = Entry(Sort.FILE, 0o755, content=b"1")
-LINK = Entry(Sort.LINK, 0o777, target=b"a")
-DIRECTORY = Entry(Sort.DIRECTORY, 0o755)
+FILE = PathEntry(EntryKind.FILE, 0o644, content=b"1")
+OTHER = PathEntry(EntryKind.FILE, 0o600, content=b"2")
+PROGRAM = PathEntry(EntryKind.FILE, 0o755, content=b"1")
+LINK = PathEntry(EntryKind.LINK, 0o777, target=b"a")
+DIRECTORY = PathEntry(EntryKind.DIRECTORY, 0o755)
 ONE, TWO = TreeEntry(b"100644", b"1" * 40), TreeEntry(b"100644", b"2" * 40)
 RUNS = TreeEntry(b"100755", b"1" * 40)
 at = RelativePath.of
@@ -33,13 +33,13 @@ at = RelativePath.of
 @pytest.mark.promise("W14")
 def test_what_a_commit_cannot_hold_is_named() -> None:
     changes = [
-        Change(at("a"), None, FILE),
-        Change(at("d"), None, DIRECTORY),
-        Change(at("gone"), DIRECTORY, None),
-        Change(at("was"), FILE, DIRECTORY),
-        Change(at("sub/x"), None, FILE),
-        Change(at("d/.GIT/hooks/x"), None, FILE),
-        Change(at("chmod"), DIRECTORY, Entry(Sort.DIRECTORY, 0o700)),
+        PathChange(at("a"), None, FILE),
+        PathChange(at("d"), None, DIRECTORY),
+        PathChange(at("gone"), DIRECTORY, None),
+        PathChange(at("was"), FILE, DIRECTORY),
+        PathChange(at("sub/x"), None, FILE),
+        PathChange(at("d/.GIT/hooks/x"), None, FILE),
+        PathChange(at("chmod"), DIRECTORY, PathEntry(EntryKind.DIRECTORY, 0o700)),
     ]
     chosen = select(changes, [at("sub")])
     assert [str(each.path) for each in chosen.changes] == ["a", "gone", "was"]
@@ -60,8 +60,10 @@ def test_what_a_commit_cannot_hold_is_named() -> None:
         (LINK, PROGRAM, TreeEntry(b"120000", b"1" * 40), b"100755"),
     ],
 )
-def test_modes(before: Entry | None, after: Entry, known: TreeEntry | None, mode: bytes) -> None:
-    assert mode_of(Change(at("a"), before, after), known) == mode
+def test_modes(
+    before: PathEntry | None, after: PathEntry, known: TreeEntry | None, mode: bytes
+) -> None:
+    assert mode_of(PathChange(at("a"), before, after), known) == mode
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.workbench.objects.formats import decode_bundle, encode_bundle, rooms
+from holdfast.workbench.objects.formats import decode_bundle, encode_bundle, record_shares
 
 FILES = st.dictionaries(st.binary(min_size=32, max_size=32), st.binary(max_size=50), max_size=8)
 
@@ -38,11 +38,11 @@ def test_whatever_else_it_is_it_is_refused_or_read(data: bytes) -> None:
 
 @given(st.lists(st.integers(0, 12_000), min_size=1, max_size=50), st.integers(64, 200_000))
 def test_all_of_a_record_is_shared_out(lengths: list[int], record_bytes: int) -> None:
-    shares = rooms(lengths, record_bytes)
+    shares = record_shares(lengths, record_bytes)
 
     assert sum(shares) == record_bytes
     assert all(share >= 0 for share in shares)
 
 
 def test_what_is_longer_takes_more() -> None:
-    assert rooms([0, 64, 164], 336) == [36, 100, 200]
+    assert record_shares([0, 64, 164], 336) == [36, 100, 200]

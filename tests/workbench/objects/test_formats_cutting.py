@@ -10,19 +10,19 @@ import pytest
 from holdfast.workbench.objects.formats import (
     PIECE_BYTES,
     WHOLE_BYTES_MAX,
-    ObjectSort,
-    cut_content,
+    ObjectKind,
     name_of,
+    split_content,
 )
 
 
 def whole(data: bytes) -> bytes:
-    return name_of(ObjectSort.BLOB, data)
+    return name_of(ObjectKind.BLOB, data)
 
 
 def cut(data: bytes) -> bytes:
     pieces = (data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
-    return name_of(ObjectSort.PIECES, b"".join(map(whole, pieces)))
+    return name_of(ObjectKind.PIECES, b"".join(map(whole, pieces)))
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_large_ones_are_cut_evenly(
     data = Random(size).randbytes(size)
     parts = (data[at : at + part_bytes] for at in range(0, size, part_bytes))
 
-    assert cut_content(parts, name_of) == (name(data), size)
+    assert split_content(parts, name_of) == (name(data), size)
 
 
 def test_the_pieces_of_a_large_one_are_put_before_their_list() -> None:
-    put: list[tuple[ObjectSort, int]] = []
+    put: list[tuple[ObjectKind, int]] = []
 
-    def note(sort: ObjectSort, data: bytes) -> bytes:
-        put.append((sort, len(data)))
-        return name_of(sort, data)
+    def note(kind: ObjectKind, data: bytes) -> bytes:
+        put.append((kind, len(data)))
+        return name_of(kind, data)
 
-    cut_content([bytes(WHOLE_BYTES_MAX), b"", b"more"], note)
+    split_content([bytes(WHOLE_BYTES_MAX), b"", b"more"], note)
 
     assert put == [
-        *[(ObjectSort.BLOB, PIECE_BYTES)] * 8,
-        (ObjectSort.BLOB, 4),
-        (ObjectSort.PIECES, 9 * 32),
+        *[(ObjectKind.BLOB, PIECE_BYTES)] * 8,
+        (ObjectKind.BLOB, 4),
+        (ObjectKind.PIECES, 9 * 32),
     ]

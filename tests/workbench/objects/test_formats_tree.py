@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.workbench.model import Entry, Lack, Sort
+from holdfast.workbench.model import EntryKind, PathEntry, UncoveredReason
 from holdfast.workbench.objects.formats import (
     Node,
-    NodeSort,
+    NodeKind,
     Totals,
     decode_tree,
     directory_detail,
@@ -21,11 +21,11 @@ from holdfast.workbench.objects.formats import (
 )
 
 ID = bytes(range(32))
-FILE = Node(b"a", NodeSort.FILE, 0o644, 5, 77, ID)
-LINK = Node(b"b", NodeSort.LINK, 0o777, 0, -3, b"../\xff")
-BELOW = Node(b"c", NodeSort.DIRECTORY, 0o755, 9, 1, directory_detail(ID, Totals(2, 9, 1)))
-TAGGED = Node(b"d", NodeSort.FILE, 0o600, 0, 0, ID, ((b"user.a", b""), (b"user.b", b"\0x")))
-HIDDEN = uncovered(b"e", Lack.UNREADABLE)
+FILE = Node(b"a", NodeKind.FILE, 0o644, 5, 77, ID)
+LINK = Node(b"b", NodeKind.LINK, 0o777, 0, -3, b"../\xff")
+BELOW = Node(b"c", NodeKind.DIRECTORY, 0o755, 9, 1, directory_detail(ID, Totals(2, 9, 1)))
+TAGGED = Node(b"d", NodeKind.FILE, 0o600, 0, 0, ID, ((b"user.a", b""), (b"user.b", b"\0x")))
+HIDDEN = uncovered(b"e", UncoveredReason.UNREADABLE)
 
 names = st.binary(min_size=1, max_size=12).filter(
     lambda name: name not in {b".", b".."} and not set(name) & {0, ord("/")}
@@ -33,7 +33,7 @@ names = st.binary(min_size=1, max_size=12).filter(
 nodes = st.builds(
     Node,
     names,
-    st.sampled_from(NodeSort),
+    st.sampled_from(NodeKind),
     st.integers(0, 0o7777),
     st.integers(0, 2**64 - 1),
     st.integers(-(2**63), 2**63 - 1),
@@ -87,15 +87,15 @@ def test_counts_go_all_the_way_up() -> None:
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        (FILE, Entry(Sort.FILE, 0o644, content=ID)),
-        (LINK, Entry(Sort.LINK, 0o777, target=b"../\xff")),
-        (BELOW, Entry(Sort.DIRECTORY, 0o755)),
-        (TAGGED, Entry(Sort.FILE, 0o600, content=ID, xattrs=TAGGED.xattrs)),
+        (FILE, PathEntry(EntryKind.FILE, 0o644, content=ID)),
+        (LINK, PathEntry(EntryKind.LINK, 0o777, target=b"../\xff")),
+        (BELOW, PathEntry(EntryKind.DIRECTORY, 0o755)),
+        (TAGGED, PathEntry(EntryKind.FILE, 0o600, content=ID, xattrs=TAGGED.xattrs)),
     ],
 )
-def test_a_node_is_what_stands_at_its_path(node: Node, expected: Entry) -> None:
+def test_a_node_is_what_stands_at_its_path(node: Node, expected: PathEntry) -> None:
     assert node.entry() == expected
 
 
 def test_what_is_not_covered_says_why() -> None:
-    assert HIDDEN.lack is Lack.UNREADABLE
+    assert HIDDEN.reason is UncoveredReason.UNREADABLE

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.objects.formats import Totals
-from holdfast.workbench.objects.index import SCHEMA, Index, Known
+from holdfast.workbench.objects.index import SCHEMA, DirectoryRecord, Index
 from holdfast.workbench.objects.segments import Location
 from holdfast.world import Database, Schema, SystemDisk
 
 NAME, OTHER = b"n" * 32, b"o" * 32
-KNOWN = Known(NAME, Totals(1, 2, 3), b"sight", is_racy=False)
+KNOWN = DirectoryRecord(NAME, Totals(1, 2, 3), b"sight", is_racy=False)
 
 
 def test_objects_are_found_where_they_were_first(index: Index) -> None:
@@ -54,13 +54,13 @@ def test_a_lost_segment_takes_its_objects_and_every_sight_along(index: Index) ->
     with index.writing() as rows:
         rows.add_objects({NAME: Location(1, 16, 5, 69), OTHER: Location(2, 16, 7, 69)})
         rows.note_seen({1: 80, 2: 90})
-        rows.sights.note("origin", [(b"", KNOWN)])
+        rows.stat_cache.note("origin", [(b"", KNOWN)])
         rows.forget_segment(1)
 
         assert rows.find(NAME) is None
         assert rows.find(OTHER) == Location(2, 16, 7, 69)
         assert rows.seen() == {2: 90}
-        assert rows.sights.known("origin", b"") is None
+        assert rows.stat_cache.known("origin", b"") is None
 
 
 @pytest.mark.promise("W8")

@@ -12,8 +12,8 @@ from holdfast.workbench.model import Checkpoint, Occasion
 from holdfast.workbench.objects.formats import (
     PREFIX,
     Node,
-    NodeSort,
-    ObjectSort,
+    NodeKind,
+    ObjectKind,
     decode_checkpoint,
     encode_checkpoint,
     name_of,
@@ -29,12 +29,12 @@ ROOT = Path("/store")
 
 def checkpoint(objects: Objects, number: int) -> bytes:
     """Put a checkpoint of one file, and nothing into the index."""
-    content = objects.put(ObjectSort.BLOB, Random(number).randbytes(700))
+    content = objects.put(ObjectKind.BLOB, Random(number).randbytes(700))
     large = objects.put_pieces([b"piece %d" % number, Random(-number).randbytes(300)])
     tree = objects.put_tree(
         [
-            Node(b"f", NodeSort.FILE, 0o644, 700, 1, content),
-            Node(b"g", NodeSort.FILE, 0o644, 300, 1, large),
+            Node(b"f", NodeKind.FILE, 0o644, 700, 1, content),
+            Node(b"g", NodeKind.FILE, 0o644, 300, 1, large),
         ]
     )
     made = Checkpoint(
@@ -48,12 +48,12 @@ def checkpoint(objects: Objects, number: int) -> bytes:
         size=1000,
         uncovered=0,
     )
-    return objects.put(ObjectSort.CHECKPOINT, encode_checkpoint(made))
+    return objects.put(ObjectKind.CHECKPOINT, encode_checkpoint(made))
 
 
 def known(index: Index) -> list[bytes]:
     with index.reading() as rows:
-        return [name for _, name in rows.roster.all()]
+        return [name for _, name in rows.checkpoints.all()]
 
 
 def opened(disk: CrashingDisk) -> Segments:
@@ -104,7 +104,7 @@ def test_a_checkpoint_counts_only_if_it_is_whole(index: Index, seed: int) -> Non
         first = checkpoint(objects, 1)
         objects.commit()
         reconcile(segments, rows)
-        rows.roster.add(make_id(PREFIX, 1, bytes(10)), first)
+        rows.checkpoints.add(make_id(PREFIX, 1, bytes(10)), first)
     with index.writing() as rows:
         unfinished = Objects(segments, rows)
         second = checkpoint(unfinished, 2)
@@ -116,7 +116,7 @@ def test_a_checkpoint_counts_only_if_it_is_whole(index: Index, seed: int) -> Non
     assert known(index) in ([first], [second, first])
     with index.reading() as rows:
         objects = Objects(after, rows)
-        for name in known_trees(objects, known_names=[name for _, name in rows.roster.all()]):
+        for name in known_trees(objects, known_names=[name for _, name in rows.checkpoints.all()]):
             assert b"".join(content(name, objects.get))
 
 
@@ -125,10 +125,10 @@ def test_what_was_cut_off_or_removed_is_forgotten(index: Index) -> None:
     segments = opened(disk)
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        kept = objects.put(ObjectSort.BLOB, b"kept")
+        kept = objects.put(ObjectKind.BLOB, b"kept")
         objects.commit()
         size = segments.size(1)
-        cut = objects.put(ObjectSort.BLOB, b"cut off")
+        cut = objects.put(ObjectKind.BLOB, b"cut off")
         objects.commit()
         rows.note_seen({9: 100})
     disk.open_to_write(ROOT / "000001.seg").truncate(size)
@@ -157,8 +157,8 @@ def test_an_index_made_anew_lists_also_what_is_spoiled(index: Index) -> None:
                 uncovered=0,
             )
         )
-        name = name_of(ObjectSort.CHECKPOINT, data)
-        segments.append(ObjectSort.CHECKPOINT, name, data)
+        name = name_of(ObjectKind.CHECKPOINT, data)
+        segments.append(ObjectKind.CHECKPOINT, name, data)
         segments.commit()
         reconcile(opened(disk), rows)
         assert not is_whole(Objects(segments, rows), name)

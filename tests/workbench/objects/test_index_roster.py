@@ -10,7 +10,7 @@ NAME, OTHER = b"n" * 32, b"o" * 32
 
 def test_checkpoints_come_the_newest_first(index: Index) -> None:
     with index.writing() as rows:
-        roster = rows.roster
+        roster = rows.checkpoints
         roster.add("cp_1", NAME)
         roster.add("cp_3", NAME)
         roster.add("cp_2", OTHER)
@@ -24,7 +24,7 @@ def test_checkpoints_come_the_newest_first(index: Index) -> None:
 
 def test_what_was_pruned_is_remembered_while_it_stands_somewhere(index: Index) -> None:
     with index.writing() as rows:
-        roster = rows.roster
+        roster = rows.checkpoints
         roster.add("cp_1", NAME)
         roster.add("cp_2", OTHER)
         rows.add_objects({NAME: Location(1, 16, 5, 69), OTHER: Location(2, 16, 5, 69)})

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from holdfast.workbench.objects.formats import Totals
-from holdfast.workbench.objects.index import Index, Known
+from holdfast.workbench.objects.index import DirectoryRecord, Index
 
-KNOWN = Known(b"n" * 32, Totals(1, 2, 3), b"sight", is_racy=False)
+KNOWN = DirectoryRecord(b"n" * 32, Totals(1, 2, 3), b"sight", is_racy=False)
 
 
 def test_what_is_known_of_a_place_is_its_own(index: Index) -> None:
     racy = KNOWN._replace(is_racy=True)
     with index.writing() as rows:
-        sights = rows.sights
+        sights = rows.stat_cache
         sights.note("one", [(b"", KNOWN), (b"a", racy), (b"a/b", KNOWN), (b"a-", racy)])
         sights.note("two", [(b"a", racy)])
         sights.forget("one", b"a")

@@ -9,26 +9,26 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.failures import ObjectMissing
-from holdfast.workbench.objects.formats import ObjectSort
-from holdfast.workbench.objects.object_store import Means, Vault
+from holdfast.workbench.objects.formats import ObjectKind
+from holdfast.workbench.objects.object_store import ObjectStore, Ports
 from holdfast.workbench.objects.objects import Objects
 from holdfast.world.failures import DatabaseDamaged
 
 
-def vault(home: Path) -> Vault:
-    return Vault.open(home, Means(), patience=0)
+def object_store(home: Path) -> ObjectStore:
+    return ObjectStore.open(home, Ports(), patience=0)
 
 
 @pytest.mark.promise("W8")
 def test_an_index_that_turns_out_to_be_damaged_is_made_anew_and_the_work_done_again(
     tmp_path: Path,
 ) -> None:
-    opened = vault(tmp_path)
-    first = opened.change(lambda objects: objects.put(ObjectSort.BLOB, b"first"))
+    opened = object_store(tmp_path)
+    first = opened.change(lambda objects: objects.put(ObjectKind.BLOB, b"first"))
     tries: list[bytes] = []
 
     def work(objects: Objects) -> bytes:
-        tries.append(objects.put(ObjectSort.BLOB, b"second"))
+        tries.append(objects.put(ObjectKind.BLOB, b"second"))
         if len(tries) == 1:
             raise DatabaseDamaged(path="wb.db", reason="somebody wrote into it")
         return tries[-1]
@@ -47,9 +47,9 @@ def test_an_index_that_turns_out_to_be_damaged_is_made_anew_and_the_work_done_ag
 
 @pytest.mark.promise("W8")
 def test_real_damage_is_met_and_mended(tmp_path: Path) -> None:
-    opened = vault(tmp_path)
+    opened = object_store(tmp_path)
     names = [
-        opened.change(lambda objects, number=number: objects.put(ObjectSort.BLOB, b"%d" % number))
+        opened.change(lambda objects, number=number: objects.put(ObjectKind.BLOB, b"%d" % number))
         for number in range(300)
     ]
     opened.close()
@@ -59,7 +59,7 @@ def test_real_damage_is_met_and_mended(tmp_path: Path) -> None:
         data[at : at + 200] = bytes(200)
     database.write_bytes(data)
 
-    opened = vault(tmp_path)
+    opened = object_store(tmp_path)
     read = [opened.read(lambda objects, name=name: objects.get(name)[1]) for name in names]
     assert read == [b"%d" % number for number in range(300)]
     opened.close()
@@ -68,24 +68,24 @@ def test_real_damage_is_met_and_mended(tmp_path: Path) -> None:
 @pytest.mark.promise("W8")
 @pytest.mark.parametrize("spoil", ["DELETE FROM objects", "UPDATE objects SET offset = offset + 1"])
 def test_what_the_index_has_lost_is_found_in_the_segments(spoil: str, tmp_path: Path) -> None:
-    opened = vault(tmp_path)
-    name = opened.change(lambda objects: objects.put(ObjectSort.BLOB, b"first"))
+    opened = object_store(tmp_path)
+    name = opened.change(lambda objects: objects.put(ObjectKind.BLOB, b"first"))
     opened.close()
     with closing(sqlite3.connect(tmp_path / "wb.db")) as index, index:
         index.execute(spoil)
 
-    opened = vault(tmp_path)
+    opened = object_store(tmp_path)
     assert opened.read(lambda objects: objects.get(name)[1]) == b"first"
     opened.close()
-    opened = vault(tmp_path)
+    opened = object_store(tmp_path)
     assert opened.read(lambda objects: objects.location(name)) is not None
     opened.close()
     assert not list(tmp_path.glob("wb.db.damaged-*"))
 
 
 def test_what_is_lost_is_searched_for_once(tmp_path: Path) -> None:
-    opened, tries = vault(tmp_path), list[int]()
-    opened.change(lambda objects: objects.put(ObjectSort.BLOB, b"first"))
+    opened, tries = object_store(tmp_path), list[int]()
+    opened.change(lambda objects: objects.put(ObjectKind.BLOB, b"first"))
 
     def work(objects: Objects) -> bytes:
         tries.append(1)
@@ -99,7 +99,7 @@ def test_what_is_lost_is_searched_for_once(tmp_path: Path) -> None:
 
 
 def test_damage_that_comes_back_is_told(tmp_path: Path) -> None:
-    opened = vault(tmp_path)
+    opened = object_store(tmp_path)
 
     def work(objects: Objects) -> None:
         raise DatabaseDamaged(path="wb.db", reason="always")
@@ -112,10 +112,10 @@ def test_damage_that_comes_back_is_told(tmp_path: Path) -> None:
 
 
 def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
-    opened = vault(tmp_path)
+    opened = object_store(tmp_path)
 
     def work(objects: Objects) -> None:
-        objects.put(ObjectSort.BLOB, b"half")
+        objects.put(ObjectKind.BLOB, b"half")
         raise ValueError
 
     with pytest.raises(ValueError):

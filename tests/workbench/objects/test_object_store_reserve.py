@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.objects.formats import ObjectSort
-from holdfast.workbench.objects.object_store import RESERVE_BYTES, Means, Reserve, Vault
+from holdfast.workbench.objects.formats import ObjectKind
+from holdfast.workbench.objects.object_store import RESERVE_BYTES, ObjectStore, Ports, Reserve
 from holdfast.workbench.objects.objects import Objects
 from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskFull
@@ -59,20 +59,20 @@ def test_where_there_is_no_room_none_is_kept_back(
 def test_it_is_released_when_the_disk_is_full_and_renewed_at_the_next_opening(
     tmp_path: Path,
 ) -> None:
-    def vault() -> Vault:
-        return Vault.open(tmp_path / "store", Means(SystemDisk()), patience=0)
+    def object_store() -> ObjectStore:
+        return ObjectStore.open(tmp_path / "store", Ports(SystemDisk()), patience=0)
 
     def fail(objects: Objects) -> None:
-        objects.put(ObjectSort.BLOB, b"data")
+        objects.put(ObjectKind.BLOB, b"data")
         raise DiskFull(path="x")
 
-    opened = vault()
+    opened = object_store()
     assert opened.reserve.held_bytes == RESERVE_BYTES
     with pytest.raises(DiskFull):
         opened.change(fail)
     assert opened.reserve.held_bytes == 0
     opened.close()
-    again = vault()
+    again = object_store()
     assert again.reserve.held_bytes == RESERVE_BYTES
     again.close()
 
@@ -84,12 +84,12 @@ def test_a_store_opens_on_a_full_disk_with_the_reserve_that_all_stores_share(
 ) -> None:
     with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=80m", "tmpfs") as disk:
         for name in ("one", "other"):
-            Vault.open(disk / name, Means(SystemDisk()), patience=0).close()
+            ObjectStore.open(disk / name, Ports(SystemDisk()), patience=0).close()
         assert [path.name for path in disk.rglob("reserve.bin")] == ["reserve.bin"]
         with pytest.raises(OSError, match="No space"), (disk / "filler").open("wb") as filler:
             while True:
                 filler.write(bytes(1 << 20))
-        opened = Vault.open(disk / "one", Means(SystemDisk()), patience=0)
+        opened = ObjectStore.open(disk / "one", Ports(SystemDisk()), patience=0)
 
-        assert opened.read(lambda objects: objects.rows.roster.count()) == 0
+        assert opened.read(lambda objects: objects.rows.checkpoints.count()) == 0
         opened.close()

@@ -7,13 +7,13 @@ from typing import NoReturn
 import pytest
 
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
-from holdfast.workbench.model import Progress
-from holdfast.workbench.objects.formats import Node, NodeSort, ObjectSort
+from holdfast.workbench.model import WorkProgress
+from holdfast.workbench.objects.formats import Node, NodeKind, ObjectKind
 from holdfast.workbench.objects.index import Index
-from holdfast.workbench.objects.objects import Objects, Remembered, content
+from holdfast.workbench.objects.objects import ObjectCache, Objects, content
 from holdfast.workbench.objects.segments import Segments
 
-NODE = Node(b"a", NodeSort.LINK, 0o777, 0, 1, b"target")
+NODE = Node(b"a", NodeKind.LINK, 0o777, 0, 1, b"target")
 
 
 def _refuse(*_: object) -> NoReturn:
@@ -23,15 +23,15 @@ def _refuse(*_: object) -> NoReturn:
 def test_the_same_bytes_are_kept_once(segments: Segments, index: Index) -> None:
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        name = objects.put(ObjectSort.BLOB, b"data")
+        name = objects.put(ObjectKind.BLOB, b"data")
         objects.commit()
     size = segments.size(1)
     with index.writing() as rows:
         again = Objects(segments, rows)
-        assert again.put(ObjectSort.BLOB, b"data") == name
-        assert again.put(ObjectSort.BLOB, b"more") == again.put(ObjectSort.BLOB, b"more")
+        assert again.put(ObjectKind.BLOB, b"data") == name
+        assert again.put(ObjectKind.BLOB, b"more") == again.put(ObjectKind.BLOB, b"more")
         again.commit()
-        assert again.get(name) == (ObjectSort.BLOB, b"data")
+        assert again.get(name) == (ObjectKind.BLOB, b"data")
 
     assert segments.size(1) == size + 64 + 4
 
@@ -40,26 +40,26 @@ def test_pieces_make_one_content(segments: Segments, index: Index) -> None:
     with index.writing() as rows:
         objects = Objects(segments, rows)
         large = objects.put_pieces([b"one", b"two", b"one"])
-        small = objects.put(ObjectSort.BLOB, b"all at once")
+        small = objects.put(ObjectKind.BLOB, b"all at once")
         objects.commit()
     with index.reading() as rows:
         objects = Objects(segments, rows)
         assert list(content(large, objects.get)) == [b"one", b"two", b"one"]
         assert list(content(small, objects.get)) == [b"all at once"]
-        assert objects.sort_of(large) is ObjectSort.PIECES
+        assert objects.kind_of(large) is ObjectKind.PIECES
 
 
 def test_many_come_in_order_also_those_that_were_just_put(segments: Segments, index: Index) -> None:
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        names = [objects.put(ObjectSort.BLOB, b"%d" % number) for number in range(3)]
+        names = [objects.put(ObjectKind.BLOB, b"%d" % number) for number in range(3)]
         objects.commit()
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        names.insert(1, objects.put(ObjectSort.TREE, b"new"))
+        names.insert(1, objects.put(ObjectKind.TREE, b"new"))
 
         assert [data for _, _, data in objects.each(names)] == [b"0", b"new", b"1", b"2"]
-        objects.spoiled.add(names[-1])
+        objects.damaged.add(names[-1])
         with pytest.raises(ObjectMissing):
             list(objects.each(names))
 
@@ -70,9 +70,9 @@ def test_small_files_are_put_together_before_the_checkpoint_that_has_them(
     small = [b"%d and what they have in common" % number * 9 for number in range(500)]
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        names = [objects.put(ObjectSort.BLOB, data) for data in small + small]
-        assert objects.get(names[7]) == (ObjectSort.BLOB, small[7])
-        checkpoint = objects.put(ObjectSort.CHECKPOINT, b"the checkpoint")
+        names = [objects.put(ObjectKind.BLOB, data) for data in small + small]
+        assert objects.get(names[7]) == (ObjectKind.BLOB, small[7])
+        checkpoint = objects.put(ObjectKind.CHECKPOINT, b"the checkpoint")
         objects.commit()
     found = list(segments.scan(1, 0))
 
@@ -91,10 +91,10 @@ def test_of_what_was_put_together_only_what_is_needed_is_put_again(
 ) -> None:
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        names = [objects.put(ObjectSort.BLOB, b"%d" % number * 500) for number in range(9)]
-        large = objects.put(ObjectSort.BLOB, bytes(20_000))
+        names = [objects.put(ObjectKind.BLOB, b"%d" % number * 500) for number in range(9)]
+        large = objects.put(ObjectKind.BLOB, bytes(20_000))
         objects.commit()
-        whole = [objects.put(ObjectSort.BLOB, b"%d" % number * 400) for number in range(9)]
+        whole = [objects.put(ObjectKind.BLOB, b"%d" % number * 400) for number in range(9)]
         objects.commit()
         shares = [location.room for name, location in rows.objects_in(1) if name in whole]
     segments.renew()
@@ -108,19 +108,19 @@ def test_of_what_was_put_together_only_what_is_needed_is_put_again(
         assert there.keys() == {names[3], names[5], large, *whole}
         assert sorted(there[name].room for name in whole) == sorted(shares)
         assert sum(location.room for location in there.values()) == segments.size(2) - 16
-        assert objects.get(names[5]) == (ObjectSort.BLOB, b"5" * 500)
-        assert objects.get(whole[8]) == (ObjectSort.BLOB, b"8" * 400)
+        assert objects.get(names[5]) == (ObjectKind.BLOB, b"5" * 500)
+        assert objects.get(whole[8]) == (ObjectKind.BLOB, b"8" * 400)
         assert objects.location(names[4]) is None
 
 
 def test_a_large_file_tells_how_far_it_has_come(segments: Segments, index: Index) -> None:
-    news: list[Progress] = []
+    news: list[WorkProgress] = []
     with index.writing() as rows:
         objects = Objects(segments, rows)
         objects.news = news.append
         objects.put_pieces(b"%d" % number for number in range(70))
 
-    assert news == [Progress("MiB of a large file", done) for done in (32, 64)]
+    assert news == [WorkProgress("MiB of a large file", done) for done in (32, 64)]
 
 
 def test_a_crafted_file_does_not_pass_for_a_list_of_pieces(
@@ -130,7 +130,7 @@ def test_a_crafted_file_does_not_pass_for_a_list_of_pieces(
         objects = Objects(segments, rows)
         large = objects.put_pieces([b"one", b"two"])
         crafted = objects.get(large)[1]
-        name = objects.put(ObjectSort.BLOB, crafted)
+        name = objects.put(ObjectKind.BLOB, crafted)
 
         assert list(content(name, objects.get)) == [crafted]
         assert list(content(large, objects.get)) == [b"one", b"two"]
@@ -142,7 +142,7 @@ def test_directories_come_back_or_say_what_is_wrong(segments: Segments, index: I
         name = objects.put_tree([NODE])
         assert objects.tree(name) == (NODE,)
 
-        unfit = objects.put(ObjectSort.TREE, b"\7")
+        unfit = objects.put(ObjectKind.TREE, b"\7")
         with pytest.raises(ObjectDamaged, match="form") as damaged:
             objects.tree(unfit)
         assert damaged.value.object == unfit.hex()
@@ -151,25 +151,25 @@ def test_directories_come_back_or_say_what_is_wrong(segments: Segments, index: I
 def test_a_directory_is_read_once_as_long_as_it_is_there(
     segments: Segments, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remembered = Remembered()
+    remembered = ObjectCache()
     with index.writing() as rows:
-        objects = Objects(segments, rows, remembered=remembered)
+        objects = Objects(segments, rows, cache=remembered)
         name = objects.put_tree([NODE])
         objects.commit()
         found = objects.tree(name)
     with index.reading() as rows, monkeypatch.context() as patch:
         patch.setattr(segments, "read", _refuse)
-        assert Objects(segments, rows, remembered=remembered).tree(name) is found
+        assert Objects(segments, rows, cache=remembered).tree(name) is found
         with pytest.raises(ObjectMissing):
             Objects(segments, rows, {name}, remembered).tree(name)
     with index.writing() as rows:
         rows.forget_objects([name])
         with pytest.raises(ObjectMissing):
-            Objects(segments, rows, remembered=remembered).tree(name)
+            Objects(segments, rows, cache=remembered).tree(name)
 
 
 def test_not_everything_is_remembered() -> None:
-    remembered = Remembered()
+    remembered = ObjectCache()
     remembered.add(b"small", (NODE,))
     remembered.add(b"large", (NODE,) * 19_990)
     assert (remembered.get(b"small"), remembered.get(b"other")) == ((NODE,), None)
@@ -182,7 +182,7 @@ def test_not_everything_is_remembered() -> None:
 def test_what_is_not_there_is_named(segments: Segments, index: Index) -> None:
     with index.reading() as rows:
         objects = Objects(segments, rows)
-        for ask in (objects.get, objects.sort_of):
+        for ask in (objects.get, objects.kind_of):
             with pytest.raises(ObjectMissing) as missing:
                 ask(b"\1" * 32)
             assert missing.value == ObjectMissing(object="01" * 32)

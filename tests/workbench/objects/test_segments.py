@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from holdfast.failures import Failure
 from holdfast.workbench.failures import ObjectDamaged
 from holdfast.workbench.objects import segments as module
-from holdfast.workbench.objects.formats import ObjectSort, name_of
-from holdfast.workbench.objects.segments import Found, Location, Segments
+from holdfast.workbench.objects.formats import ObjectKind, name_of
+from holdfast.workbench.objects.segments import Location, ScannedObject, Segments
 from holdfast.world import Disk, SystemDisk
 from holdfast.world.failures import DiskFull, DiskIo, StoreReadOnly
 from holdfast.world.testing import CrashingDisk, PowerLost, SeededChance, Trouble
@@ -29,18 +29,18 @@ def opened(disk: Disk, root: Path = ROOT, seed: int = 1) -> Segments:
     return Segments(disk, root, SeededChance(seed))
 
 
-def put(segments: Segments, data: bytes, sort: ObjectSort = ObjectSort.BLOB) -> Found:
-    name = name_of(sort, data)
-    return Found(name, sort, segments.append(sort, name, data))
+def put(segments: Segments, data: bytes, kind: ObjectKind = ObjectKind.BLOB) -> ScannedObject:
+    name = name_of(kind, data)
+    return ScannedObject(name, kind, segments.append(kind, name, data))
 
 
-def put_together(segments: Segments, *data: bytes) -> list[Found]:
-    files = {name_of(ObjectSort.BLOB, each): each for each in data}
-    together = segments.append_together(files)
-    return [Found(name, ObjectSort.BLOB, location) for name, location in together.items()]
+def put_together(segments: Segments, *data: bytes) -> list[ScannedObject]:
+    files = {name_of(ObjectKind.BLOB, each): each for each in data}
+    together = segments.append_bundle(files)
+    return [ScannedObject(name, ObjectKind.BLOB, location) for name, location in together.items()]
 
 
-def everything(segments: Segments) -> list[Found]:
+def everything(segments: Segments) -> list[ScannedObject]:
     return [found for number in segments.numbers() for found in segments.scan(number, 0)]
 
 
@@ -49,12 +49,12 @@ def test_what_is_put_is_read(data: bytes, tmp_path: Path) -> None:
     segments = opened(SystemDisk(), tmp_path)
     found = put(segments, data)
 
-    assert segments.read(found.name, found.location) == (ObjectSort.BLOB, data)
+    assert segments.read(found.name, found.location) == (ObjectKind.BLOB, data)
     segments.commit()
     segments.close()
     again = opened(SystemDisk(), tmp_path)
     assert everything(again) == [found]
-    assert again.read(found.name, found.location) == (ObjectSort.BLOB, data)
+    assert again.read(found.name, found.location) == (ObjectKind.BLOB, data)
     again.close()
 
 
@@ -73,17 +73,17 @@ def test_what_is_put_together_is_found_one_by_one_and_takes_less_room(tmp_path: 
     start = segments.size(1)
     together = put_together(segments, *data)
 
-    def read() -> list[tuple[ObjectSort, bytes]]:
+    def read() -> list[tuple[ObjectKind, bytes]]:
         return [segments.read(found.name, found.location) for found in reversed(together)]
 
-    assert read() == [(ObjectSort.BLOB, each) for each in reversed(data)]
-    assert {segments.sort_of(found.name, found.location) for found in together} == {ObjectSort.BLOB}
+    assert read() == [(ObjectKind.BLOB, each) for each in reversed(data)]
+    assert {segments.kind_of(found.name, found.location) for found in together} == {ObjectKind.BLOB}
     segments.commit()
     assert sum(found.location.room for found in together) == segments.size(1) - start < alone // 3
     segments.close()
     segments = opened(SystemDisk(), tmp_path)
     assert list(segments.scan(1, start)) == together
-    assert read() == [(ObjectSort.BLOB, each) for each in reversed(data)]
+    assert read() == [(ObjectKind.BLOB, each) for each in reversed(data)]
     segments.close()
 
 
@@ -94,7 +94,7 @@ def test_what_was_put_together_and_abandoned_is_not_remembered() -> None:
     for data in (b"one", b"two"), (b"tri", b"for"):  # the second stands where the first stood
         for found in put_together(segments, *data):
             assert segments.read(found.name, found.location)[1] in data
-        segments.abandon()
+        segments.rollback()
 
 
 def test_a_commit_syncs_once_however_much_there_is() -> None:
@@ -126,12 +126,12 @@ def test_what_is_abandoned_leaves_no_trace() -> None:
     disk = CrashingDisk()
     segments = opened(disk)
     put(segments, NOISE)
-    segments.abandon()
+    segments.rollback()
     assert segments.numbers() == []
     kept = put(segments, TEXT)
     segments.commit()
     put(segments, NOISE)
-    segments.abandon()
+    segments.rollback()
     size = segments.size(1)
     later = put(segments, b"later")
     segments.commit()
@@ -149,7 +149,7 @@ def test_a_full_disk_stops_nothing_but_the_commit() -> None:
     disk.trouble.errors = {disk.operations + 1: errno.ENOSPC}
     with pytest.raises(DiskFull):
         segments.commit()
-    segments.abandon()
+    segments.rollback()
     later = put(segments, b"there is room again")
     segments.commit()
 
@@ -165,12 +165,12 @@ def test_after_a_failed_sync_nothing_more_is_written() -> None:
     disk.trouble.errors = {disk.operations + 2: errno.EIO}
     with pytest.raises(DiskIo):
         segments.commit()
-    segments.abandon()
+    segments.rollback()
 
     with pytest.raises(StoreReadOnly) as refused:
         put(segments, b"more")
     assert refused.value == StoreReadOnly(path="/store/000001.seg", cause="DISK_IO")
-    assert segments.read(kept.name, kept.location) == (ObjectSort.BLOB, TEXT)
+    assert segments.read(kept.name, kept.location) == (ObjectKind.BLOB, TEXT)
     assert everything(opened(disk)) == [kept]
 
 
@@ -184,16 +184,16 @@ def test_every_changed_byte_is_noticed_and_spoils_one_record(tmp_path: Path) -> 
     for at in range(16, len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :])
         again = opened(SystemDisk(), tmp_path)
-        spoiled = [found for found in objects if not _is_readable(again, found)]
-        assert len(spoiled) == 1 or spoiled == bundle
-        assert everything(again) == [found for found in objects if found not in spoiled]
+        damaged = [found for found in objects if not _is_readable(again, found)]
+        assert len(damaged) == 1 or damaged == bundle
+        assert everything(again) == [found for found in objects if found not in damaged]
         again.close()
     segments.close()
 
 
 def test_a_file_of_the_project_cannot_pass_for_a_record(tmp_path: Path) -> None:
     theirs = opened(SystemDisk(), tmp_path, seed=1)
-    put(theirs, b"a forged checkpoint", ObjectSort.CHECKPOINT)
+    put(theirs, b"a forged checkpoint", ObjectKind.CHECKPOINT)
     theirs.commit()
     forged = theirs.path(1).read_bytes()
     theirs.close()
@@ -236,7 +236,7 @@ def test_no_crash_loses_what_was_committed(
 ) -> None:
     """Power fails, writes and syncs fail: a commit that returned is there, byte for byte."""
     disk = CrashingDisk(Trouble(errors=trouble, short_writes=short, power_lost=lost))
-    promised: list[Found] = []
+    promised: list[ScannedObject] = []
     with contextlib.suppress(PowerLost):
         _carry_out(steps, disk, promised)
     after = opened(disk.crash(seed), seed=99)
@@ -244,18 +244,18 @@ def test_no_crash_loses_what_was_committed(
     there = {found.name: found for found in everything(after)}
     assert [there.get(found.name) for found in promised] == promised
     for found in promised:
-        assert after.read(found.name, found.location)[0] is found.sort
+        assert after.read(found.name, found.location)[0] is found.kind
     more = put(after, b"life goes on")
     after.commit()
     assert more in everything(after)
 
 
-def _carry_out(steps: list[int], disk: CrashingDisk, promised: list[Found]) -> None:
+def _carry_out(steps: list[int], disk: CrashingDisk, promised: list[ScannedObject]) -> None:
     try:
         segments = opened(disk)
     except Failure:
         return
-    waiting: list[Found] = []
+    waiting: list[ScannedObject] = []
     for count, step in enumerate(steps):
         try:
             data = Random(count).randbytes(40 * step) + bytes([count])
@@ -268,11 +268,11 @@ def _carry_out(steps: list[int], disk: CrashingDisk, promised: list[Found]) -> N
                 promised += waiting
                 waiting = []
         except Failure:
-            segments.abandon()
+            segments.rollback()
             waiting = []
 
 
-def _is_readable(segments: Segments, found: Found) -> bool:
+def _is_readable(segments: Segments, found: ScannedObject) -> bool:
     try:
         segments.read(found.name, found.location)
     except ObjectDamaged:

@@ -7,21 +7,23 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.failures import ObjectDamaged
-from holdfast.workbench.objects.formats import SEGMENT_HEAD_BYTES, ObjectSort, name_of
-from holdfast.workbench.objects.segments import Found, Location, SegmentFiles, Segments
+from holdfast.workbench.objects.formats import SEGMENT_HEADER_BYTES, ObjectKind, name_of
+from holdfast.workbench.objects.segments import Location, ScannedObject, SegmentReader, Segments
 from holdfast.world import SystemDisk
 from holdfast.world.testing import SeededChance
 
 DATA = [b"object %d " % number * 30 for number in range(40)]
 
 
-def write(directory: Path, count: int) -> list[Found]:
+def write(directory: Path, count: int) -> list[ScannedObject]:
     """Put objects, each into a segment of its own."""
     segments = Segments(SystemDisk(), directory, SeededChance(1))
-    found: list[Found] = []
+    found: list[ScannedObject] = []
     for data in DATA[:count]:
-        name = name_of(ObjectSort.BLOB, data)
-        found.append(Found(name, ObjectSort.BLOB, segments.append(ObjectSort.BLOB, name, data)))
+        name = name_of(ObjectKind.BLOB, data)
+        found.append(
+            ScannedObject(name, ObjectKind.BLOB, segments.append(ObjectKind.BLOB, name, data))
+        )
         segments.commit()
         segments.renew()
     segments.close()
@@ -29,16 +31,16 @@ def write(directory: Path, count: int) -> list[Found]:
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> list[Found]:
+def written(tmp_path: Path) -> list[ScannedObject]:
     return write(tmp_path, 6)
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> SegmentFiles:
-    return SegmentFiles(SystemDisk(), tmp_path)
+def files(tmp_path: Path) -> SegmentReader:
+    return SegmentReader(SystemDisk(), tmp_path)
 
 
-def test_more_segments_are_read_than_can_be_open(files: SegmentFiles, tmp_path: Path) -> None:
+def test_more_segments_are_read_than_can_be_open(files: SegmentReader, tmp_path: Path) -> None:
     written = write(tmp_path, len(DATA))
     for name in ("x.seg", "12.txt", "\u0661.seg"):
         (tmp_path / name).write_bytes(b"not ours")
@@ -47,11 +49,11 @@ def test_more_segments_are_read_than_can_be_open(files: SegmentFiles, tmp_path: 
     assert [found for number in files.numbers() for found in files.scan(number, 0)] == written
     read = [files.read(found.name, found.location)[1] for found in written]
     assert read == DATA
-    assert {files.sort_of(found.name, found.location) for found in written} == {ObjectSort.BLOB}
+    assert {files.kind_of(found.name, found.location) for found in written} == {ObjectKind.BLOB}
     files.close()
 
 
-def test_what_was_dropped_is_gone(written: list[Found], files: SegmentFiles) -> None:
+def test_what_was_dropped_is_gone(written: list[ScannedObject], files: SegmentReader) -> None:
     assert files.read(written[4].name, written[4].location)[1] == DATA[4]
     files.drop(5)
 
@@ -61,7 +63,7 @@ def test_what_was_dropped_is_gone(written: list[Found], files: SegmentFiles) -> 
 
 @pytest.mark.parametrize("ask", ["read", "sort_of"])
 def test_another_object_does_not_pass_for_this_one(
-    written: list[Found], files: SegmentFiles, ask: str
+    written: list[ScannedObject], files: SegmentReader, ask: str
 ) -> None:
     first, second = written[:2]
     with pytest.raises(ObjectDamaged):
@@ -71,25 +73,25 @@ def test_another_object_does_not_pass_for_this_one(
     files.close()
 
 
-@pytest.mark.parametrize("at", range(SEGMENT_HEAD_BYTES))
+@pytest.mark.parametrize("at", range(SEGMENT_HEADER_BYTES))
 def test_a_head_that_is_spoiled_spoils_nothing_else(tmp_path: Path, at: int) -> None:
     segments = Segments(SystemDisk(), tmp_path, SeededChance(1))
     for data in DATA:
-        segments.append(ObjectSort.BLOB, name_of(ObjectSort.BLOB, data), data)
+        segments.append(ObjectKind.BLOB, name_of(ObjectKind.BLOB, data), data)
     segments.commit()
     segments.close()
     segment = tmp_path / "000001.seg"
     data = bytearray(segment.read_bytes())
     data[at] ^= 1
     segment.write_bytes(data)
-    files = SegmentFiles(SystemDisk(), tmp_path)
+    files = SegmentReader(SystemDisk(), tmp_path)
 
     assert [files.read(found.name, found.location)[1] for found in files.scan(1, 0)] == DATA
     files.close()
 
 
 def test_a_length_that_nobody_wrote_is_not_believed(
-    written: list[Found], files: SegmentFiles, tmp_path: Path
+    written: list[ScannedObject], files: SegmentReader, tmp_path: Path
 ) -> None:
     path = tmp_path / "000001.seg"
     data = bytearray(path.read_bytes())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused, BatchStale
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from holdfast.workbench.operations.batch_plan import (
     Again,
     Chmod,
@@ -29,51 +29,51 @@ DRAFT = {
     at("l"): link("a"),
     at("d"): directory(),
     at("d/x"): B,
-    at("pipe"): Entry(Sort.SPECIAL, 0o600),
+    at("pipe"): PathEntry(EntryKind.SPECIAL, 0o600),
 }
 
 
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        ([Create(at("n"), B)], [Change(at("n"), None, B)]),
+        ([Create(at("n"), B)], [PathChange(at("n"), None, B)]),
         (
             [Create(at("n/m/x"), B)],
             [
-                Change(at("n"), None, directory()),
-                Change(at("n/m"), None, directory()),
-                Change(at("n/m/x"), None, B),
+                PathChange(at("n"), None, directory()),
+                PathChange(at("n/m"), None, directory()),
+                PathChange(at("n/m/x"), None, B),
             ],
         ),
-        ([Update(at("a"), b"b", 1)], [Change(at("a"), A, B)]),
-        ([Update(at("a"), b"b", 1, expected=b"a")], [Change(at("a"), A, B)]),
+        ([Update(at("a"), b"b", 1)], [PathChange(at("a"), A, B)]),
+        ([Update(at("a"), b"b", 1, expected=b"a")], [PathChange(at("a"), A, B)]),
         (
             [Delete(at("d/x")), Delete(at("d"))],
-            [Change(at("d"), directory(), None), Change(at("d/x"), B, None)],
+            [PathChange(at("d"), directory(), None), PathChange(at("d/x"), B, None)],
         ),
-        ([Chmod(at("a"), 0o755)], [Change(at("a"), A, file("a", 0o755))]),
-        ([Rename(at("a"), at("z"))], [Change(at("a"), A, None), Change(at("z"), None, A)]),
+        ([Chmod(at("a"), 0o755)], [PathChange(at("a"), A, file("a", 0o755))]),
+        ([Rename(at("a"), at("z"))], [PathChange(at("a"), A, None), PathChange(at("z"), None, A)]),
         (
             [Rename(at("d"), at("e"))],
             [
-                Change(at("d"), directory(), None),
-                Change(at("d/x"), B, None),
-                Change(at("e"), None, directory()),
-                Change(at("e/x"), None, B),
+                PathChange(at("d"), directory(), None),
+                PathChange(at("d/x"), B, None),
+                PathChange(at("e"), None, directory()),
+                PathChange(at("e/x"), None, B),
             ],
         ),
         ([Create(at("n"), B), Delete(at("n"))], []),
         (
             [Create(at("n"), B), Rename(at("n"), at("m")), Update(at("m"), b"a", 1)],
-            [Change(at("m"), None, A)],
+            [PathChange(at("m"), None, A)],
         ),
         (
             [Delete(at("a")), Rename(at("d/x"), at("a"))],
-            [Change(at("a"), A, B), Change(at("d/x"), B, None)],
+            [PathChange(at("a"), A, B), PathChange(at("d/x"), B, None)],
         ),
     ],
 )
-def test_what_a_batch_does(steps: list[Step], expected: list[Change]) -> None:
+def test_what_a_batch_does(steps: list[Step], expected: list[PathChange]) -> None:
     assert list(changes_of(steps, DRAFT)) == expected
 
 
@@ -85,7 +85,7 @@ def test_what_a_batch_does(steps: list[Step], expected: list[Change]) -> None:
         ([Create(at("a"), B)], ["change 1 (a): something is there already"]),
         ([Create(at("a/b"), B)], ["change 1 (a/b): a is no directory"]),
         (
-            [Create(at("n"), Entry(Sort.SPECIAL, 0))],
+            [Create(at("n"), PathEntry(EntryKind.SPECIAL, 0))],
             ["change 1 (n): only files, links and directories"],
         ),
         ([Update(at("n"), b"", 0)], ["change 1 (n): nothing is there"]),
@@ -112,7 +112,7 @@ def test_every_reason_is_named_and_nothing_is_done(steps: list[Step], reasons: l
 
 @pytest.mark.promise("W2")
 def test_a_retried_batch_is_checked_again() -> None:
-    changes = [Change(at("a"), A, B), Change(at("n"), None, A)]
+    changes = [PathChange(at("a"), A, B), PathChange(at("n"), None, A)]
 
     assert check_again(changes, DRAFT) is Again.APPLY
     assert check_again(changes, {at("a"): B, at("n"): A}) is Again.DONE
@@ -136,7 +136,7 @@ steps_of_all_kinds = st.one_of(
 @settings(deadline=None)
 @given(st.lists(steps_of_all_kinds, min_size=1, max_size=6))
 def test_what_is_accepted_can_be_carried_out_and_is_known_again(steps: list[Step]) -> None:
-    draft: dict[RelativePath, Entry] = {at("a"): A, at("d"): directory(), at("d/x"): B}
+    draft: dict[RelativePath, PathEntry] = {at("a"): A, at("d"): directory(), at("d/x"): B}
     try:
         changes = changes_of(steps, draft)
     except BatchRefused:

@@ -22,7 +22,7 @@ from holdfast.workbench import (
     review,
 )
 from holdfast.workbench.failures import BatchRefused, BatchStale, DraftMissing
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from tests.workbench.benches import LINES, Bench, at
 
 STEPS: list[FileStep] = [
@@ -102,7 +102,7 @@ def test_without_a_draft_one_is_made_and_a_failed_first_batch_leaves_none(bench:
 
     assert [each.id for each in list_drafts(bench.workbench)] == [made.draft.id]
     assert [str(each.path) for each in review(bench.workbench).files] == ["new"]
-    assert made.draft.mode is Mode.OVERLAY
+    assert made.draft.mode is DraftMode.OVERLAY
 
 
 @pytest.mark.promise("W2")

@@ -7,11 +7,11 @@ import pytest
 from holdfast.failures import Failure
 from holdfast.nouns import make_id
 from holdfast.workbench.failures import RevisionUnwritten
-from holdfast.workbench.model import Draft, Mode
+from holdfast.workbench.model import Draft, DraftMode
 from holdfast.workbench.operations.batches import at_last
 from holdfast.world.failures import DiskFull, DiskIo, DiskQuota
 
-DRAFT = Draft(id=make_id("draft", 1, bytes(10)), project="/p", mode=Mode.COPY, at_ms=1)
+DRAFT = Draft(id=make_id("draft", 1, bytes(10)), project="/p", mode=DraftMode.COPY, at_ms=1)
 FULL, QUOTA, IO = DiskFull(path="/x"), DiskQuota(path="/x"), DiskIo(path="/x", reason="r")
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Change, Entry, Note, Sort
+from holdfast.workbench.model import ChangeNote, EntryKind, PathChange, PathEntry
 from holdfast.workbench.operations.change_view import file_diffs, write_patch
 from holdfast.workbench.store.store import Store
 from tests.workbench.modelled import at, changes, directory, link
@@ -33,12 +33,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def kept(store: Store, data: bytes, mode: int = 0o644) -> Entry:
+def kept(store: Store, data: bytes, mode: int = 0o644) -> PathEntry:
     content, size = store.put_content([data])
-    return Entry(Sort.FILE, mode, content=content, size=size)
+    return PathEntry(EntryKind.FILE, mode, content=content, size=size)
 
 
-def patch_of(store: Store, *changed: Change) -> bytes:
+def patch_of(store: Store, *changed: PathChange) -> bytes:
     out = BytesIO()
     write_patch(store, changed, out)
     return out.getvalue()
@@ -47,7 +47,7 @@ def patch_of(store: Store, *changed: Change) -> bytes:
 def test_a_text_line_by_line(store: Store) -> None:
     before, after = kept(store, b"1\n2\n"), kept(store, b"1\nzwei\n3\n")
 
-    (shown,) = file_diffs(store, [Change(at("x"), before, after)])
+    (shown,) = file_diffs(store, [PathChange(at("x"), before, after)])
 
     assert shown.text == (
         b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@ change 1\n 1\n-2\n+zwei\n+3\n"
@@ -59,7 +59,7 @@ def test_a_text_line_by_line(store: Store) -> None:
 def test_what_has_no_lines_is_named(store: Store, data: bytes) -> None:
     before, after = kept(store, b"1\n"), kept(store, data)
 
-    for change in (Change(at("x"), before, after), Change(at("x"), None, after)):
+    for change in (PathChange(at("x"), before, after), PathChange(at("x"), None, after)):
         (shown,) = file_diffs(store, [change])
         assert (shown.is_binary, shown.hunks) == (True, 0)
         assert shown.text.endswith(b" and b/x differ\n")
@@ -69,32 +69,34 @@ def test_what_has_no_lines_is_named(store: Store, data: bytes) -> None:
 def test_a_mode_is_shown_beside_lines(store: Store) -> None:
     before, after = kept(store, b"1\n"), kept(store, b"1\n2\n", 0o4755)
 
-    (shown,) = file_diffs(store, [Change(at("s.sh"), before, after)])
+    (shown,) = file_diffs(store, [PathChange(at("s.sh"), before, after)])
 
-    assert shown.notes == (Note("mode 644 to 4755 SETUID", is_loud=True),)
+    assert shown.notes == (ChangeNote("mode 644 to 4755 SETUID", is_loud=True),)
     assert b"old mode 100644\nnew mode 100755\n" in shown.text
     assert (shown.added, shown.hunks) == (1, 1)
-    patch = patch_of(store, Change(at("s.sh"), before, after))
+    patch = patch_of(store, PathChange(at("s.sh"), before, after))
     assert patch.startswith(b"# s.sh: mode 644 to 4755 SETUID\ndiff --git ")
 
 
 @pytest.mark.promise("W13")
 def test_targets_of_links_are_shown(store: Store) -> None:
     changed = [
-        Change(at("d"), directory(), link("/etc")),
-        Change(at("f"), kept(store, b"1\n"), link("y")),
-        Change(at("l"), link("x"), link("../../y")),
+        PathChange(at("d"), directory(), link("/etc")),
+        PathChange(at("f"), kept(store, b"1\n"), link("y")),
+        PathChange(at("l"), link("x"), link("../../y")),
     ]
     d, f, l = file_diffs(store, changed)  # noqa: E741  # as they are called above
 
     assert d.notes == (
-        Note("was a directory, becomes a link", is_loud=True),
-        Note("link to /etc (outside of the project)", is_loud=True),
+        ChangeNote("was a directory, becomes a link", is_loud=True),
+        ChangeNote("link to /etc (outside of the project)", is_loud=True),
     )
     assert b"new file mode 120000\n" in d.text and b"\n+/etc\n" in d.text
     assert (f.removed, f.added, f.hunks) == (1, 1, 0)
     assert b"deleted file mode 100644\n" in f.text and b"new file mode 120000\n" in f.text
-    assert l.notes == (Note("link to ../../y, was to x (outside of the project)", is_loud=True),)
+    assert l.notes == (
+        ChangeNote("link to ../../y, was to x (outside of the project)", is_loud=True),
+    )
     assert b"-x\n" in l.text and b"+../../y\n" in l.text
 
 
@@ -104,19 +106,19 @@ def test_what_runs_by_itself_is_marked(store: Store) -> None:
     new, gone, plain = file_diffs(
         store,
         [
-            Change(at("sub/.envrc"), None, data),
-            Change(at(".vscode/tasks.json"), data, None),
-            Change(at("src/main.c"), None, data),
+            PathChange(at("sub/.envrc"), None, data),
+            PathChange(at(".vscode/tasks.json"), data, None),
+            PathChange(at("src/main.c"), None, data),
         ],
     )
 
-    assert new.runs and new.notes == (Note(f"runs by itself: {new.runs}", is_loud=True),)
+    assert new.runs and new.notes == (ChangeNote(f"runs by itself: {new.runs}", is_loud=True),)
     assert (gone.runs, gone.notes, plain.runs, plain.notes) == ("", (), "", ())
 
 
 def test_names_in_comments_cannot_steer_a_terminal(store: Store) -> None:
     hostile = RelativePath.of(b"\x1b[2J\n+++ b/x")
-    patch = patch_of(store, Change(hostile, None, link("\x1b]0;owned\x07\n@@")))
+    patch = patch_of(store, PathChange(hostile, None, link("\x1b]0;owned\x07\n@@")))
 
     notes = patch.split(b"diff --git")[0]
     assert notes.count(b"\n") == 1 and b"\x1b" not in notes and b"\x07" not in notes
@@ -127,9 +129,9 @@ def test_names_in_comments_cannot_steer_a_terminal(store: Store) -> None:
 def test_what_git_refuses_spoils_nothing_else(store: Store, tmp_path: Path) -> None:
     data = kept(store, b"1\n")
     refused = ["sub/.git/config", "sub/.GIT/hooks/x", "git~1", ".git./x", ".git"]
-    every = [Change(at(name), None, data) for name in (*refused, "plain")]
-    every.append(Change(at(".gitmodules"), None, link("plain")))
-    every.append(Change(at("empty"), None, directory()))
+    every = [PathChange(at(name), None, data) for name in (*refused, "plain")]
+    every.append(PathChange(at(".gitmodules"), None, link("plain")))
+    every.append(PathChange(at("empty"), None, directory()))
 
     patch = patch_of(store, *every)
 
@@ -181,12 +183,12 @@ def _tree(wanted: Mapping[bytes, tuple[int, bytes]]) -> Files:
 TREES = st.dictionaries(PATHS, ENTRIES, max_size=8).map(_tree)
 
 
-def _entries(store: Store, files: Files) -> dict[RelativePath, Entry]:
-    found: dict[RelativePath, Entry] = {}
+def _entries(store: Store, files: Files) -> dict[RelativePath, PathEntry]:
+    found: dict[RelativePath, PathEntry] = {}
     for raw, (mode, data) in files.items():
         path = RelativePath.of(raw)
         if mode == 0o120000:
-            found[path] = Entry(Sort.LINK, 0o777, target=data)
+            found[path] = PathEntry(EntryKind.LINK, 0o777, target=data)
         else:
             found[path] = kept(store, data, mode)
         while (above := path.parent) is not None:

@@ -24,7 +24,7 @@ from holdfast.workbench import (
     tidy,
 )
 from holdfast.workbench.failures import CheckpointCreateFailed, CheckpointMissing
-from holdfast.workbench.model import Lack, Occasion
+from holdfast.workbench.model import Occasion, UncoveredReason
 from holdfast.workbench.operations.checkpoints import kept_before, let_surplus_go, tidy_after_deed
 from holdfast.workbench.store.pruning import usage
 from tests.workbench.benches import Bench, at
@@ -39,7 +39,9 @@ def test_one_is_made_listed_and_shown(layered: Bench) -> None:
     assert checkpoints(layered.workbench) == (made,)
     shown = show(layered.workbench, made.id)
     assert shown.checkpoint == made
-    assert [(str(one.path), one.lack) for one in shown.uncovered] == [("pipe", Lack.SPECIAL)]
+    assert [(str(one.path), one.reason) for one in shown.uncovered] == [
+        ("pipe", UncoveredReason.SPECIAL)
+    ]
 
 
 def test_two_are_compared_or_one_with_the_project_as_it_is(layered: Bench) -> None:
@@ -95,9 +97,9 @@ def test_what_is_much_more_than_enough_goes_by_itself(layered: Bench) -> None:
     layered.run("echo ours > a")
     made = [checkpoint(layered.workbench, occasion=Occasion.AUTO) for _ in range(12)]
     with layered.workbench.held() as (held, _):
-        let_surplus_go(held, kept_least=20)
+        let_surplus_go(held, keep_min=20)
         assert {each.id for each in made} <= {each.id for each in held.store.checkpoints()}
-        let_surplus_go(held, kept_least=5)
+        let_surplus_go(held, keep_min=5)
         left = {each.id for each in held.store.checkpoints()}
 
         assert held.in_use() <= left
@@ -156,7 +158,7 @@ def test_what_cannot_go_is_not_tidied_in_vain(layered: Bench) -> None:
 def test_without_the_checkpoint_before_it_nothing_is_done(layered: Bench) -> None:
     with layered.workbench.held() as (held, _):
         seen = held.look()
-        held.store.vault.segments.close()
+        held.store.object_store.segments.close()
         (layered.workbench.directory / "seg").rename(layered.base / "elsewhere")
 
         with pytest.raises(CheckpointCreateFailed):
@@ -173,7 +175,7 @@ def test_who_does_much_in_one_hold_tidies_only_at_times(layered: Bench) -> None:
     with layered.workbench.held() as (held, _):
         left = list[int]()
         for _ in range(9):
-            tidy_after_deed(held, kept_least=20 if not left else 5)
+            tidy_after_deed(held, keep_min=20 if not left else 5)
             left.append(len(held.store.checkpoints()))
 
     assert left == [12] * 8 + [5]

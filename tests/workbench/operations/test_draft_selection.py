@@ -25,7 +25,7 @@ from holdfast.workbench import (
 )
 from holdfast.workbench.diff.three_way import Clashing
 from holdfast.workbench.failures import DraftAmbiguous, FileReadFailed
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from tests.faults.mounts import missing_for_mounts, mounted
 from tests.workbench.benches import Bench, at
 
@@ -155,7 +155,7 @@ def test_a_draft_without_changes_costs_its_record_alone(layered: Bench) -> None:
     empty, full = layered.draft(), layered.draft()
     layered.run("echo 1 > x", full)
 
-    open_draft(layered.workbench, Mode.OVERLAY)
+    open_draft(layered.workbench, DraftMode.OVERLAY)
 
     def is_held(draft: str) -> bool:
         place = find(Path(layered.workbench.directory, "drafts", draft, "place"))

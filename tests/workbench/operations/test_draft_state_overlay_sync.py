@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.workbench import PublishOrder, RestoreOrder, publish, restore, review
 from holdfast.workbench.failures import FileReadFailed
-from holdfast.workbench.model import Lack, Mode, deed_of
+from holdfast.workbench.model import DraftMode, UncoveredReason, change_kind
 from tests.workbench.benches import Bench, at, bench_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has overlays")
@@ -22,7 +22,8 @@ WAIT = "until [ -e {0} ]; do sleep 0.02; done"
 def shown(bench: Bench) -> dict[str, str]:
     """What a review says of each path."""
     return {
-        str(each.path): deed_of(each.before, each.after) for each in review(bench.workbench).files
+        str(each.path): change_kind(each.before, each.after)
+        for each in review(bench.workbench).files
     }
 
 
@@ -203,15 +204,19 @@ def test_a_dead_directory_is_told_of_until_its_process_ends(layered: Bench) -> N
 
     found = review(layered.workbench)
 
-    assert [(each.path, each.lack) for each in found.uncovered] == [(at("d"), Lack.UNREADABLE)]
+    assert [(each.path, each.reason) for each in found.uncovered] == [
+        (at("d"), UncoveredReason.UNREADABLE)
+    ]
     layered.run(f"kill {process}; while kill -0 {process} 2>/dev/null; do sleep 0.02; done")
     assert shown(layered) == {"d/own": "added"}
 
 
 @pytest.mark.promise("W9")
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no tmpfs at /dev/shm")
-@pytest.mark.parametrize("mode", [Mode.OVERLAY, Mode.COPY])
-def test_a_write_through_a_mapping_is_found_in_a_draft_that_is_kept_in_memory(mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [DraftMode.OVERLAY, DraftMode.COPY])
+def test_a_write_through_a_mapping_is_found_in_a_draft_that_is_kept_in_memory(
+    mode: DraftMode,
+) -> None:
     """On tmpfs such a write changes no time of a file, and an overlay hides what it writes to."""
     script = (
         "import mmap, os, time; file = open('a', 'r+b'); mapping = mmap.mmap(file.fileno(), 0); "

@@ -12,7 +12,7 @@ from holdfast.workbench import (
     revise,
 )
 from holdfast.workbench.failures import DraftMerged, DraftMissing
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from holdfast.workbench.operations.publish import PublishOrder, publish
 from tests.workbench.benches import LINES, Bench
 
@@ -87,4 +87,4 @@ def test_several_drafts_of_one_project_are_published_one_after_the_other(bench: 
 
 
 def test_the_mode_is_the_best_that_is_possible(layered: Bench) -> None:
-    assert open_draft(layered.workbench).mode is Mode.OVERLAY
+    assert open_draft(layered.workbench).mode is DraftMode.OVERLAY

@@ -17,7 +17,7 @@ from holdfast.workbench.failures import (
     GitObjectsRefused,
     GitRepositoryMissing,
 )
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from tests.workbench.benches import Bench, bench_at, sight
 from tests.workbench.repositories import arm, begin, git, tripped
 
@@ -25,7 +25,7 @@ EACH_OBJECT = "for f in $(find .git/objects -type f); do"
 COMMIT = "git -c user.name=Agent -c user.email=a@x commit -q"
 
 
-@pytest.fixture(params=[Mode.OVERLAY, Mode.COPY])
+@pytest.fixture(params=[DraftMode.OVERLAY, DraftMode.COPY])
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     with bench_at(tmp_path / "bench", request.param) as made:
         begin(made.project)
@@ -34,7 +34,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Iterator[Bench]:
-    with bench_at(tmp_path / "bench", Mode.COPY) as made:
+    with bench_at(tmp_path / "bench", DraftMode.COPY) as made:
         begin(made.project)
         yield made
 
@@ -134,7 +134,7 @@ def test_nothing_runs_in_either_repository(bench: Bench, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("format", ["sha256"])
 def test_a_repository_of_another_format(tmp_path: Path, format: str) -> None:
-    with bench_at(tmp_path / "bench", Mode.COPY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.COPY) as bench:
         begin(bench.project, format=format)
         git(bench.project, "pack-refs", "--all")
         bench.draft()
@@ -185,7 +185,7 @@ def test_without_commits_there_is_nothing_to_take(copied: Bench) -> None:
     copied.run("echo new > a")
     with pytest.raises(GitCommitsMissing):
         take_branch(copied.workbench, "work")
-    with bench_at(copied.base / "none", Mode.COPY) as other:
+    with bench_at(copied.base / "none", DraftMode.COPY) as other:
         other.draft()
         with pytest.raises(GitRepositoryMissing):
             take_branch(other.workbench, "work")
@@ -247,7 +247,7 @@ def test_commits_in_a_worktree(tmp_path: Path) -> None:
     main.mkdir()
     (main / "a").write_text("a\n")
     begin(main)
-    with bench_at(tmp_path / "bench", Mode.OVERLAY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.OVERLAY) as bench:
         (bench.project / ".git" / "HEAD").unlink()
         (bench.project / ".git").rmdir()
         for each in ("a", "d/b"):
@@ -271,7 +271,7 @@ def test_commits_in_a_submodule_come_along(tmp_path: Path) -> None:
     library.mkdir()
     (library / "code").write_text("code\n")
     begin(library)
-    with bench_at(tmp_path / "bench", Mode.OVERLAY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.OVERLAY) as bench:
         begin(bench.project)
         words = ("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library))
         git(bench.project, *words)
@@ -297,7 +297,7 @@ def test_a_project_that_is_a_submodule(tmp_path: Path) -> None:
         made.mkdir()
         (made / "code").write_text("code\n")
         begin(made)
-    with bench_at(tmp_path / "bench", Mode.OVERLAY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.OVERLAY) as bench:
         words = ("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(library), "lib")
         git(above, *words)
         os.rename(bench.project, tmp_path / "unused")

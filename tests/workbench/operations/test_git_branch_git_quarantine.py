@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.nouns import Id
 from holdfast.workbench.git.repository import find_repository, scratch_in
-from holdfast.workbench.model import Draft, Mode
+from holdfast.workbench.model import Draft, DraftMode
 from holdfast.workbench.operations.git_branch import DraftRepository, quarantined
 from tests.workbench.repositories import begin, git
 
@@ -29,7 +29,7 @@ def test_links_and_settings_stay_behind(tmp_path: Path) -> None:
     (copy / ".git" / "packed-refs").unlink(missing_ok=True)
     (copy / ".git" / "packed-refs").symlink_to("/etc/hostname")
     directory = os.open(copy / ".git", os.O_RDONLY)
-    draft = Draft(id=Id("draft_1"), project=str(project), mode=Mode.COPY, at_ms=0)
+    draft = Draft(id=Id("draft_1"), project=str(project), mode=DraftMode.COPY, at_ms=0)
     try:
         with scratch_in(tmp_path) as scratch:
             source = DraftRepository(directory, directory)

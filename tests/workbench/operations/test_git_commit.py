@@ -15,7 +15,7 @@ from holdfast.workbench.failures import (
     GitRepositoryMissing,
     GitRepositoryRefused,
 )
-from holdfast.workbench.model import Change, Entry, Mode, Sort
+from holdfast.workbench.model import DraftMode, EntryKind, PathChange, PathEntry
 from holdfast.workbench.operations.git_commit import finish_commit, prepare_commit
 from tests.workbench.benches import (
     COMMITTED,
@@ -32,7 +32,7 @@ from tests.workbench.repositories import arm, begin, git, identify, tripped
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
-    with bench_at(tmp_path / "bench", Mode.COPY) as made:
+    with bench_at(tmp_path / "bench", DraftMode.COPY) as made:
         begin(made.project)
         yield made
 
@@ -61,9 +61,11 @@ def changed(project: Path) -> list[str]:
 
 
 @pytest.mark.promise("W14")
-@pytest.mark.parametrize("mode", [Mode.OVERLAY, Mode.COPY])
+@pytest.mark.parametrize("mode", [DraftMode.OVERLAY, DraftMode.COPY])
 @pytest.mark.parametrize("format", ["sha1", "sha256"])
-def test_a_commit_holds_exactly_what_is_published(tmp_path: Path, mode: Mode, format: str) -> None:
+def test_a_commit_holds_exactly_what_is_published(
+    tmp_path: Path, mode: DraftMode, format: str
+) -> None:
     with bench_at(tmp_path / "bench", mode) as bench:
         (bench.project / "gone").write_text("gone\n")
         (bench.project / "was_dir").mkdir()
@@ -103,8 +105,8 @@ def test_a_commit_holds_exactly_what_is_published(tmp_path: Path, mode: Mode, fo
 
 
 @pytest.mark.promise("W14")
-@pytest.mark.parametrize("mode", [Mode.OVERLAY, Mode.COPY])
-def test_nothing_of_an_armed_repository_runs(tmp_path: Path, mode: Mode) -> None:
+@pytest.mark.parametrize("mode", [DraftMode.OVERLAY, DraftMode.COPY])
+def test_nothing_of_an_armed_repository_runs(tmp_path: Path, mode: DraftMode) -> None:
     with bench_at(tmp_path / "bench", mode) as bench:
         (bench.project / "staged").write_text("one\n")
         (bench.project / ".gitattributes").write_text("* filter=wire diff=wire\n")
@@ -250,7 +252,7 @@ def test_nothing_published_is_nothing_committed(bench: Bench) -> None:
 
 @pytest.mark.promise("W14")
 def test_in_a_subdirectory_of_a_repository(tmp_path: Path) -> None:
-    with bench_at(tmp_path / "bench", Mode.COPY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.COPY) as bench:
         (bench.project / ".git" / "HEAD").unlink()
         (bench.project / ".git").rmdir()
         git(bench.base, "init", "-q", "-b", "main")
@@ -295,7 +297,7 @@ def test_in_a_linked_worktree(tmp_path: Path) -> None:
     main.mkdir()
     (main / "a").write_text("a\n")
     begin(main)
-    with bench_at(tmp_path / "bench", Mode.OVERLAY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.OVERLAY) as bench:
         (bench.project / ".git" / "HEAD").unlink()
         (bench.project / ".git").rmdir()
         git(main, "worktree", "add", "-q", "-b", "side", "-f", str(tmp_path / "moved"))
@@ -346,7 +348,7 @@ def test_in_the_middle_of_a_merge_nothing_is_published(bench: Bench, name: str) 
 
 
 def test_where_there_is_no_repository_nothing_is_published(tmp_path: Path) -> None:
-    with bench_at(tmp_path / "bench", Mode.COPY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.COPY) as bench:
         bench.draft()
         bench.run("echo new > a")
         with pytest.raises(GitRepositoryMissing):
@@ -417,8 +419,10 @@ def test_killed_on_the_way_the_next_command_commits_or_undoes_both(
 def test_finished_twice_it_is_one_commit_also_if_the_person_went_on(bench: Bench) -> None:
     with bench.workbench.held() as (held, _):
         content, size = held.store.put_content([b"new\n"])
-        entry = Entry(Sort.FILE, 0o644, content=content, size=size)
-        facts = prepare_commit(held, (Change(at("new"), None, entry),), CommitOrder(message="new"))
+        entry = PathEntry(EntryKind.FILE, 0o644, content=content, size=size)
+        facts = prepare_commit(
+            held, (PathChange(at("new"), None, entry),), CommitOrder(message="new")
+        )
         assert finish_commit(held, facts)["problem"] == ""
         git(bench.project, "commit", "-q", "--allow-empty", "-m", "theirs")
         assert finish_commit(held, facts)["problem"] == ""

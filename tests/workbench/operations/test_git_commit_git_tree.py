@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench import CommitOrder, PublishOrder, publish
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from tests.workbench.benches import bench_at
 from tests.workbench.repositories import begin, git
 
@@ -16,7 +16,7 @@ MANY = 1_050
 
 @pytest.mark.promise("W14")
 def test_many_files_and_bytes_of_every_kind(tmp_path: Path) -> None:
-    with bench_at(tmp_path / "bench", Mode.COPY) as bench:
+    with bench_at(tmp_path / "bench", DraftMode.COPY) as bench:
         (bench.project / ".gitattributes").write_text("* text=auto eol=crlf\n")
         begin(bench.project)
         bench.draft()

@@ -33,7 +33,7 @@ from holdfast.workbench.failures import (
     HunkMissing,
     PublishedChanged,
 )
-from holdfast.workbench.model import Mode, Occasion
+from holdfast.workbench.model import DraftMode, Occasion
 from tests.faults.mounts import missing_for_mounts, mounted
 from tests.workbench.benches import COMMITTED, LINES, PREPARED, Bench, at, disturbed, sight
 from tests.workbench.drafting_table import run
@@ -501,7 +501,7 @@ def test_a_bind_mount_in_the_project_stays_as_it_is_and_blocks_no_other_path(
     elsewhere.mkdir()
     (elsewhere / "theirs").write_text("theirs\n")
     with mounted(layered.project / "mounted", "--bind", str(elsewhere)):
-        open_draft(layered.workbench, Mode.COPY)
+        open_draft(layered.workbench, DraftMode.COPY)
         layered.run("echo new > a; mkdir -p mounted; echo x > mounted/x")
         seal = review(layered.workbench).seal
         with pytest.raises(FileReadFailed, match="mounted/x"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.workbench.model import Change
+from holdfast.workbench.model import PathChange
 from holdfast.workbench.operations.recovery import (
     Deed,
     Intent,
@@ -22,7 +22,7 @@ def test_what_was_done_is_known_by_its_key(layered: Bench) -> None:
     with layered.workbench.held() as (held, _):
         node = held.store.node(held.look(), at("a"))
         assert node is not None
-        change = Change(at("a"), node.entry(), None)
+        change = PathChange(at("a"), node.entry(), None)
         intent = Intent(deed=Deed.RESTORE, key="once", facts={"more": 1})
         with held.project_site() as site:
             settled = transact(held, site, (change,), intent)
@@ -42,7 +42,7 @@ def test_what_was_undone_is_not_known_as_done(layered: Bench) -> None:
     with layered.workbench.held() as (held, _):
         node = held.store.node(held.look(), at("a"))
         assert node is not None
-        change = Change(at("a"), node.entry(), None)
+        change = PathChange(at("a"), node.entry(), None)
         (layered.project / "a").write_bytes(b"saved meanwhile\n")
         with held.project_site() as site:
             settled = transact(held, site, (change,), Intent(deed=Deed.RESTORE, key="once"))
@@ -73,7 +73,7 @@ def test_what_nobody_needs_to_know_is_not_in_the_facts(layered: Bench) -> None:
     with layered.workbench.held() as (held, _):
         node = held.store.node(held.look(), at("a"))
         assert node is not None
-        change = Change(at("a"), node.entry(), None)
+        change = PathChange(at("a"), node.entry(), None)
         with held.project_site() as site:
             settled = transact(held, site, (change,), Intent(deed=Deed.RESTORE, key="once"))
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Change, Entry, Sort, deed_of
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry, change_kind
 from holdfast.workbench.operations.report_page import FILES_MAX, Report, report_page, report_record
 from tests.workbench.pages import record_in
 
-OLD = Entry(Sort.FILE, 0o644, b"o" * 32, size=3)
-NEW = Entry(Sort.FILE, 0o644, b"n" * 32, size=5)
+OLD = PathEntry(EntryKind.FILE, 0o644, b"o" * 32, size=3)
+NEW = PathEntry(EntryKind.FILE, 0o644, b"n" * 32, size=5)
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 PATH = RelativePath.of("a.txt")
 HOSTILE = RelativePath.of(b"<script>alert(1)</script>\x1b[31m\xff".replace(b"/", b"_"))
@@ -45,12 +45,12 @@ class Seen(HTMLParser):
         (None, NEW, "added"),
         (OLD, None, "deleted"),
         (OLD, NEW, "changed"),
-        (OLD, Entry(Sort.FILE, 0o755, b"o" * 32), "mode"),
-        (OLD, Entry(Sort.LINK, 0o777, target=b"x"), "changed"),
+        (OLD, PathEntry(EntryKind.FILE, 0o755, b"o" * 32), "mode"),
+        (OLD, PathEntry(EntryKind.LINK, 0o777, target=b"x"), "changed"),
     ],
 )
-def test_a_deed_has_a_word(before: Entry | None, after: Entry | None, deed: str) -> None:
-    assert deed_of(before, after) == deed
+def test_a_deed_has_a_word(before: PathEntry | None, after: PathEntry | None, deed: str) -> None:
+    assert change_kind(before, after) == deed
 
 
 def test_a_report_for_a_program() -> None:
@@ -61,7 +61,7 @@ def test_a_report_for_a_program() -> None:
         key="k",
         draft="dr_1",
         checkpoint="cp_1",
-        files=(Change(PATH, OLD, NEW),),
+        files=(PathChange(PATH, OLD, NEW),),
         remarks=((PATH, "forced"), (HOSTILE, "conflict")),
         kept=("The draft is kept.",),
     )
@@ -140,7 +140,7 @@ def test_whatever_stands_in_it_is_only_text(
         deed="restore",
         at=AT,
         project=project,
-        files=(Change(path, None, NEW),),
+        files=(PathChange(path, None, NEW),),
         remarks=((path, remark),),
         failure={"title": kept, "userMessage": project, "code": remark, "phase": "<i>"},
         kept=(kept,),
@@ -156,7 +156,7 @@ def test_whatever_stands_in_it_is_only_text(
 
 def test_a_report_is_bounded_and_counts_what_it_leaves_out() -> None:
     files = tuple(
-        Change(RelativePath.of(f"f{number}"), None, NEW) for number in range(FILES_MAX + 7)
+        PathChange(RelativePath.of(f"f{number}"), None, NEW) for number in range(FILES_MAX + 7)
     )
     report = Report(deed="publish", at=AT, project="/p", files=files)
     record = report_record(report)

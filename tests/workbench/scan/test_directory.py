@@ -8,8 +8,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.model import STAGE_PREFIX
-from holdfast.workbench.scan.directory import every_name, mount_points, mounted_below, seen_in
-from holdfast.workbench.scan.stat_cache import line_of
+from holdfast.workbench.scan.directory import (
+    list_names,
+    list_with_stats,
+    mount_points,
+    mounted_below,
+)
+from holdfast.workbench.scan.stat_cache import stat_line
 from tests.faults.mounts import missing_for_mounts, mounted
 
 
@@ -18,8 +23,8 @@ def test_every_name_comes_with_its_path_but_for_the_stage(tmp_path: Path) -> Non
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_bytes(b"")
     directory = os.open(tmp_path, os.O_RDONLY)
 
-    assert sorted(every_name(directory, b"")) == [(b"a", b"a"), (b"\xff", b"\xff")]
-    listed = every_name(directory, b"d")
+    assert sorted(list_names(directory, b"")) == [(b"a", b"a"), (b"\xff", b"\xff")]
+    listed = list_names(directory, b"d")
     first = next(listed)
     (tmp_path / "late").write_bytes(b"")
     assert {way for _, way in (first, *listed)} == {
@@ -37,9 +42,9 @@ def test_every_name_is_seen_with_what_the_system_says_of_it(tmp_path: Path) -> N
     directory = os.open(tmp_path, os.O_RDONLY)
 
     said = [os.stat(name, dir_fd=directory, follow_symlinks=False) for name in names]
-    found = seen_in(directory)
+    found = list_with_stats(directory)
 
-    assert found == [(name, line_of(each), each) for name, each in zip(names, said, strict=True)]
+    assert found == [(name, stat_line(each), each) for name, each in zip(names, said, strict=True)]
     os.close(directory)
 
 

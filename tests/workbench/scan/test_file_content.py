@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.model import Lack
+from holdfast.workbench.model import UncoveredReason
 from holdfast.workbench.objects.formats import (
     PIECE_BYTES,
     WHOLE_BYTES_MAX,
     Node,
-    NodeSort,
-    ObjectSort,
+    NodeKind,
+    ObjectKind,
     name_of,
     uncovered,
 )
@@ -30,9 +30,9 @@ class Disturbed(Objects):
 
     disturb: Callable[[], object]
 
-    def put(self, sort: ObjectSort, data: bytes) -> bytes:
+    def put(self, kind: ObjectKind, data: bytes) -> bytes:
         self.disturb()
-        return super().put(sort, data)
+        return super().put(kind, data)
 
 
 @pytest.fixture
@@ -62,11 +62,11 @@ def test_a_file_is_kept_with_all_that_is_known_about_it(
     assert read_node(objects, directory, b"run", status) == (
         Node(
             b"run",
-            NodeSort.FILE,
+            NodeKind.FILE,
             0o4751,
             11,
             1_234_567_890_123_456_789,
-            name_of(ObjectSort.BLOB, b"#!/bin/sh\r\n"),
+            name_of(ObjectKind.BLOB, b"#!/bin/sh\r\n"),
         ),
         status,
     )
@@ -77,7 +77,7 @@ def test_a_link_is_kept_as_it_is_spelled(objects: Disturbed, directory: int, pro
     node, _ = read_node(objects, directory, b"link", (project / "link").lstat())
 
     assert node is not None
-    assert (node.sort, node.detail, node.mode) == (NodeSort.LINK, b"../\xff nowhere", 0o777)
+    assert (node.kind, node.detail, node.mode) == (NodeKind.LINK, b"../\xff nowhere", 0o777)
 
 
 def test_a_large_file_costs_what_has_changed_of_it(
@@ -97,7 +97,7 @@ def test_a_large_file_costs_what_has_changed_of_it(
     assert first is not None
     assert second is not None
     assert b"".join(content(second.object, objects.get)) == data
-    assert objects.sort_of(first.object) is ObjectSort.PIECES
+    assert objects.kind_of(first.object) is ObjectKind.PIECES
     assert segments.size(1) - size < PIECE_BYTES + 2000
 
 
@@ -129,7 +129,7 @@ def test_what_is_written_to_meanwhile_is_read_again(
     node, found = read_node(objects, directory, b"log", status)
 
     assert node is not None
-    assert node.object == name_of(ObjectSort.BLOB, b"second")
+    assert node.object == name_of(ObjectKind.BLOB, b"second")
     assert (node.size, found.st_size) == (6, 6)
 
 
@@ -148,7 +148,7 @@ def test_what_never_holds_still_is_not_covered(
     objects.disturb = write_more
     node, _ = read_node(objects, directory, b"log", path.lstat())
 
-    assert node == uncovered(b"log", Lack.CHANGING)
+    assert node == uncovered(b"log", UncoveredReason.CHANGING)
     assert len(rounds) == TRIES_MAX
 
 
@@ -173,7 +173,7 @@ def test_a_file_that_became_a_link_is_not_followed(
     node, _ = read_node(objects, directory, b"turncoat", status)
 
     assert node is not None
-    assert (node.sort, node.detail) == (NodeSort.LINK, b"/etc/passwd")
+    assert (node.kind, node.detail) == (NodeKind.LINK, b"/etc/passwd")
 
 
 def test_a_file_that_became_a_pipe_is_not_waited_for(
@@ -186,7 +186,7 @@ def test_a_file_that_became_a_pipe_is_not_waited_for(
     os.mkfifo(path)
 
     assert read_node(objects, directory, b"turncoat", status)[0] == uncovered(
-        b"turncoat", Lack.CHANGING
+        b"turncoat", UncoveredReason.CHANGING
     )
 
 
@@ -199,7 +199,7 @@ def test_what_may_not_be_read_is_listed(objects: Disturbed, directory: int, proj
     with held_back():
         node, _ = read_node(objects, directory, b"secret", status)
 
-    assert node == uncovered(b"secret", Lack.UNREADABLE)
+    assert node == uncovered(b"secret", UncoveredReason.UNREADABLE)
 
 
 @pytest.mark.parametrize("size", [0, 5, WHOLE_BYTES_MAX, WHOLE_BYTES_MAX + 1])

@@ -17,20 +17,28 @@ from hypothesis import strategies as st
 from holdfast.nouns import RelativePath
 from holdfast.workbench.coverage import EVERYTHING, Coverage
 from holdfast.workbench.diff.tree_changes import ways_to
-from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Lack, Touched, Uncovered
-from holdfast.workbench.objects.formats import ObjectSort
+from holdfast.workbench.model import (
+    STAGE_PREFIX,
+    Checkpoint,
+    TouchedPaths,
+    UncoveredPath,
+    UncoveredReason,
+)
+from holdfast.workbench.objects.formats import ObjectKind
 from holdfast.workbench.objects.index import Index
 from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.objects.segments import Segments
-from holdfast.workbench.scan.partial_scan import Graft
-from holdfast.workbench.scan.scanner import Aim, Scan
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.scan.partial_scan import PartialScan
+from holdfast.workbench.scan.scanner import ScanTarget, TreeScanner
+from holdfast.workbench.store.store import CheckpointSource, Store
 
 LATER_NS = 10**10  # a look so late that nothing is racy any more
 
 
-def touching(*paths: str, whole: tuple[str, ...] = ()) -> Touched:
-    return Touched(frozenset(map(RelativePath.of, paths)), frozenset(map(RelativePath.of, whole)))
+def touching(*paths: str, whole: tuple[str, ...] = ()) -> TouchedPaths:
+    return TouchedPaths(
+        frozenset(map(RelativePath.of, paths)), frozenset(map(RelativePath.of, whole))
+    )
 
 
 class Bench:
@@ -44,16 +52,20 @@ class Bench:
     def look(self, coverage: Coverage = EVERYTHING) -> Checkpoint:
         """Look as one who has never looked before."""
         self._looks += 1
-        return self.store.checkpoint(Subject(self.project, f"look {self._looks}", coverage))
+        return self.store.checkpoint(
+            CheckpointSource(self.project, f"look {self._looks}", coverage)
+        )
 
-    def graft(
-        self, over: Checkpoint, touched: Touched, coverage: Coverage = EVERYTHING
+    def partial_checkpoint(
+        self, over: Checkpoint, touched: TouchedPaths, coverage: Coverage = EVERYTHING
     ) -> Checkpoint:
-        return self.store.graft(over, Subject(self.project, "draft-1", coverage), touched)
+        return self.store.partial_checkpoint(
+            over, CheckpointSource(self.project, "draft-1", coverage), touched
+        )
 
-    def agrees(self, over: Checkpoint, touched: Touched) -> bool:
+    def agrees(self, over: Checkpoint, touched: TouchedPaths) -> bool:
         """Whether a graft is as good as a look."""
-        grafted, looked = self.graft(over, touched), self.look()
+        grafted, looked = self.partial_checkpoint(over, touched), self.look()
         return _told(grafted) == _told(looked)
 
 
@@ -77,7 +89,7 @@ def stand_in(path: Path) -> Path:
     return path
 
 
-ACTS: dict[str, tuple[Callable[[Path], object], Touched]] = {
+ACTS: dict[str, tuple[Callable[[Path], object], TouchedPaths]] = {
     "nothing": (lambda project: None, touching("a", "d/e")),
     "an edit": (lambda project: (project / "d/e/a").write_bytes(b"edited"), touching("d/e/a")),
     "a new file": (lambda project: (project / "d/new").write_bytes(b"new"), touching("d/new")),
@@ -142,7 +154,7 @@ def test_what_was_not_touched_is_not_seen(bench: Bench) -> None:
     over = bench.look()
     (bench.project / "d/e/a").write_bytes(b"edited")
     (bench.project / "d/e/b").write_bytes(b"by somebody else")
-    grafted = bench.graft(over, touching("d/e/a"))
+    grafted = bench.partial_checkpoint(over, touching("d/e/a"))
 
     assert [str(one.path) for one in bench.store.changes(over, grafted)] == ["d/e/a"]
 
@@ -152,9 +164,9 @@ class Counting(Objects):
 
     read = 0
 
-    def put(self, sort: ObjectSort, data: bytes) -> bytes:
-        self.read += sort is ObjectSort.BLOB
-        return super().put(sort, data)
+    def put(self, kind: ObjectKind, data: bytes) -> bytes:
+        self.read += kind is ObjectKind.BLOB
+        return super().put(kind, data)
 
 
 def test_a_file_that_has_not_changed_is_not_read_again(
@@ -169,8 +181,10 @@ def test_a_file_that_has_not_changed_is_not_read_again(
     def reads(late_ns: int) -> int:
         with index.writing() as rows:
             objects = Counting(segments, rows)
-            aim = Aim(root, "whole", EVERYTHING, time.time_ns() + late_ns)
-            graft = Graft(objects, Scan(objects, aim), origin="one", coverage=EVERYTHING)
+            aim = ScanTarget(root, "whole", EVERYTHING, time.time_ns() + late_ns)
+            graft = PartialScan(
+                objects, TreeScanner(objects, aim), origin="one", coverage=EVERYTHING
+            )
             graft.run(root, None, ways)
             graft.note()
             objects.commit()
@@ -186,10 +200,12 @@ def test_what_is_left_out_stays_out(bench: Bench) -> None:
     coverage = Coverage(frozenset({RelativePath.of("d/e")}))
     over = bench.look(coverage)
     (bench.project / "d/e/a").write_bytes(b"edited")
-    grafted = bench.graft(over, touching("d/e/a", whole=("d/e",)), coverage)
+    grafted = bench.partial_checkpoint(over, touching("d/e/a", whole=("d/e",)), coverage)
 
     assert grafted.tree == over.tree
-    assert bench.store.uncovered(grafted) == (Uncovered(RelativePath.of("d/e"), Lack.POLICY),)
+    assert bench.store.uncovered(grafted) == (
+        UncoveredPath(RelativePath.of("d/e"), UncoveredReason.POLICY),
+    )
 
 
 def test_a_stage_is_never_covered(bench: Bench) -> None:
@@ -202,19 +218,19 @@ def test_a_stage_is_never_covered(bench: Bench) -> None:
 
 def test_a_directory_may_be_given_by_its_descriptor(bench: Bench) -> None:
     descriptor = os.open(bench.project, os.O_PATH)
-    by_descriptor = Subject(Path(f"/proc/self/fd/{descriptor}"), "elsewhere")
+    by_descriptor = CheckpointSource(Path(f"/proc/self/fd/{descriptor}"), "elsewhere")
     over = bench.store.checkpoint(by_descriptor)
     (bench.project / "a").write_bytes(b"edited")
-    grafted = bench.store.graft(over, by_descriptor, touching("a"))
+    grafted = bench.store.partial_checkpoint(over, by_descriptor, touching("a"))
     os.close(descriptor)
 
     assert _told(grafted) == _told(bench.look())
 
 
 def test_a_tree_that_is_spoiled_is_looked_at_anew(bench: Bench) -> None:
-    spoiled = replace(bench.look(), tree=bytes(32))
+    damaged = replace(bench.look(), tree=bytes(32))
 
-    assert bench.agrees(spoiled, touching("a"))
+    assert bench.agrees(damaged, touching("a"))
 
 
 NAMES = st.sampled_from(["a", "b", "a/a", "a/b", "b/a", "a/a/a", "a/a/b", "b/a/a"])

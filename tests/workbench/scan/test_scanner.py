@@ -17,12 +17,12 @@ import pytest
 from holdfast.nouns import RelativePath
 from holdfast.workbench.coverage import EVERYTHING, Coverage
 from holdfast.workbench.diff.tree_changes import node_at, uncovered_paths
-from holdfast.workbench.model import Lack, Uncovered
-from holdfast.workbench.objects.formats import Node, NodeSort, ObjectSort, Totals, name_of
+from holdfast.workbench.model import UncoveredPath, UncoveredReason
+from holdfast.workbench.objects.formats import Node, NodeKind, ObjectKind, Totals, name_of
 from holdfast.workbench.objects.index import Index
 from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.objects.segments import Segments
-from holdfast.workbench.scan.scanner import Aim, Looked, Scan
+from holdfast.workbench.scan.scanner import ScanResult, ScanTarget, TreeScanner
 from tests.workbench.unprivileged import held_back
 
 LATER_NS = 10**10  # a look so late that nothing is racy any more
@@ -33,9 +33,9 @@ class Counting(Objects):
 
     read = 0
 
-    def put(self, sort: ObjectSort, data: bytes) -> bytes:
-        self.read += sort is ObjectSort.BLOB
-        return super().put(sort, data)
+    def put(self, kind: ObjectKind, data: bytes) -> bytes:
+        self.read += kind is ObjectKind.BLOB
+        return super().put(kind, data)
 
 
 class Watch:
@@ -52,13 +52,13 @@ class Watch:
         origin: str = "here",
         coverage: Coverage = EVERYTHING,
         late_ns: int = LATER_NS,
-    ) -> Looked:
-        looked_ns = time.time_ns() + late_ns
-        scan = Scan(self.objects, Aim(self._root, origin, coverage, looked_ns))
+    ) -> ScanResult:
+        scanned_ns = time.time_ns() + late_ns
+        scan = TreeScanner(self.objects, ScanTarget(self._root, origin, coverage, scanned_ns))
         self.objects.read = 0
         return scan.run(dirty)
 
-    def node(self, looked: Looked, path: str) -> Node | None:
+    def node(self, looked: ScanResult, path: str) -> Node | None:
         return node_at(looked.tree, RelativePath.of(path), self.objects.tree)
 
 
@@ -96,7 +96,7 @@ def test_everything_is_covered(watch: Watch, project: Path) -> None:
     )
     empty = watch.node(looked, "empty")
     assert empty is not None
-    assert (empty.sort, empty.mode) == (NodeSort.DIRECTORY, 0o700)
+    assert (empty.kind, empty.mode) == (NodeKind.DIRECTORY, 0o700)
     assert empty.mtime_ns == (project / "empty").lstat().st_mtime_ns
 
 
@@ -118,7 +118,7 @@ def test_a_sight_of_what_is_not_kept_is_not_believed(
 ) -> None:
     fill(project)
     first = watch.look()
-    sights, origin = watch.objects.rows.sights, f"here {EVERYTHING.mark}"
+    sights, origin = watch.objects.rows.stat_cache, f"here {EVERYTHING.mark}"
     known = sights.known(origin, way)
     assert known is not None
     sights.note(origin, [(way, known._replace(tree=b"?" * 32))])
@@ -141,7 +141,7 @@ def test_one_change_is_one_read(watch: Watch, project: Path) -> None:
     assert watch.objects.read == 1
     node = watch.node(looked, "d1/e1/f1")
     assert node is not None
-    assert node.object == name_of(ObjectSort.BLOB, b"changed")
+    assert node.object == name_of(ObjectKind.BLOB, b"changed")
 
 
 def test_what_was_written_a_moment_ago_is_read_again(watch: Watch, project: Path) -> None:
@@ -177,7 +177,7 @@ def test_only_the_way_to_what_changed_is_looked_at(watch: Watch, project: Path) 
     assert watch.objects.read == 1
     node = watch.node(hinted, "d2/e2/f2")
     assert node is not None
-    assert node.object == name_of(ObjectSort.BLOB, b"file 2")
+    assert node.object == name_of(ObjectKind.BLOB, b"file 2")
     assert watch.look().tree == watch.look(origin="elsewhere").tree
 
 
@@ -201,8 +201,8 @@ def test_what_is_left_out_is_named_and_comes_back_when_it_is_wanted(
     looked = watch.look(coverage=coverage)
 
     assert list(uncovered_paths(looked.tree, watch.objects.tree)) == [
-        Uncovered(RelativePath.of("d1/e1"), Lack.POLICY),
-        Uncovered(RelativePath.of("d2/e2/f2"), Lack.POLICY),
+        UncoveredPath(RelativePath.of("d1/e1"), UncoveredReason.POLICY),
+        UncoveredPath(RelativePath.of("d2/e2/f2"), UncoveredReason.POLICY),
     ]
     assert looked.totals.uncovered == 2
     assert watch.look().totals == Totals(40, 270, 0)
@@ -216,13 +216,13 @@ def test_pipes_and_what_may_not_be_read_are_named(watch: Watch, project: Path) -
         (project / name / "inside").write_bytes(b"")
     (project / "closed").chmod(0)
     (project / "listed").chmod(0o444)
-    watch.objects.put(ObjectSort.PIECES, b"the segment must exist before we are nobody")
+    watch.objects.put(ObjectKind.PIECES, b"the segment must exist before we are nobody")
     with held_back():
         looked = watch.look()
-    pipe = Uncovered(RelativePath.of("pipe"), Lack.SPECIAL)
+    pipe = UncoveredPath(RelativePath.of("pipe"), UncoveredReason.SPECIAL)
     assert list(uncovered_paths(looked.tree, watch.objects.tree)) == [
-        Uncovered(RelativePath.of("closed"), Lack.UNREADABLE),
-        Uncovered(RelativePath.of("listed"), Lack.UNREADABLE),
+        UncoveredPath(RelativePath.of("closed"), UncoveredReason.UNREADABLE),
+        UncoveredPath(RelativePath.of("listed"), UncoveredReason.UNREADABLE),
         pipe,
     ]
 

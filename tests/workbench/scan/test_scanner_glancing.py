@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.scan import scanner as glancing
-from holdfast.workbench.scan.scanner import glance
-from holdfast.workbench.scan.stat_cache import encode_sight, line_of
+from holdfast.workbench.scan.scanner import changed_directories
+from holdfast.workbench.scan.stat_cache import encode_stats, stat_line
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def root(project: Path) -> Iterator[int]:
     (project / "link").symlink_to("nowhere")
     os.utime(project / "a", ns=(-1_500_000_000, -1_500_000_000))
     descriptor = os.open(project, os.O_RDONLY)
-    if glance(descriptor, []) is None:
+    if changed_directories(descriptor, []) is None:
         pytest.skip("the file system of the temporary directory is not known to keep times")
     yield descriptor
     os.close(descriptor)
@@ -33,14 +33,14 @@ def sights(project: Path) -> list[tuple[bytes, bytes]]:
     found: list[tuple[bytes, bytes]] = []
     for here, directories, files in os.walk(project):
         names = sorted(os.fsencode(name) for name in directories + files)
-        lines = [line_of(os.lstat(os.path.join(os.fsencode(here), name))) for name in names]
+        lines = [stat_line(os.lstat(os.path.join(os.fsencode(here), name))) for name in names]
         way = os.path.relpath(here, project)
-        found.append((b"" if way == "." else os.fsencode(way), encode_sight(names, lines)))
+        found.append((b"" if way == "." else os.fsencode(way), encode_stats(names, lines)))
     return found
 
 
 def test_where_nothing_changed_nothing_differs(root: int, project: Path) -> None:
-    assert glance(root, sights(project)) == []
+    assert changed_directories(root, sights(project)) == []
 
 
 ACTS: dict[str, tuple[Callable[[Path], object], set[bytes]]] = {
@@ -70,7 +70,7 @@ def test_what_changed_differs(root: int, project: Path, act: str) -> None:
     do, expected = ACTS[act]
     before = sights(project)
     do(project)
-    found = glance(root, before)
+    found = changed_directories(root, before)
 
     assert found is not None
     assert set(found) == expected
@@ -80,9 +80,9 @@ def test_a_large_directory_needs_more_room(root: int, project: Path) -> None:
     for number in range(1500):
         (project / "empty" / f"f{number}").touch()
     before = sights(project)
-    assert glance(root, before) == []
+    assert changed_directories(root, before) == []
     (project / "empty" / "f1499").write_bytes(b"x")
-    assert glance(root, before) == [b"empty"]
+    assert changed_directories(root, before) == [b"empty"]
 
 
 def test_what_is_too_large_is_always_listed(
@@ -92,7 +92,7 @@ def test_what_is_too_large_is_always_listed(
     for number in range(1025):
         (project / "empty" / f"f{number}").touch()
 
-    assert glance(root, sights(project)) == [b"empty"]
+    assert changed_directories(root, sights(project)) == [b"empty"]
 
 
 def test_where_times_mean_nothing_there_is_no_glance() -> None:
@@ -100,5 +100,5 @@ def test_where_times_mean_nothing_there_is_no_glance() -> None:
         pytest.skip("there is no /proc here")
     descriptor = os.open("/proc", os.O_RDONLY)
 
-    assert glance(descriptor, []) is None
+    assert changed_directories(descriptor, []) is None
     os.close(descriptor)

@@ -16,12 +16,12 @@ from holdfast.workbench.scan.stat_cache import (
     LINE_BYTES,
     RACY_COARSE_NS,
     RACY_NS,
-    decode_sight,
-    encode_sight,
+    decode_stats,
+    encode_stats,
     is_racy,
     is_same,
-    line_of,
     names_of,
+    stat_line,
 )
 
 NOW = 1_700_000_000_123_456_789
@@ -43,13 +43,13 @@ class Seen:
 def test_any_difference_shows(field: str) -> None:
     other = replace(Seen(), **{field: 99})
 
-    assert line_of(other) != line_of(Seen())
+    assert stat_line(other) != stat_line(Seen())
     assert not is_same(other, Seen())
     assert is_same(other, replace(other))
 
 
 def test_a_line_of_a_real_file_is_never_blank() -> None:
-    line = line_of(os.stat("/"))
+    line = stat_line(os.stat("/"))
 
     assert len(line) == LINE_BYTES
     assert line != BLANK
@@ -57,7 +57,7 @@ def test_a_line_of_a_real_file_is_never_blank() -> None:
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_no_two_devices_look_the_same(one: int, other: int) -> None:
-    lines = {line_of(replace(Seen(), st_dev=device)) for device in (one, other)}
+    lines = {stat_line(replace(Seen(), st_dev=device)) for device in (one, other)}
 
     assert len(lines) == len({one, other})
 
@@ -65,7 +65,7 @@ def test_no_two_devices_look_the_same(one: int, other: int) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="this is not Linux")
 @given(st.integers(0, 2**12 - 1), st.integers(0, 2**20 - 1))
 def test_devices_are_told_as_linux_tells_them(major: int, minor: int) -> None:
-    line = line_of(replace(Seen(), st_dev=os.makedev(major, minor)))
+    line = stat_line(replace(Seen(), st_dev=os.makedev(major, minor)))
 
     assert line[-8:] == pack("=II", major, minor)
 
@@ -81,8 +81,8 @@ def test_devices_are_told_as_linux_tells_them(major: int, minor: int) -> None:
         (WHOLE, WHOLE + RACY_COARSE_NS + 1, False),
     ],
 )
-def test_racy(changed_ns: int, looked_ns: int, expected: bool) -> None:
-    assert is_racy(changed_ns, looked_ns=looked_ns) is expected
+def test_racy(changed_ns: int, scanned_ns: int, expected: bool) -> None:
+    assert is_racy(changed_ns, scanned_ns=scanned_ns) is expected
 
 
 @given(
@@ -92,22 +92,22 @@ def test_racy(changed_ns: int, looked_ns: int, expected: bool) -> None:
     )
 )
 def test_a_sight_is_read_back(lines: dict[bytes, bytes]) -> None:
-    sight = encode_sight(list(lines), list(lines.values()))
+    stats = encode_stats(list(lines), list(lines.values()))
 
-    assert decode_sight(sight) == lines
-    assert names_of(sight) == list(lines)
+    assert decode_stats(stats) == lines
+    assert names_of(stats) == list(lines)
 
 
 @pytest.mark.parametrize("at", range(12))
 def test_what_is_spoiled_is_no_sight(at: int) -> None:
-    sight = encode_sight([b"one", b"two"], [b"x" * LINE_BYTES, b"y" * LINE_BYTES])
-    for spoiled in (sight[:at], sight + b"z", bytes([sight[0] ^ 1]) + sight[1:]):
+    stats = encode_stats([b"one", b"two"], [b"x" * LINE_BYTES, b"y" * LINE_BYTES])
+    for damaged in (stats[:at], stats + b"z", bytes([stats[0] ^ 1]) + stats[1:]):
         with pytest.raises(ValueError):
-            decode_sight(spoiled)
+            decode_stats(damaged)
 
 
 def test_no_two_directories_look_the_same() -> None:
     line = b"\0a" * (LINE_BYTES // 2)
     sights = [([], []), ([b"a"], [line]), ([b"b"], [line]), ([b"a"], [BLANK])]
 
-    assert len({encode_sight(names, lines) for names, lines in sights}) == len(sights)
+    assert len({encode_stats(names, lines) for names, lines in sights}) == len(sights)

@@ -14,11 +14,11 @@ import pytest
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import ObjectDamaged
-from holdfast.workbench.model import Checkpoint, Occasion, Progress
-from holdfast.workbench.objects.formats import NodeSort, ObjectSort, name_of
+from holdfast.workbench.model import Checkpoint, Occasion, WorkProgress
+from holdfast.workbench.objects.formats import NodeKind, ObjectKind, name_of
 from holdfast.workbench.objects.object_store import RESERVE_BYTES
 from holdfast.workbench.store.pruning import prune, usage
-from holdfast.workbench.store.store import Means, Store, Subject
+from holdfast.workbench.store.store import CheckpointSource, Ports, Store
 from holdfast.world import SystemClock
 
 FILE_BYTES = 20_000
@@ -39,7 +39,7 @@ def fill(store: Store, project: Path, count: int, occasion: Occasion = Occasion.
     (project / "same").write_bytes(b"never changes")
     for number in range(count):
         (project / "d" / "changing").write_bytes(noise(number))
-        store.checkpoint(Subject(project), occasion, f"{number}")
+        store.checkpoint(CheckpointSource(project), occasion, f"{number}")
 
 
 def check(store: Store, made: Checkpoint) -> None:
@@ -53,10 +53,10 @@ def _check(store: Store, made: Checkpoint, above: tuple[bytes, ...]) -> None:
         node = store.node(made, RelativePath(above))
         assert node is not None
         tree = node.object
-    for node in store.vault.read(lambda objects: objects.tree(tree)):
-        if node.sort is NodeSort.DIRECTORY:
+    for node in store.object_store.read(lambda objects: objects.tree(tree)):
+        if node.kind is NodeKind.DIRECTORY:
             _check(store, made, (*above, node.name))
-        elif node.sort is NodeSort.FILE:
+        elif node.kind is NodeKind.FILE:
             assert sum(map(len, store.content(node.object))) == node.size
 
 
@@ -65,13 +65,13 @@ def messages(store: Store) -> list[str]:
 
 
 def test_what_is_too_old_goes_and_its_room_comes_back(home: Path, project: Path) -> None:
-    news: list[Progress] = []
+    news: list[WorkProgress] = []
     with Store.open(home) as store:
         fill(store, project, 10)
         before = usage(store)
-        trial = prune(store, kept_least=3, is_trial=True)
+        trial = prune(store, keep_min=3, is_trial=True)
         assert len(messages(store)) == 10
-        done = prune(store, kept_least=3, news=news.append)
+        done = prune(store, keep_min=3, news=news.append)
         after = usage(store)
 
         assert messages(store) == ["9", "8", "7"]
@@ -81,13 +81,13 @@ def test_what_is_too_old_goes_and_its_room_comes_back(home: Path, project: Path)
         assert after.kept_bytes < before.kept_bytes / 2
         assert abs(trial.bytes_after - done.bytes_after) < 1000
         assert (before.checkpoints, after.checkpoints) == (10, 3)
-        assert news == [Progress("segments tidied", 1, 1)]
+        assert news == [WorkProgress("segments tidied", 1, 1)]
         for made in store.checkpoints():
             check(store, made)
     with Store.open(home) as store:
         assert messages(store) == ["9", "8", "7"]
         (project / "d" / "changing").write_bytes(b"later")
-        check(store, store.checkpoint(Subject(project)))
+        check(store, store.checkpoint(CheckpointSource(project)))
 
 
 def test_a_quota_takes_the_oldest_and_leaves_what_is_in_use(home: Path, project: Path) -> None:
@@ -106,13 +106,13 @@ def test_small_files_give_their_room_back_one_by_one(home: Path, project: Path) 
     for number in range(30):
         (project / f"f{number}").write_bytes(noise(number)[:3000])
     with Store.open(home) as store:
-        store.checkpoint(Subject(project), Occasion.AUTO)
+        store.checkpoint(CheckpointSource(project), Occasion.AUTO)
         for number in range(30):
             if number % 3:
                 (project / f"f{number}").write_bytes(b"%d" % number)
-        last = store.checkpoint(Subject(project))
-        trial = prune(store, kept_least=1, is_trial=True)
-        pruned = prune(store, kept_least=1)
+        last = store.checkpoint(CheckpointSource(project))
+        trial = prune(store, keep_min=1, is_trial=True)
+        pruned = prune(store, keep_min=1)
 
         check(store, last)
         assert pruned.bytes_before - pruned.bytes_after > 20 * 3000
@@ -145,8 +145,8 @@ def test_what_went_does_not_come_back_with_a_new_index(home: Path, project: Path
         fill(store, project, 8)
         large = Random(50).randbytes(50 * FILE_BYTES)  # so most of the segment stays in use
         (project / "large").write_bytes(large)
-        store.checkpoint(Subject(project), message="last")
-        prune(store, kept_least=2)
+        store.checkpoint(CheckpointSource(project), message="last")
+        prune(store, keep_min=2)
         left = messages(store)
         assert left == ["last", "7"]
     for _ in range(2):
@@ -174,11 +174,11 @@ def test_a_look_after_a_pruning_relies_on_nothing_that_went(
     draft = tmp_path / "draft"
     (draft / "d").mkdir(parents=True)
     (draft / "d" / "f").write_bytes(noise(1))
-    with Store.open(home, Means(clock=Later())) as store:
-        store.checkpoint(Subject(draft, "draft"))
-        store.checkpoint(Subject(project))
-        prune(store, kept_least=1)
-        check(store, store.checkpoint(Subject(draft, "draft")))
+    with Store.open(home, Ports(clock=Later())) as store:
+        store.checkpoint(CheckpointSource(draft, "draft"))
+        store.checkpoint(CheckpointSource(project))
+        prune(store, keep_min=1)
+        check(store, store.checkpoint(CheckpointSource(draft, "draft")))
 
 
 def test_a_lagging_index_and_a_segment_that_is_gone(home: Path, project: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_lagging_index_and_a_segment_that_is_gone(home: Path, project: Path) -
         fill(store, project, 10)
     old = (home / "wb.db").read_bytes()
     with Store.open(home) as store:
-        prune(store, kept_least=3)
+        prune(store, keep_min=3)
     (home / "wb.db").write_bytes(old)
     with Store.open(home) as store:
         assert messages(store) == ["9", "8", "7"]
@@ -200,10 +200,10 @@ def test_what_is_rotten_is_kept_anew_by_the_next_checkpoint(home: Path, project:
     with Store.open(home) as store:
         fill(store, project, 2)
         made = store.checkpoints()[0]
-        _damage(home, name_of(ObjectSort.BLOB, noise(1)))
+        _damage(home, name_of(ObjectKind.BLOB, noise(1)))
         with pytest.raises(ObjectDamaged):
             check(store, made)
-        check(store, store.checkpoint(Subject(project)))
+        check(store, store.checkpoint(CheckpointSource(project)))
         check(store, made)
 
 
@@ -216,22 +216,22 @@ def test_a_rotten_directory_is_kept_anew_as_well(home: Path, project: Path) -> N
         assert node is not None
         _damage(home, node.object)
         (project / "d" / "more").write_bytes(b"")
-        store.checkpoint(Subject(project))
+        store.checkpoint(CheckpointSource(project))
         (project / "d" / "more").unlink()
         os.utime(project / "d", ns=(node.mtime_ns, node.mtime_ns))
-        check(store, store.checkpoint(Subject(project)))
+        check(store, store.checkpoint(CheckpointSource(project)))
         check(store, made)
 
 
 def test_what_is_rotten_is_left_behind_by_a_pruning(home: Path, project: Path) -> None:
     with Store.open(home) as store:
         fill(store, project, 10)
-        _damage(home, name_of(ObjectSort.BLOB, noise(9)))
-        prune(store, kept_least=2)
+        _damage(home, name_of(ObjectKind.BLOB, noise(9)))
+        prune(store, keep_min=2)
 
         assert messages(store) == ["9", "8"]
         check(store, store.checkpoints()[1])
-        check(store, store.checkpoint(Subject(project)))
+        check(store, store.checkpoint(CheckpointSource(project)))
         check(store, store.checkpoints()[1])
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import Id
 from holdfast.workbench.model import Checkpoint, Occasion
-from holdfast.workbench.store.retention import KEPT_LEAST, prune_order, surplus
+from holdfast.workbench.store.retention import KEEP_MIN, prune_order, surplus
 
 LETTERS = {
     "a": Occasion.AUTO,
@@ -67,16 +67,16 @@ def test_manual_checkpoints_go_only_when_they_are_asked_for() -> None:
 
 @given(st.text(alphabet="ampr", max_size=60), st.integers(0, 40), st.randoms())
 def test_as_many_are_kept_as_promised_and_the_last_of_each_kind_for_good(
-    letters: str, kept_least: int, chance: Random
+    letters: str, keep_min: int, chance: Random
 ) -> None:
     checkpoints = made(letters)
     last = {one.occasion: one.id for one in checkpoints}
     chance.shuffle(checkpoints)
 
     order = prune_order(checkpoints, with_manual=True)
-    gone = surplus(order, count=len(checkpoints), kept_least=kept_least)
+    gone = surplus(order, count=len(checkpoints), keep_min=keep_min)
 
-    assert len(checkpoints) - len(gone) >= min(kept_least, len(checkpoints))
+    assert len(checkpoints) - len(gone) >= min(keep_min, len(checkpoints))
     assert gone == order[: len(gone)]
     assert not {last.get(Occasion.PUBLISH), last.get(Occasion.PRE_RESTORE)} & set(gone)
 
@@ -86,5 +86,5 @@ def test_a_thousand_are_kept_while_there_is_room() -> None:
     def gone(count: int) -> tuple[Id, ...]:
         return surplus(prune_order(made("a" * count)), count=count)
 
-    assert gone(KEPT_LEAST) == ()
-    assert gone(KEPT_LEAST + 2) == ("00000", "00001")
+    assert gone(KEEP_MIN) == ()
+    assert gone(KEEP_MIN + 2) == ("00000", "00001")

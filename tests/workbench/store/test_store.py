@@ -21,9 +21,9 @@ from holdfast.workbench.failures import (
     ObjectMissing,
     WorkbenchHeld,
 )
-from holdfast.workbench.model import Checkpoint, Occasion, Progress, Touched
-from holdfast.workbench.objects.formats import NodeSort, ObjectSort, Totals, name_of
-from holdfast.workbench.store.store import RESCUED, Means, Store, Subject
+from holdfast.workbench.model import Checkpoint, Occasion, TouchedPaths, WorkProgress
+from holdfast.workbench.objects.formats import NodeKind, ObjectKind, Totals, name_of
+from holdfast.workbench.store.store import RESCUED, CheckpointSource, Ports, Store
 from holdfast.world import SystemClock, SystemDisk
 from holdfast.world.failures import DiskMissing
 
@@ -42,10 +42,10 @@ def test_a_checkpoint_holds_what_was_there(home: Path, project: Path) -> None:
     (project / "d").mkdir()
     (project / "d" / "f").write_bytes(b"before")
     with Store.open(home) as store:
-        first = store.checkpoint(Subject(project), Occasion.AUTO, "a first look")
+        first = store.checkpoint(CheckpointSource(project), Occasion.AUTO, "a first look")
         (project / "d" / "f").write_bytes(b"after, and longer")
         (project / "g").write_bytes(b"new")
-        second = store.checkpoint(Subject(project))
+        second = store.checkpoint(CheckpointSource(project))
 
         assert store.checkpoints() == (second, first)
         assert (first.message, first.occasion, first.files, first.size) == (
@@ -65,7 +65,7 @@ def test_a_checkpoint_holds_what_was_there(home: Path, project: Path) -> None:
 def test_it_is_still_there_when_the_store_is_opened_again(home: Path, project: Path) -> None:
     (project / "f").write_bytes(b"data")
     with Store.open(home) as store:
-        made = store.checkpoint(Subject(project))
+        made = store.checkpoint(CheckpointSource(project))
     with Store.open(home) as store:
         assert store.find(made.id) == made
         assert contents(store, made, "f") == {"f": b"data"}
@@ -79,11 +79,11 @@ def test_the_store_itself_survives_a_power_loss(home: Path) -> None:
             synced.append(path)
             super().sync_directory(path)
 
-    Store.open(home, Means(disk=Noting())).close()
+    Store.open(home, Ports(disk=Noting())).close()
     made = [home.parent.parent, home.parent, home, home / "seg"]
 
     assert [path.parent for path in made] == synced
-    Store.open(home, Means(disk=Noting())).close()
+    Store.open(home, Ports(disk=Noting())).close()
     assert len(synced) == len(made)
 
 
@@ -106,7 +106,7 @@ def test_one_who_is_patient_waits_for_the_other(home: Path) -> None:
                 first.close()
             return seen[-1]
 
-    Store.open(home, Means(clock=Watching()), patience=60).close()
+    Store.open(home, Ports(clock=Watching()), patience=60).close()
 
     assert len(seen) == 3
 
@@ -119,7 +119,7 @@ def test_patience_has_an_end(home: Path) -> None:
             return next(moments)
 
     with Store.open(home), pytest.raises(WorkbenchHeld):
-        Store.open(home, Means(clock=Jumping()), patience=1.5)
+        Store.open(home, Ports(clock=Jumping()), patience=1.5)
     assert next(moments) == 3
 
 
@@ -130,7 +130,7 @@ def test_a_content_is_kept_however_it_comes(home: Path) -> None:
         small = store.put_content(iter([b"sm", b"", b"all"]))
         big = store.put_content(parts)
     with Store.open(home) as store:
-        assert small == (name_of(ObjectSort.BLOB, b"small"), 5)
+        assert small == (name_of(ObjectKind.BLOB, b"small"), 5)
         assert b"".join(store.content(small[0])) == b"small"
         assert b"".join(store.content(big[0])) == large
         # what is read may be put back at the same time
@@ -146,9 +146,9 @@ def test_what_stands_at_a_name_is_kept_by_itself(home: Path, project: Path) -> N
         nodes = [store.keep(root, name) for name in (b"d", b"g", b"nothing")]
         os.close(root)
 
-        assert [node and (node.name, node.sort, node.totals) for node in nodes] == [
-            (b"d", NodeSort.DIRECTORY, Totals(1, 4)),
-            (b"g", NodeSort.FILE, Totals(1, 4)),
+        assert [node and (node.name, node.kind, node.totals) for node in nodes] == [
+            (b"d", NodeKind.DIRECTORY, Totals(1, 4)),
+            (b"g", NodeKind.FILE, Totals(1, 4)),
             None,
         ]
         kept = store.checkpoints()
@@ -159,12 +159,15 @@ def test_what_stands_at_a_name_is_kept_by_itself(home: Path, project: Path) -> N
 def test_what_is_like_another_checkpoint_needs_none_of_its_own(home: Path, project: Path) -> None:
     (project / "f").write_bytes(b"f")
     with Store.open(home) as store:
-        first = store.checkpoint(Subject(project))
+        first = store.checkpoint(CheckpointSource(project))
 
-        assert store.checkpoint(Subject(project, like=first)) == first
-        assert store.graft(first, Subject(project, like=first), Touched()) == first
+        assert store.checkpoint(CheckpointSource(project, like=first)) == first
+        assert (
+            store.partial_checkpoint(first, CheckpointSource(project, like=first), TouchedPaths())
+            == first
+        )
         (project / "f").write_bytes(b"g")
-        second = store.checkpoint(Subject(project, like=first))
+        second = store.checkpoint(CheckpointSource(project, like=first))
 
         assert store.checkpoints() == (second, first)
 
@@ -173,11 +176,11 @@ def test_two_checkpoints_are_combined(home: Path, project: Path) -> None:
     for name in ("a", "b"):
         (project / name).write_bytes(b"old")
     with Store.open(home) as store:
-        kept = store.checkpoint(Subject(project))
+        kept = store.checkpoint(CheckpointSource(project))
         for name in ("a", "b"):
             (project / name).write_bytes(b"newer")
-        now = store.checkpoint(Subject(project, "elsewhere"))
-        touched = Touched(frozenset({RelativePath.of("a")}))
+        now = store.checkpoint(CheckpointSource(project, "elsewhere"))
+        touched = TouchedPaths(frozenset({RelativePath.of("a")}))
         both = store.combine(now, kept, touched, Occasion.MANUAL, "a base")
 
         assert contents(store, both, "a", "b") == {"a": b"old", "b": b"newer"}
@@ -188,9 +191,9 @@ def test_two_checkpoints_are_combined(home: Path, project: Path) -> None:
 def test_what_was_seen_becomes_a_checkpoint_when_it_is_kept(home: Path, project: Path) -> None:
     (project / "f").write_bytes(b"seen")
     with Store.open(home) as store:
-        seen = store.look(Subject(project))
+        seen = store.look(CheckpointSource(project))
         assert store.checkpoints() == ()
-        kept = store.keep_again(seen, Occasion.PRE_RESTORE, "why")
+        kept = store.record_checkpoint(seen, Occasion.PRE_RESTORE, "why")
         assert store.checkpoints() == (kept,)
         assert (kept.tree, kept.files, kept.occasion, kept.message) == (
             seen.tree,
@@ -207,20 +210,23 @@ def test_what_was_seen_becomes_a_checkpoint_when_it_is_kept(home: Path, project:
 def test_what_is_done_at_once_is_kept_together_or_not_at_all(home: Path, project: Path) -> None:
     (project / "f").write_bytes(b"first")
     with Store.open(home) as store:
-        first = store.checkpoint(Subject(project))
+        first = store.checkpoint(CheckpointSource(project))
         (project / "f").write_bytes(b"second")
 
         def broken() -> None:
-            made = store.checkpoint(Subject(project))
+            made = store.checkpoint(CheckpointSource(project))
             assert store.find(made.id) == made
             assert store.changes(first, made)
             raise CheckpointMissing(checkpoint="no such one")
 
         with pytest.raises(CheckpointMissing):
-            store.at_once(broken)
+            store.transaction(broken)
         assert store.checkpoints() == (first,)
-        both = store.at_once(
-            lambda: (store.checkpoint(Subject(project)), store.checkpoint(Subject(project)))
+        both = store.transaction(
+            lambda: (
+                store.checkpoint(CheckpointSource(project)),
+                store.checkpoint(CheckpointSource(project)),
+            )
         )
     with Store.open(home) as store:
         assert {*store.checkpoints()} == {first, *both}
@@ -230,14 +236,14 @@ def test_what_is_done_at_once_is_kept_together_or_not_at_all(home: Path, project
 def test_what_must_be_kept_first_says_that_it_could_not_be(home: Path, project: Path) -> None:
     nowhere = project / "nowhere"
     with Store.open(home) as store:
-        over = store.checkpoint(Subject(project))
+        over = store.checkpoint(CheckpointSource(project))
         for occasion in (Occasion.PUBLISH, Occasion.PRE_RESTORE):
             with pytest.raises(CheckpointCreateFailed) as failed:
-                store.checkpoint(Subject(nowhere), occasion)
+                store.checkpoint(CheckpointSource(nowhere), occasion)
             assert failed.value.path == str(nowhere)
             assert isinstance(failed.value.__cause__, DiskMissing)
             with pytest.raises(CheckpointCreateFailed):
-                store.graft(over, Subject(nowhere), Touched(), occasion)
+                store.partial_checkpoint(over, CheckpointSource(nowhere), TouchedPaths(), occasion)
 
 
 def test_a_long_look_tells_how_far_it_has_come(home: Path, project: Path) -> None:
@@ -245,9 +251,9 @@ def test_a_long_look_tells_how_far_it_has_come(home: Path, project: Path) -> Non
         path = project / str(number % 50) / f"f{number}"
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    news: list[Progress] = []
+    news: list[WorkProgress] = []
     with Store.open(home) as store:
-        store.checkpoint(Subject(project, news=news.append))
+        store.checkpoint(CheckpointSource(project, news=news.append))
 
     assert [told.done // 1000 for told in news] == [1, 2]
 
@@ -258,7 +264,7 @@ def test_what_is_not_there_is_named(home: Path, project: Path) -> None:
             store.find("cp_x")
         assert missing.value == CheckpointMissing(checkpoint="cp_x")
         with pytest.raises(DiskMissing):
-            store.checkpoint(Subject(project / "nowhere"))
+            store.checkpoint(CheckpointSource(project / "nowhere"))
         assert store.checkpoints() == ()
 
 
@@ -266,7 +272,7 @@ def test_what_is_not_there_is_named(home: Path, project: Path) -> None:
 def test_an_index_that_is_lost_or_damaged_is_made_anew(home: Path, project: Path) -> None:
     (project / "f").write_bytes(b"data")
     with Store.open(home) as store:
-        made = [store.checkpoint(Subject(project)) for _ in range(3)]
+        made = [store.checkpoint(CheckpointSource(project)) for _ in range(3)]
     for damage in (None, b"", b"no database", os.urandom(20_000)):
         for file in home.glob("wb.db*"):
             file.unlink()
@@ -282,11 +288,11 @@ def test_an_index_that_lags_behind_is_brought_up_to_date(home: Path, project: Pa
     """The power failed after a checkpoint was synced, and took the last of the index along."""
     (project / "f").write_bytes(b"before")
     with Store.open(home) as store:
-        first = store.checkpoint(Subject(project))
+        first = store.checkpoint(CheckpointSource(project))
     old = (home / "wb.db").read_bytes()
     (project / "f").write_bytes(b"after, and longer")
     with Store.open(home) as store:
-        second = store.checkpoint(Subject(project))
+        second = store.checkpoint(CheckpointSource(project))
     (home / "wb.db").write_bytes(old)
     with Store.open(home) as store:
         assert store.checkpoints() == (second, first)
@@ -300,23 +306,23 @@ def test_an_index_that_lags_behind_is_brought_up_to_date(home: Path, project: Pa
     ids=["by itself", "in a bundle"],
 )
 def test_damage_spoils_what_it_hits_and_the_next_checkpoint_mends_it(
-    home: Path, project: Path, size: int, spoiled: int
+    home: Path, project: Path, size: int, damaged: int
 ) -> None:
     for number in range(20):
         (project / f"f{number}").write_bytes(Random(number).randbytes(size))
     with Store.open(home) as store:
-        made = store.checkpoint(Subject(project))
+        made = store.checkpoint(CheckpointSource(project))
     segment = home / "seg" / "000001.seg"
     data = bytearray(segment.read_bytes())
     data[5000] ^= 1
     segment.write_bytes(data)
     with Store.open(home) as store:
         readable = {number: _is_readable(store, made, f"f{number}") for number in range(20)}
-        assert list(readable.values()).count(False) == spoiled
+        assert list(readable.values()).count(False) == damaged
 
     (home / "wb.db").unlink()
     with Store.open(home) as store:
-        again = store.checkpoint(Subject(project))
+        again = store.checkpoint(CheckpointSource(project))
         assert all(_is_readable(store, again, f"f{number}") for number in range(20))
         assert all(_is_readable(store, made, f"f{number}") for number in range(20))
 
@@ -329,7 +335,7 @@ def test_nothing_is_lost_with_the_end_of_the_index(home: Path, project: Path, cu
     with Store.open(home) as store:
         for number in range(6):
             (project / f"f{number}").write_bytes(b"%d" % number * 200)
-            made.append(store.checkpoint(Subject(project)))
+            made.append(store.checkpoint(CheckpointSource(project)))
     index = home / "wb.db"
     os.truncate(index, index.stat().st_size - cut)
     for _ in range(2):
@@ -341,11 +347,11 @@ def test_a_cut_segment_is_noticed(home: Path, project: Path) -> None:
     for number in range(20):
         (project / f"f{number}").write_bytes(Random(number).randbytes(1000))
     with Store.open(home) as store:
-        store.checkpoint(Subject(project))
+        store.checkpoint(CheckpointSource(project))
     segment = home / "seg" / "000001.seg"
     os.truncate(segment, segment.stat().st_size // 2)
     with Store.open(home) as store:
-        again = store.checkpoint(Subject(project))
+        again = store.checkpoint(CheckpointSource(project))
         assert all(_is_readable(store, again, f"f{number}") for number in range(20))
 
 
@@ -405,7 +411,9 @@ def test_a_checkpoint_that_the_index_has_lost_is_found_again(
 ) -> None:
     (project / "f").write_bytes(b"f")
     with Store.open(home) as store:
-        made = [store.checkpoint(Subject(project), message=word) for word in ("one", "two")]
+        made = [
+            store.checkpoint(CheckpointSource(project), message=word) for word in ("one", "two")
+        ]
     with closing(sqlite3.connect(home / "wb.db")) as index, index:
         index.execute(f"UPDATE checkpoints SET {spoil} WHERE id = ?", (made[0].id,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.store.store import Store, Subject, all_checkpoints
+from holdfast.workbench.store.store import CheckpointSource, Store, all_checkpoints
 
 
 def test_a_content_is_read_while_something_else_is_kept(tmp_path: Path, project: Path) -> None:
@@ -13,18 +13,18 @@ def test_a_content_is_read_while_something_else_is_kept(tmp_path: Path, project:
         name, _ = store.put_content([bytes(9 * 2**20)])
         read = store.content(name)
         next(read)
-        made = store.checkpoint(Subject(project))
+        made = store.checkpoint(CheckpointSource(project))
 
         assert sum(map(len, read)) == 8 * 2**20
-        assert store.vault.read(all_checkpoints) == store.checkpoints() == (made,)
+        assert store.object_store.read(all_checkpoints) == store.checkpoints() == (made,)
 
 
 def test_what_differs_is_told_as_often_as_one_asks(tmp_path: Path, project: Path) -> None:
     with Store.open(tmp_path / "store") as store:
-        made = [store.checkpoint(Subject(project))]
+        made = [store.checkpoint(CheckpointSource(project))]
         for number in range(6):
             (project / f"new{number}").write_text("n")
-            made.append(store.checkpoint(Subject(project)))
+            made.append(store.checkpoint(CheckpointSource(project)))
         for _ in range(2):
             for number, after in enumerate(made):
                 found = [str(each.path) for each in store.changes(made[0], after)]

@@ -10,22 +10,22 @@ import pytest
 
 from holdfast.workbench.diff.tree_changes import Three
 from holdfast.workbench.failures import CheckpointMissing
-from holdfast.workbench.model import Entry, Sort, Touched
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.model import EntryKind, PathEntry, TouchedPaths
+from holdfast.workbench.store.store import CheckpointSource, Store
 from holdfast.workbench.store.tree_queries import (
     BASE,
     combined,
     entries_below,
     find_checkpoint,
-    kept_contents,
     latest,
-    obscured,
+    store_contents,
     text_of,
-    woven,
+    tree_with_entries,
+    uncovered_entries,
 )
 from tests.workbench.modelled import at
 
-UNKNOWN = Entry(Sort.SPECIAL, 0)
+UNKNOWN = PathEntry(EntryKind.SPECIAL, 0)
 
 
 @pytest.fixture
@@ -44,26 +44,28 @@ def tree(project: Path) -> Path:
 
 
 def test_all_that_is_below_a_path(store: Store, tree: Path) -> None:
-    kept = store.checkpoint(Subject(tree))
+    kept = store.checkpoint(CheckpointSource(tree))
 
     found = entries_below(store, kept, at("d"))
 
-    assert {str(path): entry.sort for path, entry in found.items()} == {
-        "d": Sort.DIRECTORY,
-        "d/e": Sort.DIRECTORY,
-        "d/e/x": Sort.FILE,
-        "d/pipe": Sort.SPECIAL,
-        "d/y": Sort.FILE,
+    assert {str(path): entry.kind for path, entry in found.items()} == {
+        "d": EntryKind.DIRECTORY,
+        "d/e": EntryKind.DIRECTORY,
+        "d/e/x": EntryKind.FILE,
+        "d/pipe": EntryKind.SPECIAL,
+        "d/y": EntryKind.FILE,
     }
     assert entries_below(store, kept, at("nothing")) == {}
 
 
 def test_a_tree_with_other_entries(store: Store, tree: Path) -> None:
-    kept = store.checkpoint(Subject(tree))
+    kept = store.checkpoint(CheckpointSource(tree))
     content, size = store.put_content([b"new"])
-    new = Entry(Sort.FILE, 0o600, content=content, size=size)
+    new = PathEntry(EntryKind.FILE, 0o600, content=content, size=size)
 
-    made = woven(store, kept, {at("d/e/x"): None, at("f/g"): new, at("f"): kept_mode(0o700)})
+    made = tree_with_entries(
+        store, kept, {at("d/e/x"): None, at("f/g"): new, at("f"): kept_mode(0o700)}
+    )
 
     assert made.origin == BASE
     assert [(str(one.path), one.after) for one in store.changes(kept, made)] == [
@@ -76,31 +78,31 @@ def test_a_tree_with_other_entries(store: Store, tree: Path) -> None:
 
 
 def test_where_nobody_knows(store: Store, tree: Path) -> None:
-    base = store.checkpoint(Subject(tree))
+    base = store.checkpoint(CheckpointSource(tree))
     (tree / "d" / "pipe").unlink()
     (tree / "d" / "pipe").write_bytes(b"a file")
     os.mkfifo(tree / "stray")
-    after = store.checkpoint(Subject(tree))
+    after = store.checkpoint(CheckpointSource(tree))
     node = store.node(after, at("d/pipe"))
     assert node is not None
 
-    assert obscured(store, base, base, base) == {}
-    assert obscured(store, base, base, after) == {
+    assert uncovered_entries(store, base, base, base) == {}
+    assert uncovered_entries(store, base, base, after) == {
         at("d/pipe"): Three(UNKNOWN, UNKNOWN, node.entry())
     }
 
 
 def test_the_newest_of_an_origin(store: Store, tree: Path) -> None:
     assert latest(store, "published") is None
-    first = store.checkpoint(Subject(tree))
-    store.checkpoint(Subject(tree, origin="draft"))
+    first = store.checkpoint(CheckpointSource(tree))
+    store.checkpoint(CheckpointSource(tree, origin="draft"))
 
     assert latest(store, "published") == first
 
 
 def test_an_id_or_the_beginning_of_just_one(store: Store, tree: Path) -> None:
-    first = store.checkpoint(Subject(tree))
-    second = store.combine(first, first, Touched())
+    first = store.checkpoint(CheckpointSource(tree))
+    second = store.combine(first, first, TouchedPaths())
 
     assert find_checkpoint(store, first.id) == first
     assert find_checkpoint(store, second.id[:-1]) == second
@@ -110,20 +112,20 @@ def test_an_id_or_the_beginning_of_just_one(store: Store, tree: Path) -> None:
 
 
 def test_several_contents_are_kept_at_once(store: Store) -> None:
-    one, other = kept_contents(store, [b"one", b"other"])
+    one, other = store_contents(store, [b"one", b"other"])
 
     assert (one, other) == (store.put_content([b"one"]), store.put_content([b"other"]))
-    assert kept_contents(store, []) == []
+    assert store_contents(store, []) == []
 
 
 def test_only_what_can_be_read_line_by_line_is_read(store: Store) -> None:
     content, size = store.put_content([b"text"])
-    assert text_of(store, Entry(Sort.FILE, 0, content=content, size=size)) == b"text"
-    assert text_of(store, Entry(Sort.FILE, 0, content=content, size=2**30)) is None
-    assert text_of(store, Entry(Sort.LINK, 0, target=b"x")) is None
+    assert text_of(store, PathEntry(EntryKind.FILE, 0, content=content, size=size)) == b"text"
+    assert text_of(store, PathEntry(EntryKind.FILE, 0, content=content, size=2**30)) is None
+    assert text_of(store, PathEntry(EntryKind.LINK, 0, target=b"x")) is None
     assert text_of(store, None) is None
 
 
-def kept_mode(mode: int) -> Entry:
+def kept_mode(mode: int) -> PathEntry:
     """A directory."""
-    return Entry(Sort.DIRECTORY, mode)
+    return PathEntry(EntryKind.DIRECTORY, mode)

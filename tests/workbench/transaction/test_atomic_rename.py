@@ -78,10 +78,10 @@ def test_a_file_and_a_link_get_a_name_that_is_free(tmp_path: Path, here: int, mo
 def test_what_has_the_name_already_keeps_it(
     tmp_path: Path, here: int, mover: Mover, old: str, new: str
 ) -> None:
-    for name, sort in (("old", old), ("new", new)):
-        if sort == "file":
+    for name, kind in (("old", old), ("new", new)):
+        if kind == "file":
             (tmp_path / name).write_text(name)
-        elif sort == "link":
+        elif kind == "link":
             (tmp_path / name).symlink_to("nowhere")
         else:
             (tmp_path / name).mkdir()

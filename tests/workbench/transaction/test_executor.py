@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import ObjectMissing
-from holdfast.workbench.model import Entry, Progress, Sort
-from holdfast.workbench.objects.formats import ObjectSort, name_of
+from holdfast.workbench.model import EntryKind, PathEntry, WorkProgress
+from holdfast.workbench.objects.formats import ObjectKind, name_of
 from holdfast.workbench.store.store import Store
 from holdfast.workbench.transaction.atomic_rename import Name, exchange
 from holdfast.workbench.transaction.executor import Hand
@@ -79,12 +79,14 @@ def hand_for(ground: Ground, store: Store, *operations: Operation) -> Hand:
     return Hand(ground.site, store, Marker(KEY, State.PREPARED, operations), ground.told.append)
 
 
-def entry_of(store: Store, data: bytes, mode: int = 0o644) -> Entry:
+def entry_of(store: Store, data: bytes, mode: int = 0o644) -> PathEntry:
     name, size = store.put_content([data])
-    return Entry(Sort.FILE, mode, content=name, size=size, mtime_ns=1_700_000_000_000_000_001)
+    return PathEntry(
+        EntryKind.FILE, mode, content=name, size=size, mtime_ns=1_700_000_000_000_000_001
+    )
 
 
-def staged(store: Store, verb: Verb, before: Entry | None = None) -> Operation:
+def staged(store: Store, verb: Verb, before: PathEntry | None = None) -> Operation:
     return Operation(verb, AT, before, entry_of(store, b"new"), 0)
 
 
@@ -157,7 +159,7 @@ def test_a_deed_is_refused_and_nothing_changes(
 def attempt(
     ground: Ground, store: Store, deed: Deed, there: bytes | None, in_slot: bytes | None
 ) -> Answer:
-    old, new = Entry(Sort.DIRECTORY, 0o755), Entry(Sort.DIRECTORY, 0o700)
+    old, new = PathEntry(EntryKind.DIRECTORY, 0o755), PathEntry(EntryKind.DIRECTORY, 0o700)
     operation = Operation(Verb.ADJUST, AT, old, new, 0)
     with hand_for(ground, store, operation) as hand:
         hand.carry_out(MakeStage())
@@ -196,8 +198,8 @@ def test_a_way_that_has_become_a_link_leads_nowhere(
 
 
 def test_a_directory_is_made_again_as_it_was(ground: Ground, store: Store) -> None:
-    was = Entry(
-        Sort.DIRECTORY, 0o2711, xattrs=((b"user.a", b"1"),), mtime_ns=1_600_000_000_000_000_007
+    was = PathEntry(
+        EntryKind.DIRECTORY, 0o2711, xattrs=((b"user.a", b"1"),), mtime_ns=1_600_000_000_000_000_007
     )
     operation = Operation(Verb.REMOVE_DIRECTORY, AT, was, None, 0)
     (ground.project / STAGE).mkdir()
@@ -227,7 +229,7 @@ def test_a_directory_that_came_out_is_rescued_with_all_that_is_in_it(
     with hand_for(ground, store, operation) as hand:
         for act in (MakeStage(), Stage(operation), Sync(), Do(Deed.EXCHANGE, operation)):
             hand.carry_out(act)
-        assert hand.carry_out(LookInSlot(operation)) == Entry(Sort.DIRECTORY, 0o711)
+        assert hand.carry_out(LookInSlot(operation)) == PathEntry(EntryKind.DIRECTORY, 0o711)
         hand.carry_out(Rescue(operation))
         hand.carry_out(DropStage())
 
@@ -285,11 +287,11 @@ def test_the_marker_is_there_until_it_is_not(ground: Ground, store: Store, endin
 def test_it_says_how_far_it_has_come(ground: Ground) -> None:
     plant(ground.project, {})
     changes = ground.changes({b"%03d" % number: file(b"") for number in range(201)})
-    heard: list[Progress] = []
+    heard: list[WorkProgress] = []
     ground.carry_out(changes, news=heard.append)
 
     assert heard == [
-        Progress(what, number, 201) for what in ("stage", "change") for number in (0, 100, 200)
+        WorkProgress(what, number, 201) for what in ("stage", "change") for number in (0, 100, 200)
     ]
 
 
@@ -388,7 +390,7 @@ def trees(draw: st.DrawFn) -> dict[bytes, Thing]:
     tree: dict[bytes, Thing] = {}
     for path in NAMES:
         parent = path.rpartition(b"/")[0]
-        if parent and (parent not in tree or tree[parent].sort != "directory"):
+        if parent and (parent not in tree or tree[parent].kind != "directory"):
             continue
         directories = [directory(), directory(0o700)] * 2 if path in (b"d", b"e") else []
         thing = draw(st.sampled_from([*LEAVES, *directories]))
@@ -444,12 +446,12 @@ def is_accounted_for(path: bytes, found: Thing | None, ours: Thing | None, perso
     above = [path[:at] for at in range(len(path)) if path[at : at + 1] == b"/"]
     if found is None:  # they put something in the place of a directory that it was to be in
         return any(each in person.wrote for each in above)
-    return found.sort == "directory" and any(each.startswith(path + b"/") for each in person.wrote)
+    return found.kind == "directory" and any(each.startswith(path + b"/") for each in person.wrote)
 
 
 def is_kept(store: Store, data: bytes) -> bool:
     try:
-        return b"".join(store.content(name_of(ObjectSort.BLOB, data))) == data
+        return b"".join(store.content(name_of(ObjectKind.BLOB, data))) == data
     except ObjectMissing:
         return False
 
@@ -517,11 +519,13 @@ def test_no_race_leads_out_of_the_project(ground: Ground, store: Store, tmp_path
     plant(outside, THEIRS)
     ours = {b"d": directory(), b"d/y": file(b"old"), b"link": link(os.fsencode(outside))}
     plant(ground.project, ours)
-    new, old = entry_of(store, b"new"), Entry(Sort.DIRECTORY, 0o755)
+    new, old = entry_of(store, b"new"), PathEntry(EntryKind.DIRECTORY, 0o755)
     operations = (
         Operation(Verb.PUT, RelativePath.of("d/x"), None, new, 0),
         Operation(Verb.SWAP, RelativePath.of("d/y"), None, new, 1),
-        Operation(Verb.ADJUST, RelativePath.of("d/deep"), old, Entry(Sort.DIRECTORY, 0o700), 2),
+        Operation(
+            Verb.ADJUST, RelativePath.of("d/deep"), old, PathEntry(EntryKind.DIRECTORY, 0o700), 2
+        ),
     )
     deeds = [
         *(Do(deed, operations[0]) for deed in (Deed.PUT, Deed.TAKE)),
@@ -546,6 +550,6 @@ def test_no_race_leads_out_of_the_project(ground: Ground, store: Store, tmp_path
     assert len(answers) >= 30_000
     assert {True, False} <= set(answers), "the race was never open"
     assert read(outside) == THEIRS
-    contents = {name_of(ObjectSort.BLOB, thing.data) for thing in THEIRS.values() if thing.data}
-    seen = [each for each in answers if isinstance(each, Entry)]
+    contents = {name_of(ObjectKind.BLOB, thing.data) for thing in THEIRS.values() if thing.data}
+    seen = [each for each in answers if isinstance(each, PathEntry)]
     assert not [each for each in seen if each.content in contents or each.mode == 0o711]

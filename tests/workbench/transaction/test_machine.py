@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Change, Entry
+from holdfast.workbench.model import PathChange, PathEntry
 from holdfast.workbench.transaction.machine import Outcome, Way, lay_out, publish, recover
 from tests.workbench.modelled import (
     KEY,
@@ -26,7 +26,7 @@ from tests.workbench.modelled import (
     reopened,
 )
 
-BEFORE: dict[RelativePath, Entry] = {
+BEFORE: dict[RelativePath, PathEntry] = {
     at("edited"): file("1"),
     at("deleted"): file("2"),
     at("mode"): file("3"),
@@ -39,7 +39,7 @@ BEFORE: dict[RelativePath, Entry] = {
     at("opened"): directory(0o555),
     at("untouched"): file("6"),
 }
-AFTER: dict[RelativePath, Entry] = {
+AFTER: dict[RelativePath, PathEntry] = {
     at("edited"): file("2"),
     at("mode"): file("3", 0o755),
     at("created"): link("edited"),
@@ -59,17 +59,19 @@ TREES = {Way.FINISHED: AFTER, Way.UNDONE: BEFORE}
 exchanging = pytest.mark.parametrize("can_exchange", [True, False])
 
 
-def after_of(before: dict[RelativePath, Entry]) -> dict[RelativePath, Entry]:
+def after_of(before: dict[RelativePath, PathEntry]) -> dict[RelativePath, PathEntry]:
     return {path: entry for path, entry in AFTER.items() if before is BEFORE or path in before}
 
 
-def fresh(before: dict[RelativePath, Entry] = BEFORE, *, can_exchange: bool = True) -> ModelDisk:
+def fresh(
+    before: dict[RelativePath, PathEntry] = BEFORE, *, can_exchange: bool = True
+) -> ModelDisk:
     wanted = changes(before, after_of(before))
     return ModelDisk.of(before, lay_out(wanted, can_exchange=can_exchange))
 
 
 def fallen(
-    before: dict[RelativePath, Entry], first: Mapping[str, int], *, can_exchange: bool
+    before: dict[RelativePath, PathEntry], first: Mapping[str, int], *, can_exchange: bool
 ) -> ModelDisk | None:
     """A disk whose publication was interrupted; None when it was not long enough."""
     disk = fresh(before, can_exchange=can_exchange)
@@ -134,7 +136,7 @@ def test_killed_at_any_act_it_is_finished_or_undone(can_exchange: bool) -> None:
     assert ways == set(Way)
 
 
-def kill_twice(before: dict[RelativePath, Entry], *, can_exchange: bool) -> None:
+def kill_twice(before: dict[RelativePath, PathEntry], *, can_exchange: bool) -> None:
     for first in interruptions():
         for second in interruptions():
             disk = fallen(before, first, can_exchange=can_exchange)
@@ -254,10 +256,10 @@ def disturbed(disk: ModelDisk, edits: Iterable[tuple[int, str, RelativePath]]) -
 @pytest.mark.parametrize(("before", "after"), ENDS)
 @pytest.mark.parametrize("deeds", [*TWICE, *TYPED])
 def test_two_edits_at_any_two_moments_are_kept(
-    before: Entry | None, after: Entry | None, deeds: tuple[str, str], can_exchange: bool
+    before: PathEntry | None, after: PathEntry | None, deeds: tuple[str, str], can_exchange: bool
 ) -> None:
     """Most of the time one of them is a conflict; a rescue is the exception."""
-    operations = lay_out([Change(ONE, before, after)], can_exchange=can_exchange)
+    operations = lay_out([PathChange(ONE, before, after)], can_exchange=can_exchange)
     tree = {ONE: before} if before else {}
     for first, second in product(range(24), repeat=2):
         edits = [(0, "open", ONE), (first, deeds[0], ONE), (second, deeds[1], ONE)]
@@ -267,7 +269,7 @@ def test_two_edits_at_any_two_moments_are_kept(
 @pytest.mark.promise("W5")
 def test_what_they_saved_twice_is_rescued_once_and_told() -> None:
     """The first came out by our exchange; the second is what they see."""
-    disk = ModelDisk.of({ONE: file("1")}, lay_out([Change(ONE, file("1"), file("2"))]))
+    disk = ModelDisk.of({ONE: file("1")}, lay_out([PathChange(ONE, file("1"), file("2"))]))
 
     outcome = disturbed(disk, [(5, "save", ONE), (6, "save", ONE)])
 
@@ -281,9 +283,9 @@ DEEDS = ["save", "write", "open", "type", "delete", "mkdir", "chmod"]
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> dict[RelativePath, Entry]:
+def trees(draw: st.DrawFn) -> dict[RelativePath, PathEntry]:
     """Contents repeat across paths and trees, so that likeness proves nothing."""
-    tree: dict[RelativePath, Entry] = {}
+    tree: dict[RelativePath, PathEntry] = {}
     leaf = st.sampled_from([None, file("1"), file("2"), file("1", 0o755), link("1")])
     for path in PATHS:
         parent = path.parent
@@ -301,8 +303,8 @@ def trees(draw: st.DrawFn) -> dict[RelativePath, Entry]:
 @given(st.data(), trees(), trees(), st.booleans())
 def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
     data: st.DataObject,
-    before: dict[RelativePath, Entry],
-    after: dict[RelativePath, Entry],
+    before: dict[RelativePath, PathEntry],
+    after: dict[RelativePath, PathEntry],
     can_exchange: bool,
 ) -> None:
     disk = ModelDisk.of(before, lay_out(changes(before, after), can_exchange=can_exchange))

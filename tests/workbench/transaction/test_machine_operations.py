@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from holdfast.workbench.transaction.machine import ACCESS, Operation, Verb, lay_out
 from tests.workbench.modelled import at, directory, file, link
 
@@ -31,23 +31,23 @@ OPEN, CLOSED = directory(0o755), directory(0o555)
     ],
 )
 def test_one_change(
-    before: Entry | None,
-    after: Entry | None,
-    expected: list[tuple[Verb, Entry | None, Entry | None]],
+    before: PathEntry | None,
+    after: PathEntry | None,
+    expected: list[tuple[Verb, PathEntry | None, PathEntry | None]],
 ) -> None:
-    steps = lay_out([Change(at("x"), before, after)])
+    steps = lay_out([PathChange(at("x"), before, after)])
 
     assert steps == tuple(
         Operation(verb, at("x"), *entries, slot) for slot, (verb, *entries) in enumerate(expected)
     )
 
 
-MARKED = Entry(Sort.DIRECTORY, 0o755, xattrs=((b"user.a", b"1"),))
-CLOSED_ELSE = Entry(Sort.DIRECTORY, 0o555, xattrs=((b"user.b", b"2"),))
-HALF = Entry(Sort.DIRECTORY, 0o755, xattrs=((b"user.b", b"2"),))
+MARKED = PathEntry(EntryKind.DIRECTORY, 0o755, xattrs=((b"user.a", b"1"),))
+CLOSED_ELSE = PathEntry(EntryKind.DIRECTORY, 0o555, xattrs=((b"user.b", b"2"),))
+HALF = PathEntry(EntryKind.DIRECTORY, 0o755, xattrs=((b"user.b", b"2"),))
 BOTH = replace(HALF, xattrs=(*MARKED.xattrs, *HALF.xattrs))
-SHARED = Entry(Sort.DIRECTORY, 0o1775, xattrs=((ACCESS, b"acl"),))
-SHARED_HALF = Entry(Sort.DIRECTORY, 0o775, xattrs=((ACCESS, b"acl"),))
+SHARED = PathEntry(EntryKind.DIRECTORY, 0o1775, xattrs=((ACCESS, b"acl"),))
+SHARED_HALF = PathEntry(EntryKind.DIRECTORY, 0o775, xattrs=((ACCESS, b"acl"),))
 
 
 @pytest.mark.promise("W4")
@@ -62,9 +62,9 @@ SHARED_HALF = Entry(Sort.DIRECTORY, 0o775, xattrs=((ACCESS, b"acl"),))
     ],
 )
 def test_a_directory_changes_one_thing_at_a_time(
-    before: Entry, after: Entry, states: list[Entry]
+    before: PathEntry, after: PathEntry, states: list[PathEntry]
 ) -> None:
-    steps = lay_out([Change(at("x"), before, after)])
+    steps = lay_out([PathChange(at("x"), before, after)])
 
     assert {step.verb for step in steps} == {Verb.ADJUST}
     assert [step.before for step in steps] == [before, *states]
@@ -72,7 +72,7 @@ def test_a_directory_changes_one_thing_at_a_time(
 
 
 def test_without_exchange_a_file_is_taken_and_another_put() -> None:
-    assert lay_out([Change(at("x"), OLD, NEW)], can_exchange=False) == (
+    assert lay_out([PathChange(at("x"), OLD, NEW)], can_exchange=False) == (
         Operation(Verb.TAKE, at("x"), OLD, None, 0),
         Operation(Verb.PUT, at("x"), None, NEW, 1),
     )
@@ -81,15 +81,15 @@ def test_without_exchange_a_file_is_taken_and_another_put() -> None:
 def test_directories_are_emptied_from_below_filled_from_above_and_closed_at_the_end() -> None:
     steps = lay_out(
         [
-            Change(at("z"), OPEN, CLOSED),
-            Change(at("z/new"), None, NEW),
-            Change(at("new/deep"), None, OPEN),
-            Change(at("new"), None, CLOSED),
-            Change(at("old"), OPEN, None),
-            Change(at("old/deep"), OPEN, None),
-            Change(at("old/deep/leaf"), OLD, None),
-            Change(at("a"), CLOSED, OPEN),
-            Change(at("a/b"), OLD, NEW),
+            PathChange(at("z"), OPEN, CLOSED),
+            PathChange(at("z/new"), None, NEW),
+            PathChange(at("new/deep"), None, OPEN),
+            PathChange(at("new"), None, CLOSED),
+            PathChange(at("old"), OPEN, None),
+            PathChange(at("old/deep"), OPEN, None),
+            PathChange(at("old/deep/leaf"), OLD, None),
+            PathChange(at("a"), CLOSED, OPEN),
+            PathChange(at("a/b"), OLD, NEW),
         ]
     )
 
@@ -110,4 +110,4 @@ def test_directories_are_emptied_from_below_filled_from_above_and_closed_at_the_
 
 def test_what_cannot_be_stored_is_never_moved() -> None:
     with pytest.raises(AssertionError):
-        lay_out([Change(at("x"), Entry(Sort.SPECIAL, 0o600), None)])
+        lay_out([PathChange(at("x"), PathEntry(EntryKind.SPECIAL, 0o600), None)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from holdfast.workbench.model import Entry
+from holdfast.workbench.model import PathEntry
 from holdfast.workbench.transaction.machine import (
     Deed,
     Operation,
@@ -70,7 +70,10 @@ ADJUST = Operation(Verb.ADJUST, at("x"), WAS, IS, 0)
     ],
 )
 def test_the_next_deed(
-    operation: Operation, at_path: Entry | None, in_slot: Entry | None, expected: Deed | None
+    operation: Operation,
+    at_path: PathEntry | None,
+    in_slot: PathEntry | None,
+    expected: Deed | None,
 ) -> None:
     assert next_deed(operation, Sight(at_path, in_slot)) is expected
 
@@ -89,5 +92,7 @@ def test_the_next_deed(
         (REMOVE, ELSE, False),
     ],
 )
-def test_what_must_be_rescued(operation: Operation, in_slot: Entry | None, expected: bool) -> None:
+def test_what_must_be_rescued(
+    operation: Operation, in_slot: PathEntry | None, expected: bool
+) -> None:
     assert is_unknown(operation, in_slot) is expected

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import MarkerDamaged, MarkerForeign
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 from holdfast.workbench.transaction.machine import Marker, Operation, State, Verb
 from holdfast.workbench.transaction.marker import decode_marker, encode_marker
 
-ENTRY = Entry(Sort.FILE, 0o644, bytes(range(32)), b"", ((b"user.x", b"\xff\0"),), 7, 8)
-LINK = Entry(Sort.LINK, 0o777, target=b"\xff/..")
+ENTRY = PathEntry(EntryKind.FILE, 0o644, bytes(range(32)), b"", ((b"user.x", b"\xff\0"),), 7, 8)
+LINK = PathEntry(EntryKind.LINK, 0o777, target=b"\xff/..")
 STEP = Operation(Verb.SWAP, RelativePath.of(b"d\xff/new\nline"), ENTRY, LINK, 3)
 MARKER = Marker("key", State.PREPARED, (STEP,))
 
 entries = st.none() | st.builds(
-    Entry,
-    st.sampled_from(Sort),
+    PathEntry,
+    st.sampled_from(EntryKind),
     st.integers(0, 0o7777),
     content=st.binary(max_size=32),
     target=st.binary(max_size=8),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Entry, Sort
-from holdfast.workbench.store.store import Store, Subject
+from holdfast.workbench.model import EntryKind, PathEntry
+from holdfast.workbench.store.store import CheckpointSource, Store
 from holdfast.workbench.transaction.path_state import Nearby, look, opened, see
 from tests.workbench.grounds import directory, file, link, plant
 from tests.workbench.unprivileged import held_back
@@ -38,7 +38,7 @@ TREE = {
 def test_it_says_the_same_as_a_checkpoint(project: Path, root: int, tmp_path: Path) -> None:
     plant(project, TREE)
     with Store.open(tmp_path / "state") as store:
-        checkpoint = store.checkpoint(Subject(project))
+        checkpoint = store.checkpoint(CheckpointSource(project))
         for path in map(RelativePath.of, TREE):
             node = store.node(checkpoint, path)
             assert node is not None
@@ -63,15 +63,15 @@ def test_what_is_no_file_is_not_opened(project: Path, root: int) -> None:
     os.mkfifo(project / "fifo", 0o640)
     os.mknod(project / "socket", stat.S_IFSOCK | 0o700)
 
-    assert look(root, RelativePath.of("fifo")) == Entry(Sort.SPECIAL, 0o640)
-    assert look(root, RelativePath.of("socket")) == Entry(Sort.SPECIAL, 0o700)
+    assert look(root, RelativePath.of("fifo")) == PathEntry(EntryKind.SPECIAL, 0o640)
+    assert look(root, RelativePath.of("socket")) == PathEntry(EntryKind.SPECIAL, 0o700)
 
 
 def test_what_cannot_be_read_is_like_nothing_else(project: Path, root: int) -> None:
     plant(project, {b"file": file(b"1", 0o000), b"d": directory(0o300)})
     with held_back():
-        assert look(root, RelativePath.of("file")) == Entry(Sort.SPECIAL, 0)
-        assert look(root, RelativePath.of("d")) == Entry(Sort.DIRECTORY, 0o300)
+        assert look(root, RelativePath.of("file")) == PathEntry(EntryKind.SPECIAL, 0)
+        assert look(root, RelativePath.of("d")) == PathEntry(EntryKind.DIRECTORY, 0o300)
 
 
 def test_it_tells_what_the_system_says(project: Path, root: int) -> None:

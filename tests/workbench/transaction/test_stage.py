@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 from holdfast.workbench.transaction.atomic_rename import Name
 from holdfast.workbench.transaction.stage import StageDirectory, adjust
 from tests.faults.mounts import missing_for_mounts, mounted
@@ -29,11 +29,11 @@ def stage(project: Path) -> Iterator[StageDirectory]:
     os.close(root)
 
 
-def entry(thing: Thing) -> Entry:
-    sort = Sort(thing.sort)
+def entry(thing: Thing) -> PathEntry:
+    kind = EntryKind(thing.kind)
     xattrs = tuple((name.encode(), value) for name, value in thing.xattrs)
-    target = thing.data if sort is Sort.LINK else b""
-    return Entry(sort, thing.mode, target=target, xattrs=xattrs, mtime_ns=thing.mtime_ns)
+    target = thing.data if kind is EntryKind.LINK else b""
+    return PathEntry(kind, thing.mode, target=target, xattrs=xattrs, mtime_ns=thing.mtime_ns)
 
 
 def test_what_is_made_is_there_as_it_will_be(stage: StageDirectory, project: Path) -> None:
@@ -59,7 +59,7 @@ def test_runs_of_zeros_become_holes(stage: StageDirectory, project: Path, tail: 
     empty = bytes(1 << 20)
     stage.make()
     pieces = [b"head", empty, empty + b"middle", empty, tail]
-    stage.write_file(stage.slot(0), Entry(Sort.FILE, 0o644), pieces, WHOEVER)
+    stage.write_file(stage.slot(0), PathEntry(EntryKind.FILE, 0o644), pieces, WHOEVER)
     stage.sync()
 
     made = project / "stage" / "0"
@@ -83,8 +83,8 @@ def test_more_files_wait_for_their_sync_than_are_open(stage: StageDirectory, pro
 
 def test_a_time_that_nobody_knows_is_now(stage: StageDirectory, project: Path) -> None:
     stage.make()
-    stage.write_file(stage.slot(0), Entry(Sort.FILE, 0o644), [], WHOEVER)
-    stage.make_link(stage.slot(1), Entry(Sort.LINK, 0o777, target=b"x"), WHOEVER)
+    stage.write_file(stage.slot(0), PathEntry(EntryKind.FILE, 0o644), [], WHOEVER)
+    stage.make_link(stage.slot(1), PathEntry(EntryKind.LINK, 0o777, target=b"x"), WHOEVER)
 
     now = os.stat(project / "stage").st_mtime_ns
     for name in ("0", "1"):

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from holdfast.workbench.failures import MarkerDamaged, MarkerForeign, TransactionUnsettled
-from holdfast.workbench.model import Change, quiet
+from holdfast.workbench.model import PathChange, ignore_progress
 from holdfast.workbench.store.store import RESCUED
 from holdfast.workbench.transaction import machine as publication
 from holdfast.workbench.transaction.executor import Hand
@@ -163,7 +163,7 @@ def trees(draw: st.DrawFn) -> dict[bytes, Thing]:
     tree: dict[bytes, Thing] = {}
     for path in NAMES:
         parent = path.rpartition(b"/")[0]
-        if parent and (parent not in tree or tree[parent].sort != "directory"):
+        if parent and (parent not in tree or tree[parent].kind != "directory"):
             continue
         thing = draw(st.sampled_from([None, *LEAVES, *(DIRECTORIES if path in WITH_BELOW else [])]))
         if thing is not None:
@@ -198,7 +198,7 @@ def test_any_tree_becomes_any_other(quick_path: Path, before: Tree, after: Tree)
         assert ground.is_tidy()
 
 
-def is_closed_for(changes: tuple[Change, ...], before: Tree) -> bool:
+def is_closed_for(changes: tuple[PathChange, ...], before: Tree) -> bool:
     """Whether something changes in a directory that stays closed to its owner."""
     changed = {change.path for change in changes}
     parents = {path.parent for path in changed if path.parent is not None} - changed
@@ -263,7 +263,9 @@ def recover_and_die(ground: Ground, moment: int) -> None:
     with ground.open_store() as store:
         marker = read_marker(ground.site)
         nothing = Marker("", State.UNDONE, ())
-        with Hand(ground.site, store, marker or nothing, ground.told.append, quiet) as hand:
+        with Hand(
+            ground.site, store, marker or nothing, ground.told.append, ignore_progress
+        ) as hand:
             drive(publication.recover(marker), hand, dies_at(moment))
 
 
@@ -459,7 +461,7 @@ def test_on_a_full_disk_nothing_changes_and_with_room_all_of_it(
                 assert outcome == FINISHED
                 assert ground.tree() == LARGER
                 (small / "filler").unlink()
-                back = tuple(Change(each.path, each.after, each.before) for each in changes)
+                back = tuple(PathChange(each.path, each.after, each.before) for each in changes)
                 assert ground.carry_out(back) == FINISHED
             ways.add(ground.told[-1:] == [FINISHED])
             ground.told.clear()

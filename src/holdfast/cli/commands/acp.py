@@ -28,7 +28,7 @@ from holdfast.cli.wiring.session import begin_session
 from holdfast.failures import Failure
 from holdfast.host import Seat, seated
 from holdfast.workbench import Workbench, reopen_draft
-from holdfast.workbench.model import Mode
+from holdfast.workbench.model import DraftMode
 from holdfast.world import SystemClock, in_thread
 
 
@@ -142,7 +142,7 @@ def _root(session: KeptSession, settings: Settings) -> str:
     reopen_draft(bench, session.draft)
     with bench.held() as (held, _):
         draft = held.drafts.find(session.draft)
-        return "" if draft.mode is Mode.OVERLAY else str(held.drafts.copy_of(draft))
+        return "" if draft.mode is DraftMode.OVERLAY else str(held.drafts.copy_of(draft))
 
 
 def _opened(session: KeptSession) -> Opened:

@@ -57,14 +57,14 @@ from holdfast.workbench import (
     revise,
     undo,
 )
-from holdfast.workbench.model import Draft, Mode, Revision
+from holdfast.workbench.model import Draft, DraftMode, Revision
 
 
 def begin(request: Request, settings: Settings) -> Outcome:
     """Begin a draft."""
     mode = request.value("--mode")
     with at_work(request, settings) as project:
-        made = open_draft(project.workbench, None if mode in (None, "auto") else Mode(mode))
+        made = open_draft(project.workbench, None if mode in (None, "auto") else DraftMode(mode))
     if request.is_json:
         return Outcome(answer=json_line(draft_record(made)))
     return Outcome(answer=opened_page(made, look_for(sys.stdout, request, settings)))
@@ -291,7 +291,7 @@ def showing(request: Request, settings: Settings) -> Outcome:
             "draft": found.draft,
             "version": version.value,
             "path": str(path),
-            "kind": found.entry.sort.value,
+            "kind": found.entry.kind.value,
             "mode": f"{found.entry.mode:o}",
             "contentBase64": b64encode(found.content).decode(),
         }

@@ -9,7 +9,7 @@ from holdfast.cli.render.changes import note_lines
 from holdfast.cli.render.drafts import SCHEMA
 from holdfast.cli.render.style import Look, Tone
 from holdfast.nouns import printable
-from holdfast.workbench.model import Note
+from holdfast.workbench.model import ChangeNote
 
 ASK_BRANCH = "Take these commits? [y/N] "
 _FILES_MAX = 100
@@ -30,7 +30,7 @@ class ShownFile:
     path: str
     added: int | None
     removed: int | None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ChangeNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from holdfast.cli.render.drafts import SCHEMA
 from holdfast.cli.render.style import Look, Tone
 from holdfast.nouns import RelativePath, cut, escaped, printable
-from holdfast.workbench.model import Entry, Note, Sort, deed_of
+from holdfast.workbench.model import ChangeNote, EntryKind, PathEntry, change_kind
 
 _PATH_LEAST = 20
 _SIGNS = {"added": "A", "deleted": "D", "changed": "M", "mode": "P"}
@@ -27,21 +27,21 @@ class ChangedFile:
     """
 
     path: RelativePath
-    before: Entry | None
-    after: Entry | None
+    before: PathEntry | None
+    after: PathEntry | None
     added: int = 0
     removed: int = 0
     hunks: int = 0
     text: bytes = b""
     lines_left_out: int = 0
     is_binary: bool = False
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ChangeNote, ...] = ()
     runs: str = ""
 
     @property
     def deed(self) -> str:
         """What became of it."""
-        return deed_of(self.before, self.after)
+        return change_kind(self.before, self.after)
 
 
 def diff_page(files: Sequence[ChangedFile], look: Look) -> str:
@@ -132,7 +132,7 @@ def _shown(each: ChangedFile, look: Look) -> Iterator[str]:
         yield f"{look.signs.more} and {each.lines_left_out:,} more lines, which are not shown\n"
 
 
-def note_lines(notes: Iterable[Note], look: Look) -> Iterator[str]:
+def note_lines(notes: Iterable[ChangeNote], look: Look) -> Iterator[str]:
     """The notes below the line of a file, whole: nothing of them is cut off."""
     for note in notes:
         sign, tone = _manner(note, look)
@@ -140,7 +140,7 @@ def note_lines(notes: Iterable[Note], look: Look) -> Iterator[str]:
             yield look.paint(line, tone)
 
 
-def _manner(note: Note, look: Look) -> tuple[str, Tone]:
+def _manner(note: ChangeNote, look: Look) -> tuple[str, Tone]:
     return (look.signs.careful, Tone.BAD) if note.is_loud else (look.signs.none, Tone.CAREFUL)
 
 
@@ -156,13 +156,13 @@ def _kind(each: ChangedFile) -> str:
     """What it is, where no lines were added or removed."""
     old, new = each.before, each.after
     one = new or old
-    if one is None or one.sort is not Sort.FILE:
-        return "" if one is None else one.sort.value
+    if one is None or one.kind is not EntryKind.FILE:
+        return "" if one is None else one.kind.value
     return each.deed if old and new else "" if one.size else "empty"
 
 
 def _stat(each: ChangedFile, most: int, look: Look) -> str:
-    is_other = each.before and each.after and each.before.sort is not each.after.sort
+    is_other = each.before and each.after and each.before.kind is not each.after.kind
     sign = "T" if is_other else _SIGNS[each.deed]
     count = "binary" if each.is_binary else f"+{each.added} -{each.removed}"
     if not each.is_binary and not each.added and not each.removed:
@@ -184,15 +184,15 @@ def _bars(each: ChangedFile, most: int, room: int, look: Look) -> str:
     return "  " + look.paint("+" * plus, Tone.GOOD) + look.paint("-" * (length - plus), Tone.BAD)
 
 
-def _entry(entry: Entry | None) -> dict[str, object] | None:
+def _entry(entry: PathEntry | None) -> dict[str, object] | None:
     if entry is None:
         return None
     return {
-        "kind": entry.sort.value,
+        "kind": entry.kind.value,
         "mode": f"{entry.mode:o}",
         "size": entry.size,
         "content": entry.content.hex() or None,
-        "target": escaped(entry.target) if entry.sort is Sort.LINK else None,
+        "target": escaped(entry.target) if entry.kind is EntryKind.LINK else None,
         "xattrs": [escaped(name) for name, _ in entry.xattrs],
     }
 

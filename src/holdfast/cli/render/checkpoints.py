@@ -9,7 +9,7 @@ from holdfast.cli.render.storage import size_text
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.table import age
 from holdfast.nouns import cut, printable
-from holdfast.workbench.model import Checkpoint, Lack, Occasion, Uncovered
+from holdfast.workbench.model import Checkpoint, Occasion, UncoveredPath, UncoveredReason
 
 _FOR = {
     Occasion.AUTO: "automatic",
@@ -18,15 +18,15 @@ _FOR = {
     Occasion.PRE_RESTORE: "restore",
 }
 _WHY = {
-    Lack.UNREADABLE: "you may not read it",
-    Lack.CHANGING: "it was being written to",
-    Lack.SPECIAL: "a fifo, a socket or a device",
-    Lack.MOUNTED: "another file system",
-    Lack.TOO_DEEP: "its path is too long",
-    Lack.POLICY: "left out as asked",
+    UncoveredReason.UNREADABLE: "you may not read it",
+    UncoveredReason.CHANGING: "it was being written to",
+    UncoveredReason.SPECIAL: "a fifo, a socket or a device",
+    UncoveredReason.MOUNTED: "another file system",
+    UncoveredReason.TOO_DEEP: "its path is too long",
+    UncoveredReason.POLICY: "left out as asked",
 }
 assert _FOR.keys() == set(Occasion)
-assert _WHY.keys() == set(Lack)
+assert _WHY.keys() == set(UncoveredReason)
 _MESSAGE_LEAST = 10
 _MOST = 10
 
@@ -53,7 +53,7 @@ def made_page(checkpoint: Checkpoint, look: Look) -> str:
 
 
 def checkpoint_page(
-    checkpoint: Checkpoint, uncovered: Sequence[Uncovered], look: Look, *, now: float
+    checkpoint: Checkpoint, uncovered: Sequence[UncoveredPath], look: Look, *, now: float
 ) -> str:
     """All that is to be said about one."""
     lines = [look.paint(printable(checkpoint.id), Tone.STRONG)]
@@ -64,7 +64,7 @@ def checkpoint_page(
     lines += look.wrap(_amount(checkpoint), indent=2)
     if uncovered:
         lines += ["  not in it, and never touched:"]
-    lines += [f"    {printable(str(each.path))}  ({_WHY[each.lack]})" for each in uncovered]
+    lines += [f"    {printable(str(each.path))}  ({_WHY[each.reason]})" for each in uncovered]
     return "\n".join(lines) + "\n"
 
 
@@ -85,21 +85,23 @@ def checkpoint_record(checkpoint: Checkpoint) -> dict[str, object]:
     }
 
 
-def unpublishable_page(uncovered: Sequence[Uncovered], look: Look) -> str:
+def unpublishable_page(uncovered: Sequence[UncoveredPath], look: Look) -> str:
     """What is in a draft and cannot be published, and why."""
     if not uncovered:
         return ""
     sign = look.paint(look.signs.careful, Tone.CAREFUL)
     lines = [f"{sign} Not published, because Holdfast cannot keep it:"]
-    lines += [f"    {printable(str(each.path))}  ({_WHY[each.lack]})" for each in uncovered[:_MOST]]
+    lines += [
+        f"    {printable(str(each.path))}  ({_WHY[each.reason]})" for each in uncovered[:_MOST]
+    ]
     if len(uncovered) > _MOST:
         lines.append(f"    {look.signs.more} and {len(uncovered) - _MOST:,} more")
     return "\n".join(lines) + "\n"
 
 
-def uncovered_record(uncovered: Sequence[Uncovered]) -> list[dict[str, object]]:
+def uncovered_record(uncovered: Sequence[UncoveredPath]) -> list[dict[str, object]]:
     """What is not covered, for a program."""
-    return [{"path": str(each.path), "lack": each.lack.value} for each in uncovered]
+    return [{"path": str(each.path), "lack": each.reason.value} for each in uncovered]
 
 
 def _line(each: Checkpoint, count: str, look: Look, *, now: float) -> str:

@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from holdfast.cli.render.style import Look, Tone
 from holdfast.cli.render.table import age
 from holdfast.nouns import cut, printable
-from holdfast.workbench.model import Draft, Mode, Revision
+from holdfast.workbench.model import Draft, DraftMode, Revision
 
 SCHEMA = 1
 NARROW = 60  # below this an id gets a line of its own
 _CAUSE_LEAST = 10
 _APART = {
-    Mode.OVERLAY: "a layer over the project, at its own path",
-    Mode.REFLINK: "a copy that shares what is the same",
-    Mode.COPY: "a copy",
+    DraftMode.OVERLAY: "a layer over the project, at its own path",
+    DraftMode.REFLINK: "a copy that shares what is the same",
+    DraftMode.COPY: "a copy",
 }
-assert _APART.keys() == set(Mode)
+assert _APART.keys() == set(DraftMode)
 
 
 def drafts_page(drafts: Sequence[Draft], look: Look, *, now: float) -> str:

@@ -32,7 +32,7 @@ from posixpath import normpath
 from typing import Final
 
 from holdfast.nouns import RelativePath, escaped
-from holdfast.workbench.model import Entry, Note, Sort
+from holdfast.workbench.model import ChangeNote, EntryKind, PathEntry
 
 _LINK: Final = 0o120000
 _FILE: Final = 0o100644
@@ -61,11 +61,11 @@ class Side:
     blob: bytes = b""
 
 
-def git_mode(entry: Entry | None) -> int | None:
+def git_mode(entry: PathEntry | None) -> int | None:
     """The mode that git gives to an entry; None for what git does not know."""
-    if entry is None or entry.sort not in (Sort.FILE, Sort.LINK):
+    if entry is None or entry.kind not in (EntryKind.FILE, EntryKind.LINK):
         return None
-    if entry.sort is Sort.LINK:
+    if entry.kind is EntryKind.LINK:
         return _LINK
     return _EXECUTABLE if entry.mode & 0o100 else _FILE
 
@@ -196,28 +196,28 @@ def _with_end(name: bytes) -> bytes:
 _SETUID: Final = 0o4000
 _SETGID: Final = 0o2000
 _USUAL: Final = {
-    Sort.FILE: (0o644, 0o755, 0o664, 0o775, 0o600, 0o640, 0o700, 0o750),
-    Sort.DIRECTORY: (0o755, 0o775, 0o700, 0o750),
-    Sort.LINK: (0o777,),
+    EntryKind.FILE: (0o644, 0o755, 0o664, 0o775, 0o600, 0o640, 0o700, 0o750),
+    EntryKind.DIRECTORY: (0o755, 0o775, 0o700, 0o750),
+    EntryKind.LINK: (0o777,),
 }
 _WORDS: Final = {
-    Sort.FILE: "file",
-    Sort.DIRECTORY: "directory",
-    Sort.LINK: "link",
-    Sort.SPECIAL: "special file",
+    EntryKind.FILE: "file",
+    EntryKind.DIRECTORY: "directory",
+    EntryKind.LINK: "link",
+    EntryKind.SPECIAL: "special file",
 }
 
 
 def notes_of(
-    path: RelativePath, before: Entry | None, after: Entry | None, runs: str = ""
-) -> tuple[Note, ...]:
+    path: RelativePath, before: PathEntry | None, after: PathEntry | None, runs: str = ""
+) -> tuple[ChangeNote, ...]:
     """What is to be said of a change beside its lines; `runs` is why it runs by itself, if so."""
-    found: list[Note] = []
+    found: list[ChangeNote] = []
     if runs and after is not None:
-        found.append(Note(f"runs by itself: {runs}", is_loud=True))
-    if before is not None and after is not None and before.sort is not after.sort:
+        found.append(ChangeNote(f"runs by itself: {runs}", is_loud=True))
+    if before is not None and after is not None and before.kind is not after.kind:
         found.append(
-            Note(f"was a {_WORDS[before.sort]}, becomes a {_WORDS[after.sort]}", is_loud=True)
+            ChangeNote(f"was a {_WORDS[before.kind]}, becomes a {_WORDS[after.kind]}", is_loud=True)
         )
     found += _target_notes(path, before, after)
     found += _mode_notes(before, after)
@@ -225,26 +225,30 @@ def notes_of(
     return tuple(found)
 
 
-def special_bits(entry: Entry | None) -> tuple[str, ...]:
+def special_bits(entry: PathEntry | None) -> tuple[str, ...]:
     """Which of setuid and setgid an entry has; on a directory they give nobody any power."""
-    if entry is None or entry.sort is not Sort.FILE:
+    if entry is None or entry.kind is not EntryKind.FILE:
         return ()
     bits = (("setuid", _SETUID), ("setgid", _SETGID))
     return tuple(word for word, bit in bits if entry.mode & bit)
 
 
-def _target_notes(path: RelativePath, before: Entry | None, after: Entry | None) -> list[Note]:
-    old = before.target if before and before.sort is Sort.LINK else None
-    new = after.target if after and after.sort is Sort.LINK else None
+def _target_notes(
+    path: RelativePath, before: PathEntry | None, after: PathEntry | None
+) -> list[ChangeNote]:
+    old = before.target if before and before.kind is EntryKind.LINK else None
+    new = after.target if after and after.kind is EntryKind.LINK else None
     if old == new:
         return []
     if new is None:
-        return [Note(f"was a link to {escaped(old or b'')}")]
+        return [ChangeNote(f"was a link to {escaped(old or b'')}")]
     is_outside = _leads_outside(path, new)
     text = f"link to {escaped(new)}"
     if old is not None:
         text += f", was to {escaped(old)}"
-    return [Note(text + (" (outside of the project)" if is_outside else ""), is_loud=is_outside)]
+    return [
+        ChangeNote(text + (" (outside of the project)" if is_outside else ""), is_loud=is_outside)
+    ]
 
 
 def _leads_outside(path: RelativePath, target: bytes) -> bool:
@@ -255,24 +259,26 @@ def _leads_outside(path: RelativePath, target: bytes) -> bool:
     return end == b".." or end.startswith(b"../")
 
 
-def _mode_notes(before: Entry | None, after: Entry | None) -> list[Note]:
+def _mode_notes(before: PathEntry | None, after: PathEntry | None) -> list[ChangeNote]:
     if after is None:
         return []
     special = special_bits(after)
     suffix = f" {' and '.join(word.upper() for word in special)}" if special else ""
-    if before is not None and before.sort is after.sort:
+    if before is not None and before.kind is after.kind:
         if before.mode != after.mode:
-            return [Note(f"mode {before.mode:o} to {after.mode:o}{suffix}", is_loud=bool(special))]
-        return [Note(f"mode {after.mode:o}{suffix}", is_loud=True)] if special else []
-    if special or after.mode not in _USUAL.get(after.sort, ()):
-        return [Note(f"mode {after.mode:o}{suffix}", is_loud=bool(special))]
+            return [
+                ChangeNote(f"mode {before.mode:o} to {after.mode:o}{suffix}", is_loud=bool(special))
+            ]
+        return [ChangeNote(f"mode {after.mode:o}{suffix}", is_loud=True)] if special else []
+    if special or after.mode not in _USUAL.get(after.kind, ()):
+        return [ChangeNote(f"mode {after.mode:o}{suffix}", is_loud=bool(special))]
     return []
 
 
-def _attribute_notes(before: Entry | None, after: Entry | None) -> list[Note]:
+def _attribute_notes(before: PathEntry | None, after: PathEntry | None) -> list[ChangeNote]:
     if after is None:
         return []
     old, new = dict(before.xattrs if before else ()), dict(after.xattrs)
     words = [f"sets {escaped(name)}" for name in sorted(new) if new[name] != old.get(name)]
     words += [f"removes {escaped(name)}" for name in sorted(old.keys() - new.keys())]
-    return [Note(f"extended attributes: {', '.join(words)}")] if words else []
+    return [ChangeNote(f"extended attributes: {', '.join(words)}")] if words else []

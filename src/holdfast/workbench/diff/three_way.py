@@ -21,9 +21,9 @@ from blake3 import blake3
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import FileReadFailed, PublishedChanged
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 
-Tree = Mapping[RelativePath, Entry]
+Tree = Mapping[RelativePath, PathEntry]
 Decisions = Mapping[RelativePath, "Decision"]
 _REPOSITORY = RelativePath.of(".git")
 
@@ -58,7 +58,7 @@ class Decision:
     reason: Clashing | None = None
 
 
-def decide(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Decision:
+def decide(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> Decision:
     """The verdict on one path, by what is there in each of the three."""
     if theirs == ours:
         return Decision(Verdict.NOTHING)
@@ -156,10 +156,10 @@ def require_agreement(decisions: Decisions) -> None:
         raise PublishedChanged(paths=tuple(map(str, sorted(stops))))
 
 
-def changes_of(decisions: Decisions, theirs: Tree, ours: Tree) -> tuple[Change, ...]:
+def changes_of(decisions: Decisions, theirs: Tree, ours: Tree) -> tuple[PathChange, ...]:
     """What is applied."""
     applied = [path for path, found in decisions.items() if found.verdict is Verdict.APPLY]
-    return tuple(Change(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
+    return tuple(PathChange(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
 
 
 def is_chosen(path: RelativePath, only: AbstractSet[RelativePath] | None) -> bool:
@@ -182,25 +182,29 @@ def above_of(path: RelativePath) -> Iterator[RelativePath]:
 _CHANGING = {Verdict.APPLY, Verdict.MERGE, Verdict.CONFLICT}
 
 
-def _is_mergeable(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> bool:
+def _is_mergeable(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> bool:
     """Whether one file was changed on both sides, and only one side changed its mode."""
     if not base or not theirs or not ours:
         return False
-    if {base.sort, theirs.sort, ours.sort} != {Sort.FILE}:
+    if {base.kind, theirs.kind, ours.kind} != {EntryKind.FILE}:
         return False
     modes = base.mode in (theirs.mode, ours.mode) or theirs.mode == ours.mode
     return modes and (base.xattrs in (theirs.xattrs, ours.xattrs) or theirs.xattrs == ours.xattrs)
 
 
-def merged_entry(base: Entry, theirs: Entry, ours: Entry, content: bytes, size: int) -> Entry:
+def merged_entry(
+    base: PathEntry, theirs: PathEntry, ours: PathEntry, content: bytes, size: int
+) -> PathEntry:
     """What a merge of two files looks like: the merged bytes, and whichever mode is new."""
     mode = theirs.mode if ours.mode == base.mode else ours.mode
     xattrs = theirs.xattrs if ours.xattrs == base.xattrs else ours.xattrs
     mtime_ns = max(theirs.mtime_ns, ours.mtime_ns)
-    return Entry(Sort.FILE, mode, content=content, xattrs=xattrs, size=size, mtime_ns=mtime_ns)
+    return PathEntry(
+        EntryKind.FILE, mode, content=content, xattrs=xattrs, size=size, mtime_ns=mtime_ns
+    )
 
 
-def _reason(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> Clashing:
+def _reason(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> Clashing:
     if base is None:
         return Clashing.BOTH_CREATED
     if theirs is None:
@@ -249,15 +253,15 @@ def _misplaced(applied: AbstractSet[RelativePath], theirs: Tree, ours: Tree) -> 
     }
 
 
-def _are_same(base: Entry | None, theirs: Entry | None, ours: Entry | None) -> bool:
+def _are_same(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> bool:
     return base == theirs == ours
 
 
-def _is_special(entry: Entry | None) -> bool:
-    return entry is not None and entry.sort is Sort.SPECIAL
+def _is_special(entry: PathEntry | None) -> bool:
+    return entry is not None and entry.kind is EntryKind.SPECIAL
 
 
-def _is_directory(entry: Entry | None) -> bool:
+def _is_directory(entry: PathEntry | None) -> bool:
     return entry is not None and entry.is_directory
 
 
@@ -266,7 +270,7 @@ _LENGTH = Struct("<Q")
 _NOTHING = b"-"
 
 
-def seal_of(changes: Iterable[Change]) -> str:
+def seal_of(changes: Iterable[PathChange]) -> str:
     """The seal of these changes, whatever their order."""
     hashed = blake3(derive_key_context=_CONTEXT)
     for change in sorted(changes, key=lambda change: change.path):
@@ -275,12 +279,12 @@ def seal_of(changes: Iterable[Change]) -> str:
     return hashed.hexdigest()
 
 
-def _parts(entry: Entry | None) -> Iterator[bytes]:
+def _parts(entry: PathEntry | None) -> Iterator[bytes]:
     """What an entry is told apart by, in an order that nothing else has."""
     if entry is None:
         yield _NOTHING
         return
-    yield entry.sort.encode()
+    yield entry.kind.encode()
     yield b"%o" % entry.mode
     yield entry.content
     yield entry.target

@@ -29,8 +29,15 @@ from typing import NamedTuple
 from holdfast.nouns import PATH_BYTES_MAX, PathInvalid, RelativePath
 from holdfast.workbench.coverage import DEPTH_MAX
 from holdfast.workbench.diff.three_way import above_of
-from holdfast.workbench.model import STAGE_PREFIX, Change, Entry, Sort, Touched, Uncovered
-from holdfast.workbench.objects.formats import Node, NodeSort, Totals, directory_detail, totals_of
+from holdfast.workbench.model import (
+    STAGE_PREFIX,
+    EntryKind,
+    PathChange,
+    PathEntry,
+    TouchedPaths,
+    UncoveredPath,
+)
+from holdfast.workbench.objects.formats import Node, NodeKind, Totals, directory_detail, totals_of
 
 # The way from a root to every path that may have been touched.
 
@@ -46,7 +53,7 @@ class Way:
     below: dict[bytes, Way] = field(default_factory=dict[bytes, "Way"])
 
 
-def ways_to(touched: Touched) -> Way:
+def ways_to(touched: TouchedPaths) -> Way:
     """The ways to what was touched, from the root; a stage of ours is not among them."""
     root = Way()
     for path in touched.paths | touched.whole:
@@ -122,7 +129,7 @@ def _hides(listed: Listed | None) -> bool:
     return listed is not None and (listed.is_opaque or not stat.S_ISDIR(listed.mode))
 
 
-def touched(listed: Iterable[Listed]) -> Touched:
+def touched(listed: Iterable[Listed]) -> TouchedPaths:
     """Where a draft may differ, of all that its layer holds, in any order."""
     paths: dict[bytes, RelativePath] = {}
     whole: dict[bytes, RelativePath] = {}
@@ -131,7 +138,7 @@ def touched(listed: Iterable[Listed]) -> Touched:
             continue
         path = nearest(each.path)
         (whole if _is_whole(each, path) else paths)[path.raw] = path
-    return Touched(
+    return TouchedPaths(
         frozenset(path for raw, path in paths.items() if not _is_within(raw, whole)),
         frozenset(path for raw, path in whole.items() if not _is_below(raw, whole)),
     )
@@ -182,7 +189,7 @@ def changes(
     after: bytes | None,
     load: Load,
     only: Collection[RelativePath] | None = None,
-) -> Iterator[Change]:
+) -> Iterator[PathChange]:
     """Every path at which two trees differ, sorted; what is only younger does not differ.
 
     With `only`, what is neither at these paths, nor below, nor above them is not looked at.
@@ -190,7 +197,7 @@ def changes(
     yield from _changes(before, after, load, (), None if only is None else _near(only))
 
 
-def uncovered_paths(tree: bytes, load: Load) -> Iterator[Uncovered]:
+def uncovered_paths(tree: bytes, load: Load) -> Iterator[UncoveredPath]:
     """Every path that a tree does not cover, sorted; a look only where there are any.
 
     One that is too long for a path is told by what it is in.
@@ -202,7 +209,7 @@ def node_at(tree: bytes, path: RelativePath, load: Load) -> Node | None:
     """What a tree has at a path; None if nothing, also where it does not cover what is above."""
     found: Node | None = None
     for count, part in enumerate(path.parts):
-        if count and (found is None or found.sort is not NodeSort.DIRECTORY):
+        if count and (found is None or found.kind is not NodeKind.DIRECTORY):
             return None
         nodes = load(tree if found is None else found.object)
         found = next((node for node in nodes if node.name == part), None)
@@ -222,7 +229,7 @@ def _changes(
     load: Load,
     parts: tuple[bytes, ...],
     near: _Near | None,
-) -> Iterator[Change]:
+) -> Iterator[PathChange]:
     old = {node.name: node for node in load(before)} if before is not None else {}
     new = {node.name: node for node in load(after)} if after is not None else {}
     for name in sorted(old.keys() | new.keys()):
@@ -242,30 +249,30 @@ def _change(
     load: Load,
     parts: tuple[bytes, ...],
     near: _Near | None,
-) -> Iterator[Change]:
+) -> Iterator[PathChange]:
     if _is_uncovered(old) or _is_uncovered(new):
         return
     was, now = old and old.entry(), new and new.entry()
     if was != now:
-        yield Change(RelativePath(parts), was, now)
+        yield PathChange(RelativePath(parts), was, now)
     inside, outside = _tree(old), _tree(new)
     if inside != outside:
         yield from _changes(inside, outside, load, parts, near)
 
 
 def _is_uncovered(node: Node | None) -> bool:
-    return node is not None and node.sort is NodeSort.UNCOVERED
+    return node is not None and node.kind is NodeKind.UNCOVERED
 
 
 def _tree(node: Node | None) -> bytes | None:
-    return node.object if node is not None and node.sort is NodeSort.DIRECTORY else None
+    return node.object if node is not None and node.kind is NodeKind.DIRECTORY else None
 
 
-def _uncovered(tree: bytes, load: Load, parts: tuple[bytes, ...]) -> Iterator[Uncovered]:
+def _uncovered(tree: bytes, load: Load, parts: tuple[bytes, ...]) -> Iterator[UncoveredPath]:
     for node in load(tree):
-        if node.sort is NodeSort.UNCOVERED:
-            yield Uncovered(nearest(b"/".join((*parts, node.name))), node.lack)
-        elif node.sort is NodeSort.DIRECTORY and node.totals.uncovered:
+        if node.kind is NodeKind.UNCOVERED:
+            yield UncoveredPath(nearest(b"/".join((*parts, node.name))), node.reason)
+        elif node.kind is NodeKind.DIRECTORY and node.totals.uncovered:
             yield from _uncovered(node.object, load, (*parts, node.name))
 
 
@@ -297,14 +304,14 @@ class _Combining:
         return list(nodes.values())
 
     def _node(self, now: Node | None, kept: Node | None, way: Way) -> Node | None:
-        if way.is_whole or (kept is not None and kept.sort is NodeSort.UNCOVERED):
+        if way.is_whole or (kept is not None and kept.kind is NodeKind.UNCOVERED):
             return kept
-        was_directory = kept is not None and kept.sort is NodeSort.DIRECTORY
+        was_directory = kept is not None and kept.kind is NodeKind.DIRECTORY
         if way.is_touched and not was_directory:
             return kept
-        if now is not None and now.sort is NodeSort.UNCOVERED:
+        if now is not None and now.kind is NodeKind.UNCOVERED:
             return now
-        is_directory = now is not None and now.sort is NodeSort.DIRECTORY
+        is_directory = now is not None and now.kind is NodeKind.DIRECTORY
         nodes = self.nodes(
             now.object if now is not None and is_directory else None,
             kept.object if kept is not None and was_directory else None,
@@ -322,29 +329,31 @@ class _Combining:
         return {} if tree is None else {node.name: node for node in self._load(tree)}
 
 
-_SAME_DIRECTORY = Entry(Sort.DIRECTORY, 0o755)  # in all trees the same, whatever it really is
-_UNKNOWN = Entry(Sort.SPECIAL, 0)
+_SAME_DIRECTORY = PathEntry(
+    EntryKind.DIRECTORY, 0o755
+)  # in all trees the same, whatever it really is
+_UNKNOWN = PathEntry(EntryKind.SPECIAL, 0)
 
 
 class Trees(NamedTuple):
     """The base, the project and the draft, each as far as it matters."""
 
-    base: dict[RelativePath, Entry]
-    theirs: dict[RelativePath, Entry]
-    ours: dict[RelativePath, Entry]
+    base: dict[RelativePath, PathEntry]
+    theirs: dict[RelativePath, PathEntry]
+    ours: dict[RelativePath, PathEntry]
 
 
 class Three(NamedTuple):
     """What stands at one path in the base, the project and the draft."""
 
-    base: Entry | None
-    theirs: Entry | None
-    ours: Entry | None
+    base: PathEntry | None
+    theirs: PathEntry | None
+    ours: PathEntry | None
 
 
 def differing(
-    theirs: Iterable[Change],
-    ours: Iterable[Change],
+    theirs: Iterable[PathChange],
+    ours: Iterable[PathChange],
     obscured: Mapping[RelativePath, Three] | None = None,
 ) -> Trees:
     """The trees that these changes of one base lead to, restricted to where they differ.
@@ -388,26 +397,30 @@ def three_of(base: Node | None, theirs: Node | None, ours: Node | None) -> Three
     return None if is_stray else three
 
 
-def known_entry(node: Node | None) -> Entry | None:
+def known_entry(node: Node | None) -> PathEntry | None:
     """What stands at a path, with something that nobody can store for what is not covered."""
     if node is None:
         return None
-    return _UNKNOWN if node.sort is NodeSort.UNCOVERED else node.entry()
+    return _UNKNOWN if node.kind is NodeKind.UNCOVERED else node.entry()
 
 
 # Spell out single entries as a small tree, so that it can be combined with a whole one.
 
-_SORTS = {Sort.FILE: NodeSort.FILE, Sort.DIRECTORY: NodeSort.DIRECTORY, Sort.LINK: NodeSort.LINK}
-_ON_THE_WAY = Entry(Sort.DIRECTORY, 0o755)
+_KINDS = {
+    EntryKind.FILE: NodeKind.FILE,
+    EntryKind.DIRECTORY: NodeKind.DIRECTORY,
+    EntryKind.LINK: NodeKind.LINK,
+}
+_ON_THE_WAY = PathEntry(EntryKind.DIRECTORY, 0o755)
 
 
 @dataclass(slots=True)
 class _Place:
-    entry: Entry | None = None
+    entry: PathEntry | None = None
     below: dict[bytes, _Place] = field(default_factory=lambda: dict[bytes, _Place]())
 
 
-def small_tree(entries: Mapping[RelativePath, Entry | None], save: Save) -> bytes:
+def small_tree(entries: Mapping[RelativePath, PathEntry | None], save: Save) -> bytes:
     """A tree with these entries and the directories on the way; None stands for nothing there."""
     root = _Place()
     for path, entry in entries.items():
@@ -426,10 +439,10 @@ def _nodes(place: _Place, save: Save) -> Iterable[Node]:
 
 def _node(name: bytes, place: _Place, save: Save) -> Node:
     entry = place.entry or _ON_THE_WAY
-    sort, size = _SORTS[entry.sort], entry.size
-    detail = entry.target if entry.sort is Sort.LINK else entry.content
+    kind, size = _KINDS[entry.kind], entry.size
+    detail = entry.target if entry.kind is EntryKind.LINK else entry.content
     if entry.is_directory:
         nodes = list(_nodes(place, save))
         totals = totals_of(nodes)
         size, detail = totals.size, directory_detail(save(nodes), totals)
-    return Node(name, sort, entry.mode, size, entry.mtime_ns, detail, entry.xattrs)
+    return Node(name, kind, entry.mode, size, entry.mtime_ns, detail, entry.xattrs)

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.confine import is_stand_in
-from holdfast.workbench.coverage import EVERYTHING, lack_of
+from holdfast.workbench.coverage import EVERYTHING, uncovered_reason
 from holdfast.workbench.diff.tree_changes import nearest
 from holdfast.workbench.failures import ReflinkUnavailable, WorktreeUncovered
 from holdfast.workbench.git.repository import pointed_to
-from holdfast.workbench.model import Lack, News, Progress, Uncovered
-from holdfast.workbench.scan.directory import every_name, mounted_below
-from holdfast.workbench.scan.file_content import TRIES_MAX, read_xattrs, refuse_shortage
-from holdfast.workbench.scan.stat_cache import line_of
+from holdfast.workbench.model import ProgressCallback, UncoveredPath, UncoveredReason, WorkProgress
+from holdfast.workbench.scan.directory import list_names, mounted_below
+from holdfast.workbench.scan.file_content import TRIES_MAX, raise_resource_error, read_xattrs
+from holdfast.workbench.scan.stat_cache import stat_line
 from holdfast.world import disk_failure
 
 # Fill a file with what another holds: by sharing it, or by copying what is not empty space.
@@ -103,7 +103,9 @@ _NEWS_EVERY: Final = 1000
 _POINTER_BYTES_MAX: Final = 1 << 16
 
 
-def copy_project(project: Path, copy: Path, *, shares: bool, news: News) -> tuple[Uncovered, ...]:
+def copy_project(
+    project: Path, copy: Path, *, shares: bool, news: ProgressCallback
+) -> tuple[UncoveredPath, ...]:
     """Make a copy that survives a power loss; return what is not in it, and why.
 
     If it `shares` its data with the project, it takes no space; raises ReflinkUnavailable if that
@@ -135,8 +137,8 @@ class _Unreadable(Exception):
 class _Copying:
     """One copy under way."""
 
-    def __init__(self, project: Path, *, shares: bool, news: News) -> None:
-        self.left_out: list[Uncovered] = []
+    def __init__(self, project: Path, *, shares: bool, news: ProgressCallback) -> None:
+        self.left_out: list[UncoveredPath] = []
         self._project = str(project)
         self._shares = shares
         self._news = news
@@ -152,27 +154,29 @@ class _Copying:
         _dress(source, target, status)
 
     def _fill_directory(self, source: int, target: int, path: bytes) -> None:
-        for name, way in every_name(source, path):
+        for name, way in list_names(source, path):
             try:
-                lack = self._copy(source, target, name, way)
+                reason = self._copy(source, target, name, way)
             except _Gone:
                 continue
             except _Unreadable:
-                lack = Lack.UNREADABLE
-            if lack is not None:
-                self.left_out.append(Uncovered(nearest(way), lack))
+                reason = UncoveredReason.UNREADABLE
+            if reason is not None:
+                self.left_out.append(UncoveredPath(nearest(way), reason))
             self._done += 1
             if self._done % _NEWS_EVERY == 0:
-                self._news(Progress("copy", self._done))
+                self._news(WorkProgress("copy", self._done))
 
-    def _copy(self, source: int, target: int, name: bytes, way: bytes) -> Lack | None:
+    def _copy(self, source: int, target: int, name: bytes, way: bytes) -> UncoveredReason | None:
         """Copy one name; return why that is not possible, if it is not."""
         with _reading(way):
             status = os.stat(name, dir_fd=source, follow_symlinks=False)
-        is_elsewhere = status.st_dev != self._device or way in self._mounted
-        lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=EVERYTHING)
-        if lack is not None:
-            return lack
+        is_other_mount = status.st_dev != self._device or way in self._mounted
+        reason = uncovered_reason(
+            way, status.st_mode, is_other_mount=is_other_mount, coverage=EVERYTHING
+        )
+        if reason is not None:
+            return reason
         if stat.S_ISLNK(status.st_mode):
             self._copy_link(source, target, name, status)
             return None
@@ -204,7 +208,7 @@ class _Copying:
         times = (status.st_atime_ns, status.st_mtime_ns)
         os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
 
-    def _copy_file(self, source: int, target: int, name: bytes) -> Lack | None:
+    def _copy_file(self, source: int, target: int, name: bytes) -> UncoveredReason | None:
         for _ in range(TRIES_MAX):
             with ExitStack() as opened:
                 with _reading(name):
@@ -212,17 +216,17 @@ class _Copying:
                 opened.callback(os.close, here)
                 before = os.fstat(here)
                 if not stat.S_ISREG(before.st_mode):
-                    return Lack.CHANGING
+                    return UncoveredReason.CHANGING
                 there = os.open(name, _MAKE, 0o600, dir_fd=target)
                 opened.callback(os.close, there)
                 self._fill(here, there, before.st_size)
                 if name == b".git":
                     self._refuse_pointer(pointed_to(os.pread(here, _POINTER_BYTES_MAX, 0)))
-                if line_of(os.fstat(here)) == line_of(before):
+                if stat_line(os.fstat(here)) == stat_line(before):
                     _dress(here, there, before)
                     return None
                 os.unlink(name, dir_fd=target)
-        return Lack.CHANGING
+        return UncoveredReason.CHANGING
 
     def _fill(self, here: int, there: int, size: int) -> None:
         if not self._shares:
@@ -256,7 +260,7 @@ def _reading(path: bytes) -> Generator[None]:
     except PermissionError as error:
         raise _Unreadable from error
     except OSError as error:
-        refuse_shortage(error, path)
+        raise_resource_error(error, path)
         if error.errno not in _GONE:
             raise
         raise _Gone from error

@@ -32,9 +32,17 @@ from holdfast.workbench.failures import (
     WorktreeUncovered,
 )
 from holdfast.workbench.git.repository import git_data_elsewhere
-from holdfast.workbench.model import Draft, Lack, Mode, News, Revision, Uncovered, quiet
+from holdfast.workbench.model import (
+    Draft,
+    DraftMode,
+    ProgressCallback,
+    Revision,
+    UncoveredPath,
+    UncoveredReason,
+    ignore_progress,
+)
 from holdfast.workbench.scan.directory import mount_points
-from holdfast.workbench.scan.file_content import refuse_shortage
+from holdfast.workbench.scan.file_content import raise_resource_error
 from holdfast.workbench.tree_removal import remove_whole
 from holdfast.world import (
     Clock,
@@ -117,7 +125,7 @@ def encode_draft(draft: Draft) -> bytes:
         "base": draft.base,
         "also": list(draft.also),
         "reason": draft.reason,
-        "left_out": [[str(each.path), each.lack] for each in draft.left_out],
+        "left_out": [[str(each.path), each.reason] for each in draft.left_out],
         "revisions": revisions,
     }
     return _written({**said, "check": _check(said)})
@@ -134,14 +142,14 @@ def decode_draft(raw: bytes) -> Draft:
         return Draft(
             id=Id(_text(said["id"])),
             project=_text(said["project"]),
-            mode=Mode(said["mode"]),
+            mode=DraftMode(said["mode"]),
             at_ms=_number(said["at_ms"]),
             base=_id(said["base"]),
             also=tuple(map(_text, said["also"])),
             reason=_text(said["reason"]),
             left_out=tuple(
-                Uncovered(RelativePath.from_text(_text(path)), Lack(lack))
-                for path, lack in said["left_out"]
+                UncoveredPath(RelativePath.from_text(_text(path)), UncoveredReason(reason))
+                for path, reason in said["left_out"]
             ),
             revisions=tuple(map(_revision, said["revisions"])),
         )
@@ -223,7 +231,13 @@ class Drafts:
                 with suppress(Failure):  # it takes space, and does no harm until the next time
                     remove_whole(directory / name)
 
-    def make(self, mode: Mode | None = None, *, id: Id | None = None, news: News = quiet) -> Draft:
+    def make(
+        self,
+        mode: DraftMode | None = None,
+        *,
+        id: Id | None = None,
+        news: ProgressCallback = ignore_progress,
+    ) -> Draft:
         """Make a draft that shows the project as it is; durable when it returns.
 
         Without an id it gets a new one. Without a mode the best that is possible is taken, and the
@@ -234,7 +248,7 @@ class Drafts:
         refuse_unfit_project(self.project, kept_in=self.directory)
         elsewhere = git_data_elsewhere(self.project)
         reasons: list[str] = []
-        for each in (mode,) if mode is not None else Mode:
+        for each in (mode,) if mode is not None else DraftMode:
             draft = Draft(
                 id=id or self._ids.make(PREFIX),
                 project=str(self.project),
@@ -308,7 +322,7 @@ class Drafts:
 
     def written(self, draft: Draft) -> Path:
         """Where all that was written in a draft lies, whether anybody holds it or not."""
-        return self.home(draft) / _UPPER if draft.mode is Mode.OVERLAY else self.copy_of(draft)
+        return self.home(draft) / _UPPER if draft.mode is DraftMode.OVERLAY else self.copy_of(draft)
 
     def spec(self, draft: Draft) -> PlaceSpec:
         """The place of a draft that is a layer."""
@@ -319,30 +333,30 @@ class Drafts:
             hidden=self._hidden,
         )
 
-    def _made(self, draft: Draft, news: News) -> Draft:
+    def _made(self, draft: Draft, news: ProgressCallback) -> Draft:
         new = self.directory / f"{_NEW}{draft.id}"
         with ExitStack() as undo:
             undo.callback(remove_whole, new)
             self._make_directory(new)
-            if draft.mode is not Mode.OVERLAY:
+            if draft.mode is not DraftMode.OVERLAY:
                 draft = self._copied(draft, new / _COPY, news)
             replace_file(self._disk, new / _RECORD, (encode_draft(draft),))
             self._disk.rename(new, self.home(draft))
             undo.pop_all()
             undo.callback(self.remove, draft)
             self._disk.sync_directory(self.directory)
-            if draft.mode is Mode.OVERLAY:
+            if draft.mode is DraftMode.OVERLAY:
                 held_place(self.spec(draft)).close()
             undo.pop_all()
         return draft
 
-    def _copied(self, draft: Draft, copy: Path, news: News) -> Draft:
+    def _copied(self, draft: Draft, copy: Path, news: ProgressCallback) -> Draft:
         if draft.also:
             reason = draft.reason or f"a {draft.mode} does not cover it"
             raise WorktreeUncovered(
                 project=draft.project, outside=", ".join(draft.also), reason=reason
             )
-        shares = draft.mode is Mode.REFLINK
+        shares = draft.mode is DraftMode.REFLINK
         left_out = copy_project(self.project, copy, shares=shares, news=news)
         return replace(draft, left_out=left_out)
 
@@ -363,7 +377,7 @@ class Drafts:
                 raise ValueError(f"it tells of {draft.id}")
         except (OSError, ValueError) as error:
             if isinstance(error, OSError):
-                refuse_shortage(error, bytes(path))
+                raise_resource_error(error, bytes(path))
             reason = str(error)
             raise DraftDamaged(draft=name, path=str(path.parent), reason=reason) from error
         return draft

@@ -28,9 +28,9 @@ from holdfast.workbench.draft.mounting import (
     processes_in,
     remove_old_layer,
 )
-from holdfast.workbench.model import Draft, Mode, Touched
+from holdfast.workbench.model import Draft, DraftMode, TouchedPaths
 from holdfast.workbench.scan.directory import is_dead
-from holdfast.workbench.scan.file_content import refuse_shortage
+from holdfast.workbench.scan.file_content import raise_resource_error
 from holdfast.workbench.scan.overlay_reader import copy_up, listed, make_opaque
 from holdfast.workbench.scan.scanner import hides_mapped_writes
 from holdfast.world import disk_failure
@@ -63,7 +63,7 @@ class View:
         """How many processes are inside; of a copy nobody knows, so 0."""
         return 0 if self.place is None else processes_in(self.place)
 
-    def touched(self) -> Touched | None:
+    def touched(self) -> TouchedPaths | None:
         """Where the draft may differ from the project; None if everything must be looked at.
 
         It costs what was written. What sandboxes put in place of protected names is told, too. A
@@ -245,7 +245,7 @@ class View:
         try:
             directory = Rooted(self.root).open_without_links(path, _OPEN)
         except OSError as error:
-            refuse_shortage(error, path)
+            raise_resource_error(error, path)
             return error.errno == errno.ESTALE
         try:
             return is_dead(directory)
@@ -274,7 +274,7 @@ class View:
 
 def open_view(drafts: Drafts, draft: Draft) -> View:
     """Open a draft; its place is found, or made if nobody holds it any more."""
-    if draft.mode is not Mode.OVERLAY:
+    if draft.mode is not DraftMode.OVERLAY:
         copy = drafts.copy_of(draft)
         try:
             return View(os.open(copy, _OPEN))
@@ -303,7 +303,7 @@ def _sight(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:
     try:
         named = Rooted(root).open_without_links(path.raw, os.O_PATH)
     except OSError as error:
-        refuse_shortage(error, path.raw)
+        raise_resource_error(error, path.raw)
         return None
     try:
         found = os.fstat(named)

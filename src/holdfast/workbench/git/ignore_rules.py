@@ -28,7 +28,7 @@ from typing import Final
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import above_of
-from holdfast.workbench.model import Change, Entry
+from holdfast.workbench.model import PathChange, PathEntry
 
 _ANY: Final = b"**"
 _POSIX: Final = {
@@ -131,7 +131,7 @@ class IgnoreRules:
 
 
 def ignored_changes(
-    changes: Sequence[Change], is_ignored: Callable[[RelativePath, Entry], bool]
+    changes: Sequence[PathChange], is_ignored: Callable[[RelativePath, PathEntry], bool]
 ) -> frozenset[RelativePath]:
     """Of changes, those that only concern ignored files, so that the rest makes sense alone.
 
@@ -169,11 +169,11 @@ def folded(paths: Collection[RelativePath]) -> Mapping[str, int]:
     return counts
 
 
-def _closes(change: Change) -> bool:
+def _closes(change: PathChange) -> bool:
     return _is_directory(change.before) and not _is_directory(change.after)
 
 
-def _is_directory(entry: Entry | None) -> bool:
+def _is_directory(entry: PathEntry | None) -> bool:
     return entry is not None and entry.is_directory
 
 
@@ -383,7 +383,7 @@ def _tracked(data: bytes, id_bytes: int) -> TrackedPaths:
             raise ValueError("ids of another size")
         found.add(name.rstrip(b"/"))
     extensions = _extensions(data, at, len(data) - id_bytes)
-    shared = next((body for sort, body in extensions if sort == b"link"), b"")
+    shared = next((body for kind, body in extensions if kind == b"link"), b"")
     return TrackedPaths(frozenset(found - {b""}), shared[:id_bytes].hex())
 
 
@@ -410,7 +410,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 def _extensions(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
     while at + _EXTENSION.size <= end:
-        sort, size = _EXTENSION.unpack_from(data, at)
+        kind, size = _EXTENSION.unpack_from(data, at)
         at += _EXTENSION.size
-        yield sort, data[at : at + size]
+        yield kind, data[at : at + size]
         at += size

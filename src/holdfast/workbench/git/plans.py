@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.merge import Merged, is_text, merge
 from holdfast.workbench.diff.three_way import above_of
-from holdfast.workbench.model import Change, Entry, Note, Sort
+from holdfast.workbench.model import ChangeNote, EntryKind, PathChange, PathEntry
 
 GITLINK: Final = b"160000"
 LINK: Final = b"120000"
@@ -54,16 +54,16 @@ class Difference(NamedTuple):
 class Selected:
     """What of some changes a commit holds, and what it cannot hold."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PathChange, ...]
     left_out: tuple[RelativePath, ...]
 
 
-def select(changes: Iterable[Change], repositories: Collection[RelativePath]) -> Selected:
+def select(changes: Iterable[PathChange], repositories: Collection[RelativePath]) -> Selected:
     """Split changes by whether a commit can hold them.
 
     `repositories` are directories that are repositories of their own, submodules among them.
     """
-    held: list[Change] = []
+    held: list[PathChange] = []
     left_out: list[RelativePath] = []
     for change in changes:
         path = change.path
@@ -75,20 +75,20 @@ def select(changes: Iterable[Change], repositories: Collection[RelativePath]) ->
     return Selected(tuple(held), tuple(left_out))
 
 
-def mode_of(change: Change, known: TreeEntry | None) -> bytes:
+def mode_of(change: PathChange, known: TreeEntry | None) -> bytes:
     """The mode of what is there afterwards; one that was not changed stays as it is committed."""
     after = change.after
     assert after is not None
-    if after.sort is Sort.LINK:
+    if after.kind is EntryKind.LINK:
         return LINK
     before = change.before
-    is_same = before is not None and before.sort is Sort.FILE and _runs(before) == _runs(after)
+    is_same = before is not None and before.kind is EntryKind.FILE and _runs(before) == _runs(after)
     if is_same and known is not None and known.mode in {_FILE, _EXECUTABLE}:
         return known.mode
     return _EXECUTABLE if _runs(after) else _FILE
 
 
-def is_removed(change: Change) -> bool:
+def is_removed(change: PathChange) -> bool:
     """Whether a commit of this change has nothing at the path, or only what is below it."""
     return not _is_recorded(change.after)
 
@@ -163,11 +163,11 @@ def default_message(paths: Sequence[RelativePath]) -> str:
     return f"Publish {named}" + (f" and {more:,} more" if more > 0 else "")
 
 
-def _is_recorded(entry: Entry | None) -> bool:
-    return entry is not None and entry.sort in {Sort.FILE, Sort.LINK}
+def _is_recorded(entry: PathEntry | None) -> bool:
+    return entry is not None and entry.kind in {EntryKind.FILE, EntryKind.LINK}
 
 
-def _runs(entry: Entry) -> bool:
+def _runs(entry: PathEntry) -> bool:
     return bool(entry.mode & 0o100)
 
 
@@ -194,7 +194,7 @@ class FileCount(NamedTuple):
     path: bytes
     added: int | None
     removed: int | None
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ChangeNote, ...] = ()
 
 
 def is_loose_directory(name: str) -> bool:

@@ -44,19 +44,25 @@ import msgspec
 from blake3 import blake3
 
 from holdfast.nouns import IdInvalid, check_id
-from holdfast.workbench.model import CONTENT_ID_BYTES, Checkpoint, Entry, Lack, Sort
+from holdfast.workbench.model import (
+    CONTENT_ID_BYTES,
+    Checkpoint,
+    EntryKind,
+    PathEntry,
+    UncoveredReason,
+)
 
 MARK_BYTES = 8
-HEAD_BYTES = 64
-SEGMENT_HEAD_BYTES = 16
+HEADER_BYTES = 64
+SEGMENT_HEADER_BYTES = 16
 _SEGMENT_MAGIC = b"HFSEG\0\0\1"  # the last byte is the version of the format
 _HEAD = Struct("<8sIBBxxQQ32s")
 _CHECKED = Struct("<BBxxQQ32s")
-_CHECKED_FROM = HEAD_BYTES - _CHECKED.size
-assert _HEAD.size == HEAD_BYTES
+_CHECKED_FROM = HEADER_BYTES - _CHECKED.size
+assert _HEAD.size == HEADER_BYTES
 
 
-class ObjectSort(IntEnum):
+class ObjectKind(IntEnum):
     """What an object is; each sort is hashed in a context of its own."""
 
     BLOB = 1
@@ -67,33 +73,33 @@ class ObjectSort(IntEnum):
     BUNDLE = 6  # small files; its name is made of theirs
 
 
-class Codec(IntEnum):
+class RecordCodec(IntEnum):
     """How the bytes of an object are stored."""
 
     RAW = 0
     ZSTD = 1
 
 
-_CONTEXT = {sort: f"holdfast workbench 2026 {sort.name.lower()}" for sort in ObjectSort}
+_CONTEXT = {kind: f"holdfast workbench 2026 {kind.name.lower()}" for kind in ObjectKind}
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class RecordHeader:
     """What stands before the bytes of an object."""
 
-    sort: ObjectSort
-    codec: Codec
+    kind: ObjectKind
+    codec: RecordCodec
     raw_bytes: int
     stored_bytes: int
     name: bytes
     crc: int
 
 
-def name_of(sort: ObjectSort, data: bytes) -> bytes:
+def name_of(kind: ObjectKind, data: bytes) -> bytes:
     """The name of an object: the same for the same bytes, and for no others of any sort."""
-    if sort is ObjectSort.BLOB:
+    if kind is ObjectKind.BLOB:
         return blake3(data).digest()
-    return blake3(data, derive_key_context=_CONTEXT[sort]).digest()
+    return blake3(data, derive_key_context=_CONTEXT[kind]).digest()
 
 
 def names_in(data: bytes) -> list[bytes]:
@@ -101,48 +107,48 @@ def names_in(data: bytes) -> list[bytes]:
     return [data[at : at + CONTENT_ID_BYTES] for at in range(0, len(data), CONTENT_ID_BYTES)]
 
 
-def segment_head(mark: bytes) -> bytes:
+def encode_segment_header(mark: bytes) -> bytes:
     """What a segment begins with."""
     assert len(mark) == MARK_BYTES
     return _SEGMENT_MAGIC + mark
 
 
-def read_segment_head(data: bytes) -> bytes | None:
+def decode_segment_header(data: bytes) -> bytes | None:
     """The mark of a segment; None when this is not the head of one that we can read."""
-    if len(data) < SEGMENT_HEAD_BYTES or not data.startswith(_SEGMENT_MAGIC):
+    if len(data) < SEGMENT_HEADER_BYTES or not data.startswith(_SEGMENT_MAGIC):
         return None
-    return data[len(_SEGMENT_MAGIC) : SEGMENT_HEAD_BYTES]
+    return data[len(_SEGMENT_MAGIC) : SEGMENT_HEADER_BYTES]
 
 
-def write_head(
-    mark: bytes, sort: ObjectSort, codec: Codec, *, name: bytes, raw_bytes: int, stored: bytes
+def encode_record_header(
+    mark: bytes, kind: ObjectKind, codec: RecordCodec, *, name: bytes, raw_bytes: int, stored: bytes
 ) -> bytes:
     """What stands before `stored` in a segment."""
-    checked = _CHECKED.pack(sort, codec, raw_bytes, len(stored), name)
+    checked = _CHECKED.pack(kind, codec, raw_bytes, len(stored), name)
     crc = zlib.crc32(stored, zlib.crc32(checked))
     return b"%b%b%b" % (mark, crc.to_bytes(4, "little"), checked)
 
 
-def read_head(data: bytes, mark: bytes) -> Head | None:
+def decode_record_header(data: bytes, mark: bytes) -> RecordHeader | None:
     """Read the head of a record; None when none of this segment can begin so."""
-    if len(data) < HEAD_BYTES or not data.startswith(mark):
+    if len(data) < HEADER_BYTES or not data.startswith(mark):
         return None
-    _, crc, sort, codec, raw_bytes, stored_bytes, name = _HEAD.unpack_from(data)
-    known, packing = _SORTS.get(sort), _CODECS.get(codec)
+    _, crc, kind, codec, raw_bytes, stored_bytes, name = _HEAD.unpack_from(data)
+    known, packing = _KINDS.get(kind), _CODECS.get(codec)
     if known is None or packing is None:
         return None
-    return Head(known, packing, raw_bytes, stored_bytes, name, crc)
+    return RecordHeader(known, packing, raw_bytes, stored_bytes, name, crc)
 
 
-def is_intact(head_bytes: bytes, head: Head, stored: bytes) -> bool:
+def is_intact(head_bytes: bytes, head: RecordHeader, stored: bytes) -> bool:
     """Whether the bytes after a head are the ones that were written with it."""
     if len(stored) != head.stored_bytes:
         return False
-    return zlib.crc32(stored, zlib.crc32(head_bytes[_CHECKED_FROM:HEAD_BYTES])) == head.crc
+    return zlib.crc32(stored, zlib.crc32(head_bytes[_CHECKED_FROM:HEADER_BYTES])) == head.crc
 
 
-_SORTS = {int(sort): sort for sort in ObjectSort}
-_CODECS = {int(codec): codec for codec in Codec}
+_KINDS = {int(kind): kind for kind in ObjectKind}
+_CODECS = {int(codec): codec for codec in RecordCodec}
 
 
 SMALL_BYTES_MAX = 12 * 2**10
@@ -176,7 +182,7 @@ def decode_bundle(data: bytes) -> dict[bytes, bytes]:
     return dict(zip(names, (data[one:next] for one, next in pairwise(ends)), strict=True))
 
 
-def rooms(lengths: Sequence[int], record_bytes: int) -> list[int]:
+def record_shares(lengths: Sequence[int], record_bytes: int) -> list[int]:
     """How much of a record each file of it takes: by its length, and all of them take all of it."""
     ends = list(accumulate((_ENTRY_BYTES + length for length in lengths), initial=0))
     return [
@@ -192,7 +198,7 @@ _XATTR = Struct("<HI")
 _NO_NAMES = {b"", b".", b".."}
 
 
-class NodeSort(IntEnum):
+class NodeKind(IntEnum):
     """What a name in a kept directory stands for."""
 
     FILE = 1
@@ -201,7 +207,7 @@ class NodeSort(IntEnum):
     UNCOVERED = 4
 
 
-_NODE_SORTS = {int(sort): sort for sort in NodeSort}  # several times as fast as to ask the enum
+_NODE_KINDS = {int(kind): kind for kind in NodeKind}  # several times as fast as to ask the enum
 
 
 class Totals(NamedTuple):
@@ -216,7 +222,7 @@ class Node(NamedTuple):
     """One name in a kept directory; of a directory the size is that of all files below it."""
 
     name: bytes
-    sort: NodeSort
+    kind: NodeKind
     mode: int
     size: int
     mtime_ns: int
@@ -229,44 +235,44 @@ class Node(NamedTuple):
         return self.detail[:CONTENT_ID_BYTES]
 
     @property
-    def lack(self) -> Lack:
+    def reason(self) -> UncoveredReason:
         """Why it is not covered."""
-        assert self.sort is NodeSort.UNCOVERED
-        return Lack(self.detail.decode())
+        assert self.kind is NodeKind.UNCOVERED
+        return UncoveredReason(self.detail.decode())
 
     @property
     def totals(self) -> Totals:
         """What it adds to the directory that it is in."""
-        if self.sort is NodeSort.DIRECTORY:
+        if self.kind is NodeKind.DIRECTORY:
             files, uncovered = _COUNTS.unpack_from(self.detail, CONTENT_ID_BYTES)
             return Totals(files, self.size, uncovered)
-        if self.sort is NodeSort.FILE:
+        if self.kind is NodeKind.FILE:
             return Totals(1, self.size)
-        return Totals(uncovered=int(self.sort is NodeSort.UNCOVERED))
+        return Totals(uncovered=int(self.kind is NodeKind.UNCOVERED))
 
-    def entry(self) -> Entry:
+    def entry(self) -> PathEntry:
         """What stands at its path, for whoever compares and plans; it must be covered."""
-        return Entry(
-            _SORT_OF[self.sort],
+        return PathEntry(
+            _KIND_OF[self.kind],
             self.mode,
             xattrs=self.xattrs,
             size=self.size,
             mtime_ns=self.mtime_ns,
-            content=self.object if self.sort is NodeSort.FILE else b"",
-            target=self.detail if self.sort is NodeSort.LINK else b"",
+            content=self.object if self.kind is NodeKind.FILE else b"",
+            target=self.detail if self.kind is NodeKind.LINK else b"",
         )
 
 
-_SORT_OF = {
-    NodeSort.FILE: Sort.FILE,
-    NodeSort.DIRECTORY: Sort.DIRECTORY,
-    NodeSort.LINK: Sort.LINK,
+_KIND_OF = {
+    NodeKind.FILE: EntryKind.FILE,
+    NodeKind.DIRECTORY: EntryKind.DIRECTORY,
+    NodeKind.LINK: EntryKind.LINK,
 }
 
 
-def uncovered(name: bytes, lack: Lack) -> Node:
+def uncovered(name: bytes, reason: UncoveredReason) -> Node:
     """A name that is not covered, with the reason."""
-    return Node(name, NodeSort.UNCOVERED, 0, 0, 0, lack.encode())
+    return Node(name, NodeKind.UNCOVERED, 0, 0, 0, reason.encode())
 
 
 def directory_detail(tree: bytes, totals: Totals) -> bytes:
@@ -278,16 +284,16 @@ def totals_of(nodes: Iterable[Node]) -> Totals:
     """What is in a directory and below it: the sum of `totals`, in the time of a first look."""
     files = size = missing = 0
     for node in nodes:
-        sort = node.sort
-        if sort is NodeSort.FILE:
+        kind = node.kind
+        if kind is NodeKind.FILE:
             files += 1
             size += node.size
-        elif sort is NodeSort.DIRECTORY:
+        elif kind is NodeKind.DIRECTORY:
             files_below, missing_below = _COUNTS.unpack_from(node.detail, CONTENT_ID_BYTES)
             files += files_below
             size += node.size
             missing += missing_below
-        elif sort is NodeSort.UNCOVERED:
+        elif kind is NodeKind.UNCOVERED:
             missing += 1
     return Totals(files, size, missing)
 
@@ -295,9 +301,9 @@ def totals_of(nodes: Iterable[Node]) -> Totals:
 def encode_tree(nodes: Iterable[Node]) -> bytes:
     """Write a directory; whatever the order of its nodes, the same one gives the same bytes."""
     parts = [_FORM]
-    for name, sort, mode, size, mtime_ns, detail, xattrs in sorted(nodes):
+    for name, kind, mode, size, mtime_ns, detail, xattrs in sorted(nodes):
         spelled = _encode_xattrs(xattrs) if xattrs else b""
-        head = _ROW.pack(len(name), sort, mode, size, mtime_ns, len(detail), len(spelled))
+        head = _ROW.pack(len(name), kind, mode, size, mtime_ns, len(detail), len(spelled))
         parts += (head, name, detail, spelled)
     return b"".join(parts)
 
@@ -323,7 +329,7 @@ def decode_tree(data: bytes) -> tuple[Node, ...]:
 
 
 def _decode_row(data: bytes, at: int) -> tuple[Node, int]:
-    name_bytes, sort, mode, size, mtime_ns, detail_bytes, xattrs_bytes = _ROW.unpack_from(data, at)
+    name_bytes, kind, mode, size, mtime_ns, detail_bytes, xattrs_bytes = _ROW.unpack_from(data, at)
     at += _ROW.size
     name = data[at : at + name_bytes]
     if name in _NO_NAMES or b"/" in name or b"\0" in name:
@@ -332,7 +338,7 @@ def _decode_row(data: bytes, at: int) -> tuple[Node, int]:
     detail = data[at : at + detail_bytes]
     at += detail_bytes
     xattrs = _decode_xattrs(data[at : at + xattrs_bytes]) if xattrs_bytes else ()
-    known = _NODE_SORTS.get(sort)
+    known = _NODE_KINDS.get(kind)
     if known is None:
         raise ValueError("it holds something of a sort that is not known here")
     return Node(name, known, mode, size, mtime_ns, detail, xattrs), at + xattrs_bytes
@@ -359,11 +365,11 @@ def _decode_xattrs(data: bytes) -> tuple[tuple[bytes, bytes], ...]:
 PIECE_BYTES = 2**20
 WHOLE_BYTES_MAX = 8 * 2**20  # what is larger is cut
 
-Put = Callable[[ObjectSort, bytes], bytes]
+Put = Callable[[ObjectKind, bytes], bytes]
 """Takes an object and gives its name."""
 
 
-def cut_content(data: Iterable[bytes], put: Put) -> tuple[bytes, int]:
+def split_content(data: Iterable[bytes], put: Put) -> tuple[bytes, int]:
     """Put a content that comes in parts of any length; return its name and how long it is."""
     held: list[bytes] = []
     names: list[bytes] = []
@@ -372,11 +378,11 @@ def cut_content(data: Iterable[bytes], put: Put) -> tuple[bytes, int]:
         size += len(piece)
         held.append(piece)
         if size > WHOLE_BYTES_MAX:
-            names += [put(ObjectSort.BLOB, one) for one in held]
+            names += [put(ObjectKind.BLOB, one) for one in held]
             held.clear()
     if names:
-        return put(ObjectSort.PIECES, b"".join(names)), size
-    return put(ObjectSort.BLOB, b"".join(held)), size
+        return put(ObjectKind.PIECES, b"".join(names)), size
+    return put(ObjectKind.BLOB, b"".join(held)), size
 
 
 def _even(data: Iterable[bytes]) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.workbench.objects.formats import HEAD_BYTES, Totals
+from holdfast.workbench.objects.formats import HEADER_BYTES, Totals
 from holdfast.workbench.objects.segments import Location
 from holdfast.world import Database, Disk, Schema, Transaction, Upgrade
 from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
@@ -24,7 +24,7 @@ from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
 # Which checkpoints there are, and which of those that stand in a segment count no more.
 
 
-class Roster:
+class CheckpointTable:
     """All checkpoints, within one transaction of the index."""
 
     def __init__(self, transaction: Transaction) -> None:
@@ -73,12 +73,12 @@ class Roster:
         return [row[0] for row in rows]
 
 
-class Known(NamedTuple):
+class DirectoryRecord(NamedTuple):
     """What a directory was when it was last looked at."""
 
     tree: bytes
     totals: Totals
-    sight: bytes
+    stats: bytes
     is_racy: bool
 
 
@@ -88,46 +88,46 @@ _KNOWN = f"{_TREE}, files, size, uncovered, {_SIGHT}, is_racy"
 
 
 def _known(  # the columns, as they come
-    tree: bytes, files: int, size: int, uncovered: int, sight: bytes, is_racy: int
-) -> Known:
-    return Known(tree, Totals(files, size, uncovered), sight, bool(is_racy))
+    tree: bytes, files: int, size: int, uncovered: int, stats: bytes, is_racy: int
+) -> DirectoryRecord:
+    return DirectoryRecord(tree, Totals(files, size, uncovered), stats, bool(is_racy))
 
 
 _LAYOUT = "layout"
 
 
-class Sights:
+class StatCache:
     """What is known of directories, within one transaction of the index."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def known(self, origin: str, directory: bytes) -> Known | None:
+    def known(self, origin: str, directory: bytes) -> DirectoryRecord | None:
         """What a directory of an origin was; None if it was never looked at."""
         row = self._transaction.execute(
             f"SELECT {_KNOWN} FROM sights WHERE origin = ? AND directory = ?", (origin, directory)
         ).fetchone()
         return None if row is None else _known(*row)
 
-    def all(self, origin: str) -> dict[bytes, Known]:
+    def all(self, origin: str) -> dict[bytes, DirectoryRecord]:
         """What every directory of an origin was: cheaper than to ask for each of them."""
         rows = self._transaction.execute(
             f"SELECT directory, {_KNOWN} FROM sights WHERE origin = ?", (origin,)
         )
         return {directory: _known(*row) for directory, *row in rows}
 
-    def sure(self, origin: str) -> list[tuple[bytes, bytes]]:
+    def reliable(self, origin: str) -> list[tuple[bytes, bytes]]:
         """Every directory of an origin of which all is known for sure, with its sight."""
         return self._transaction.execute(
             f"SELECT directory, {_SIGHT} FROM sights WHERE origin = ? AND NOT is_racy", (origin,)
         ).fetchall()
 
-    def note(self, origin: str, looked: Iterable[tuple[bytes, Known]]) -> None:
+    def note(self, origin: str, looked: Iterable[tuple[bytes, DirectoryRecord]]) -> None:
         """Say what directories of an origin are."""
         self._transaction.execute_many(
             "INSERT OR REPLACE INTO sights VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                (origin, directory, known.tree, *known.totals, known.sight, known.is_racy)
+                (origin, directory, known.tree, *known.totals, known.stats, known.is_racy)
                 for directory, known in looked
             ),
         )
@@ -135,11 +135,14 @@ class Sights:
     def layout(self, origin: str) -> bytes:
         """A token that changes when a directory became another one; empty if nothing is known."""
         known = self.known(f"{_LAYOUT} {origin}", b"")
-        return b"" if known is None else known.sight
+        return b"" if known is None else known.stats
 
     def note_layout(self, origin: str, token: bytes) -> None:
         """Replace the token of an origin."""
-        self.note(f"{_LAYOUT} {origin}", [(b"", Known(b"", Totals(0, 0, 0), token, is_racy=False))])
+        self.note(
+            f"{_LAYOUT} {origin}",
+            [(b"", DirectoryRecord(b"", Totals(0, 0, 0), token, is_racy=False))],
+        )
 
     def forget(self, origin: str, directory: bytes) -> None:
         """Drop what is known of a directory of an origin and of all below it."""
@@ -176,14 +179,14 @@ _FIND_ALL: Final = (
 )
 
 
-class Rows:
+class IndexTransaction:
     """The index within one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
         self._is_empty: bool | None = None
-        self.sights = Sights(transaction)
-        self.roster = Roster(transaction)
+        self.stat_cache = StatCache(transaction)
+        self.checkpoints = CheckpointTable(transaction)
 
     def find(self, name: bytes) -> Location | None:
         """Where an object is; None if there is none of this name."""
@@ -233,7 +236,7 @@ class Rows:
         """Drop all that is known of a segment, and every sight, as it may rest on what is lost."""
         self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
         self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
-        self.sights.forget_all()
+        self.stat_cache.forget_all()
 
     def forget_objects(self, names: Iterable[bytes]) -> None:
         """Drop what is known of objects that turned out to be spoiled."""
@@ -281,29 +284,29 @@ class Index:
         try:
             database = Database.open(path, SCHEMA, is_derived=True)
         except (DatabaseDamaged, StoreForeign):
-            return cls.anew(path, disk)
+            return cls.recreate(path, disk)
         if _is_ours(database):
             return cls(database)
         database.close()
-        return cls.anew(path, disk)
+        return cls.recreate(path, disk)
 
     @classmethod
-    def anew(cls, path: Path, disk: Disk) -> Index:
+    def recreate(cls, path: Path, disk: Disk) -> Index:
         """Set an index aside that is not fit for use, and make an empty one."""
         _set_aside(path, disk)
         return cls(Database.open(path, SCHEMA, is_derived=True))
 
     @contextmanager
-    def reading(self) -> Generator[Rows]:
+    def reading(self) -> Generator[IndexTransaction]:
         """Read one moment of it."""
         with self._database.snapshot() as transaction:
-            yield Rows(transaction)
+            yield IndexTransaction(transaction)
 
     @contextmanager
-    def writing(self) -> Generator[Rows]:
+    def writing(self) -> Generator[IndexTransaction]:
         """Change it, all or nothing."""
         with self._database.transaction() as transaction:
-            yield Rows(transaction)
+            yield IndexTransaction(transaction)
 
     def close(self) -> None:
         """Let go of it."""
@@ -366,7 +369,7 @@ def _add_room(transaction: Transaction) -> None:
     transaction.execute("ALTER TABLE objects RENAME TO alone")
     transaction.execute(_OBJECTS)
     transaction.execute(
-        f"INSERT INTO objects SELECT *, stored_bytes + {HEAD_BYTES} FROM alone ORDER BY name"
+        f"INSERT INTO objects SELECT *, stored_bytes + {HEADER_BYTES} FROM alone ORDER BY name"
     )
     transaction.execute("DROP TABLE alone")
 

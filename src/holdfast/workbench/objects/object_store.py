@@ -23,7 +23,7 @@ from holdfast.workbench.failures import (
 )
 from holdfast.workbench.objects.index import Index
 from holdfast.workbench.objects.index_rebuild import reconcile, search
-from holdfast.workbench.objects.objects import Objects, Remembered
+from holdfast.workbench.objects.objects import ObjectCache, Objects
 from holdfast.workbench.objects.segments import Segments
 from holdfast.world import (
     Chance,
@@ -91,7 +91,7 @@ _LOOK_AGAIN = 0.01
 Answer = TypeVar("Answer")
 
 
-class Means(NamedTuple):
+class Ports(NamedTuple):
     """What a store needs of the world."""
 
     disk: Disk = SystemDisk()
@@ -99,39 +99,39 @@ class Means(NamedTuple):
     chance: Chance = SystemChance()
 
 
-class Vault:
+class ObjectStore:
     """What a store consists of; whoever opened it has it alone until it is closed."""
 
-    def __init__(self, directory: Path, means: Means, lock: OpenFile, segments: Segments) -> None:
+    def __init__(self, directory: Path, ports: Ports, lock: OpenFile, segments: Segments) -> None:
         self.directory = directory
-        self.means = means
+        self.ports = ports
         self.segments = segments
         self.reserve = _reserve(directory)
         self._lock = lock
-        self._remembered = Remembered()
+        self._cache = ObjectCache()
         self._is_searched = False
         self._within: Objects | None = None
-        self._index = _index(directory, means.disk, segments)
+        self._index = _index(directory, ports.disk, segments)
 
     @classmethod
-    def open(cls, directory: Path, means: Means, *, patience: float) -> Self:
+    def open(cls, directory: Path, ports: Ports, *, patience: float) -> Self:
         """Open or make a vault; raise WorkbenchHeld if another has it for `patience` seconds."""
-        _make_directory(means.disk, directory / "seg")
+        _make_directory(ports.disk, directory / "seg")
         with ExitStack() as undo:
-            lock = _locked(directory / "lock", means, patience)
+            lock = _locked(directory / "lock", ports, patience)
             undo.callback(lock.close)
-            segments = Segments(means.disk, directory / "seg", means.chance)
+            segments = Segments(ports.disk, directory / "seg", ports.chance)
             undo.callback(segments.close)
             try:
-                vault = cls(directory, means, lock, segments)
+                object_store = cls(directory, ports, lock, segments)
             except (DiskFull, DiskQuota):  # SQLite needs space even to read
                 _reserve(directory).release()
                 (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
-                vault = cls(directory, means, lock, segments)
+                object_store = cls(directory, ports, lock, segments)
             undo.pop_all()
         (directory / "reserve.bin").unlink(missing_ok=True)  # of an earlier build
-        vault.reserve.renew()
-        return vault
+        object_store.reserve.renew()
+        return object_store
 
     def change(self, work: Callable[[Objects], Answer]) -> Answer:
         """Do what puts objects: all of them become durable, then known, or none does.
@@ -140,13 +140,13 @@ class Vault:
         """
         if self._within is not None:
             return work(self._within)
-        return self._tried_again(self._changed, work)
+        return self._with_retry(self._changed, work)
 
     def read(self, work: Callable[[Objects], Answer]) -> Answer:
         """Do what only reads, at one moment."""
         if self._within is not None:
             return work(self._within)
-        return self._tried_again(self._read, work)
+        return self._with_retry(self._read, work)
 
     def close(self) -> None:
         """Let others have it."""
@@ -154,7 +154,7 @@ class Vault:
         self.segments.close()
         self._lock.close()
 
-    def _tried_again(
+    def _with_retry(
         self,
         attempt: Callable[[Callable[[Objects], Answer]], Answer],
         work: Callable[[Objects], Answer],
@@ -162,7 +162,7 @@ class Vault:
         try:
             return attempt(work)
         except DatabaseDamaged:
-            self._make_anew()
+            self._recreate_index()
             return attempt(work)
         except (ObjectDamaged, ObjectMissing, CheckpointMissing) as failure:
             if self._is_searched:
@@ -173,9 +173,9 @@ class Vault:
             except ObjectMissing:  # it is lost, and the first failure may say where it was
                 raise failure from None
 
-    def _make_anew(self) -> None:
+    def _recreate_index(self) -> None:
         self._index.close()
-        self._index = _anew(self.directory, self.means.disk, self.segments)
+        self._index = _recreated(self.directory, self.ports.disk, self.segments)
 
     def _search(self) -> None:
         """Look once whether the segments hold what an index that may be spoiled does not know."""
@@ -184,22 +184,22 @@ class Vault:
             with self._index.writing() as rows:
                 search(self.segments, rows)
         except DatabaseDamaged:
-            self._make_anew()
+            self._recreate_index()
         except Failure:
             pass  # no room, perhaps: then what was missing is
 
     def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
-        spoiled: set[bytes] = set()
+        damaged: set[bytes] = set()
         try:
             with ExitStack() as undo, self._index.writing() as rows:
-                undo.callback(self.segments.abandon)
-                objects = Objects(self.segments, rows, spoiled, self._remembered)
+                undo.callback(self.segments.rollback)
+                objects = Objects(self.segments, rows, damaged, self._cache)
                 with self._inside(objects):
                     answer = work(objects)
                 objects.commit()
                 undo.pop_all()
         except (ObjectDamaged, ObjectMissing):
-            self._forget(spoiled)
+            self._forget(damaged)
             raise
         except (DiskFull, DiskQuota):
             self.reserve.release()
@@ -215,18 +215,18 @@ class Vault:
             self._within = None
 
     def _read(self, work: Callable[[Objects], Answer]) -> Answer:
-        spoiled: set[bytes] = set()
+        damaged: set[bytes] = set()
         try:
             with self._index.reading() as rows:
-                return work(Objects(self.segments, rows, spoiled, self._remembered))
+                return work(Objects(self.segments, rows, damaged, self._cache))
         finally:
-            self._forget(spoiled)
+            self._forget(damaged)
 
-    def _forget(self, spoiled: set[bytes]) -> None:
+    def _forget(self, damaged: set[bytes]) -> None:
         """Take note that objects are spoiled; if that fails, the next one who meets them will."""
-        if spoiled:
+        if damaged:
             with suppress(Failure), self._index.writing() as rows:
-                Objects(self.segments, rows, spoiled).forget_spoiled()
+                Objects(self.segments, rows, damaged).forget_damaged()
 
 
 def _reserve(directory: Path) -> Reserve:
@@ -239,11 +239,11 @@ def _index(directory: Path, disk: Disk, segments: Segments) -> Index:
     try:
         return _agreeing(Index.open(directory / "wb.db", disk), segments)
     except DatabaseDamaged:
-        return _anew(directory, disk, segments)
+        return _recreated(directory, disk, segments)
 
 
-def _anew(directory: Path, disk: Disk, segments: Segments) -> Index:
-    return _agreeing(Index.anew(directory / "wb.db", disk), segments)
+def _recreated(directory: Path, disk: Disk, segments: Segments) -> Index:
+    return _agreeing(Index.recreate(directory / "wb.db", disk), segments)
 
 
 def _agreeing(index: Index, segments: Segments) -> Index:
@@ -267,11 +267,11 @@ def _make_directory(disk: Disk, path: Path) -> None:
     disk.sync_directory(path.parent)
 
 
-def _locked(path: Path, means: Means, patience: float) -> OpenFile:
-    deadline = means.clock.monotonic() + patience
-    file = _lock_file(means.disk, path)
+def _locked(path: Path, ports: Ports, patience: float) -> OpenFile:
+    deadline = ports.clock.monotonic() + patience
+    file = _lock_file(ports.disk, path)
     while not file.lock():
-        left = deadline - means.clock.monotonic()
+        left = deadline - ports.clock.monotonic()
         if left <= 0:
             file.close()
             raise WorkbenchHeld(path=str(path.parent))

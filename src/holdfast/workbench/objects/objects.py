@@ -10,19 +10,19 @@ from collections.abc import Callable, Container, Generator, Iterable, Iterator, 
 from itertools import groupby
 
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
-from holdfast.workbench.model import Checkpoint, News, Progress, quiet
+from holdfast.workbench.model import Checkpoint, ProgressCallback, WorkProgress, ignore_progress
 from holdfast.workbench.objects.formats import (
     BUNDLE_BYTES,
     SMALL_BYTES_MAX,
     Node,
-    ObjectSort,
+    ObjectKind,
     decode_checkpoint,
     decode_tree,
     encode_tree,
     name_of,
     names_in,
 )
-from holdfast.workbench.objects.index import Rows
+from holdfast.workbench.objects.index import IndexTransaction
 from holdfast.workbench.objects.segments import Location, Segments
 
 _NEWS_PIECES = 32
@@ -30,7 +30,7 @@ _NODES_MAX = 20_000  # so many names of directories that were read are remembere
 _CHECKPOINTS_MAX = 100
 
 
-class Remembered:
+class ObjectCache:
     """What was read a moment ago, by the name of its object, which says all of it."""
 
     def __init__(self) -> None:
@@ -54,76 +54,76 @@ class Remembered:
 class Objects:
     """The objects of a store within one transaction of its index.
 
-    What is `spoiled` counts as not there: it is met by reading, and put anew by whoever has it.
+    What is `damaged` counts as not there: it is met by reading, and put anew by whoever has it.
     """
 
     def __init__(
         self,
         segments: Segments,
-        rows: Rows,
-        spoiled: set[bytes] | None = None,
-        remembered: Remembered | None = None,
+        rows: IndexTransaction,
+        damaged: set[bytes] | None = None,
+        cache: ObjectCache | None = None,
     ) -> None:
         self._segments = segments
-        self._remembered = remembered or Remembered()
+        self._cache = cache or ObjectCache()
         self.rows = rows
-        self.spoiled = set[bytes]() if spoiled is None else spoiled
-        self.news: News = quiet
+        self.damaged = set[bytes]() if damaged is None else damaged
+        self.news: ProgressCallback = ignore_progress
         self._fresh: dict[bytes, Location] = {}
-        self._loose: dict[bytes, bytes] = {}
-        self._loose_bytes = 0
+        self._unbundled: dict[bytes, bytes] = {}
+        self._unbundled_bytes = 0
         self._left: list[int] = []
 
-    def put(self, sort: ObjectSort, data: bytes) -> bytes:
+    def put(self, kind: ObjectKind, data: bytes) -> bytes:
         """Keep an object, unless it is there already; return its name."""
-        name = name_of(sort, data)
-        if name not in self._loose and self.location(name) is None:
-            self._add(sort, name, data)
+        name = name_of(kind, data)
+        if name not in self._unbundled and self.location(name) is None:
+            self._add(kind, name, data)
         return name
 
     def put_pieces(self, pieces: Iterable[bytes]) -> bytes:
         """Keep a large file that comes in pieces; return its name."""
         names: list[bytes] = []
         for piece in pieces:
-            names.append(self.put(ObjectSort.BLOB, piece))
+            names.append(self.put(ObjectKind.BLOB, piece))
             if len(names) % _NEWS_PIECES == 0:
-                self.news(Progress("MiB of a large file", len(names)))
-        return self.put(ObjectSort.PIECES, b"".join(names))
+                self.news(WorkProgress("MiB of a large file", len(names)))
+        return self.put(ObjectKind.PIECES, b"".join(names))
 
     def put_tree(self, nodes: Iterable[Node]) -> bytes:
         """Keep a directory; return its name."""
         nodes = tuple(sorted(nodes))
-        name = self.put(ObjectSort.TREE, encode_tree(nodes))
-        self._remembered.add(name, nodes)
+        name = self.put(ObjectKind.TREE, encode_tree(nodes))
+        self._cache.add(name, nodes)
         return name
 
-    def get(self, name: bytes) -> tuple[ObjectSort, bytes]:
+    def get(self, name: bytes) -> tuple[ObjectKind, bytes]:
         """An object, checked; raise ObjectMissing or ObjectDamaged."""
         location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
         return self._read(name, location)
 
-    def each(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, ObjectSort, bytes]]:
+    def each(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, ObjectKind, bytes]]:
         """Do what `get` does for many, in order; where they are is asked for all at once."""
         located = self.rows.find_all(names)
         for name in names:
             location = located.get(name)
-            if location is None or name in self.spoiled or name in self._fresh:
+            if location is None or name in self.damaged or name in self._fresh:
                 yield name, *self.get(name)
             else:
                 yield name, *self._read(name, location)
 
-    def sort_of(self, name: bytes) -> ObjectSort:
+    def kind_of(self, name: bytes) -> ObjectKind:
         """What an object is, without reading it all; raise ObjectMissing or ObjectDamaged."""
         location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
-        return self._segments.sort_of(name, location)
+        return self._segments.kind_of(name, location)
 
     def tree(self, name: bytes) -> tuple[Node, ...]:
         """The names in a kept directory; read once, as long as it is there."""
-        known = self._remembered.get(name)
+        known = self._cache.get(name)
         if known is not None and self.location(name) is not None:
             return known
         _, data = self.get(name)
@@ -132,42 +132,42 @@ class Objects:
         except ValueError as error:
             location = self.location(name)
             assert location is not None
-            self.spoiled.add(name)
+            self.damaged.add(name)
             path = str(self._segments.path(location.segment))
             raise ObjectDamaged(
                 object=name.hex(), path=path, offset=location.offset, reason=str(error)
             ) from error
-        self._remembered.add(name, nodes)
+        self._cache.add(name, nodes)
         return nodes
 
     def checkpoint(self, name: bytes) -> Checkpoint:
         """A checkpoint; read once, as long as it is there. Raises ValueError if it is none."""
-        known = self._remembered.checkpoints.get(name)
+        known = self._cache.checkpoints.get(name)
         if known is not None and self.location(name) is not None:
             return known
         made = decode_checkpoint(self.get(name)[1])
-        if len(self._remembered.checkpoints) >= _CHECKPOINTS_MAX:
-            self._remembered.checkpoints.clear()
-        self._remembered.checkpoints[name] = made
+        if len(self._cache.checkpoints) >= _CHECKPOINTS_MAX:
+            self._cache.checkpoints.clear()
+        self._cache.checkpoints[name] = made
         return made
 
     def commit(self) -> None:
         """Make all that was put durable, then take note of where it is."""
-        self._bind()
+        self._write_bundle()
         self._segments.commit()
-        if self.spoiled:
-            self.forget_spoiled()
+        if self.damaged:
+            self.forget_damaged()
         for number in self._left:
             self.rows.leave(number)
         self.rows.add_objects(self._fresh)
         committed = self._segments.committed.items()
         self.rows.note_seen({one: end for one, end in committed if one not in self._left})
 
-    def forget_spoiled(self) -> None:
+    def forget_damaged(self) -> None:
         """Let what turned out to be spoiled be put anew by the next who has it."""
-        self.rows.forget_objects(self.spoiled)
-        if self.spoiled - self._fresh.keys():
-            self.rows.sights.forget_all()
+        self.rows.forget_objects(self.damaged)
+        if self.damaged - self._fresh.keys():
+            self.rows.stat_cache.forget_all()
 
     def leave(self, number: int, needed: Container[bytes]) -> None:
         """Put what is needed of a segment once more; from the commit on it is needed no longer."""
@@ -177,29 +177,29 @@ class Objects:
                 if some:
                     self._add_again(some)
             except ObjectDamaged:
-                self.spoiled.update(name for name, _ in some)
+                self.damaged.update(name for name, _ in some)
         self._left.append(number)
 
     def location(self, name: bytes) -> Location | None:
         """Where an object is; None if it is not there, or spoiled."""
-        if name in self._loose:
-            self._bind()
+        if name in self._unbundled:
+            self._write_bundle()
         fresh = self._fresh.get(name)
-        if fresh is not None or name in self.spoiled:
+        if fresh is not None or name in self.damaged:
             return fresh
         return self.rows.find(name)
 
-    def _add(self, sort: ObjectSort, name: bytes, data: bytes) -> None:
+    def _add(self, kind: ObjectKind, name: bytes, data: bytes) -> None:
         """Keep an object: a small file with others that come, all else by itself."""
-        if sort is ObjectSort.BLOB and len(data) <= SMALL_BYTES_MAX:
-            self._loose[name] = data
-            self._loose_bytes += len(data)
-            if self._loose_bytes >= BUNDLE_BYTES:
-                self._bind()
+        if kind is ObjectKind.BLOB and len(data) <= SMALL_BYTES_MAX:
+            self._unbundled[name] = data
+            self._unbundled_bytes += len(data)
+            if self._unbundled_bytes >= BUNDLE_BYTES:
+                self._write_bundle()
             return
-        if sort is ObjectSort.CHECKPOINT:  # what it consists of stands before it
-            self._bind()
-        self._fresh[name] = self._segments.append(sort, name, data)
+        if kind is ObjectKind.CHECKPOINT:  # what it consists of stands before it
+            self._write_bundle()
+        self._fresh[name] = self._segments.append(kind, name, data)
 
     def _add_again(self, some: Sequence[tuple[bytes, Location]]) -> None:
         """Keep objects of one record once more: by a copy of it, if they are all of it."""
@@ -209,36 +209,36 @@ class Objects:
             self._fresh |= {name: copy._replace(room=location.room) for name, location in some}
             return
         for name, location in some:
-            sort, data = self._segments.read(name, location)
-            self._add(sort, name, data)
+            kind, data = self._segments.read(name, location)
+            self._add(kind, name, data)
 
-    def _bind(self) -> None:
+    def _write_bundle(self) -> None:
         """Have a place for all that is still loose."""
-        loose, self._loose, self._loose_bytes = self._loose, {}, 0
+        loose, self._unbundled, self._unbundled_bytes = self._unbundled, {}, 0
         if len(loose) == 1:
             ((name, data),) = loose.items()
-            self._fresh[name] = self._segments.append(ObjectSort.BLOB, name, data)
+            self._fresh[name] = self._segments.append(ObjectKind.BLOB, name, data)
         elif loose:
-            self._fresh |= self._segments.append_together(loose)
+            self._fresh |= self._segments.append_bundle(loose)
 
-    def _read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+    def _read(self, name: bytes, location: Location) -> tuple[ObjectKind, bytes]:
         try:
             return self._segments.read(name, location)
         except ObjectDamaged:
-            self._spoil(name, location)
+            self._mark_damaged(name, location)
             raise
 
-    def _spoil(self, name: bytes, location: Location) -> None:
+    def _mark_damaged(self, name: bytes, location: Location) -> None:
         """Let an object count as not there, with all that share its record."""
-        self.spoiled.add(name)
+        self.damaged.add(name)
         if location.is_shared:
-            self.spoiled.update(self.rows.names_at(location))
+            self.damaged.update(self.rows.names_at(location))
 
 
-def content(name: bytes, get: Callable[[bytes], tuple[ObjectSort, bytes]]) -> Generator[bytes]:
+def content(name: bytes, get: Callable[[bytes], tuple[ObjectKind, bytes]]) -> Generator[bytes]:
     """The content of a file, piece by piece, as `get` gives them."""
-    sort, data = get(name)
-    if sort is not ObjectSort.PIECES:
+    kind, data = get(name)
+    if kind is not ObjectKind.PIECES:
         yield data
         return
     for piece in names_in(data):

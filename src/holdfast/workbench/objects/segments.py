@@ -1,6 +1,6 @@
 """Objects on disk: files that only grow, of which a tear spoils nothing but itself.
 
-Whatever is appended becomes durable together, by one sync, in `commit`; until then `abandon` takes
+Whatever is appended becomes durable together, by one sync, in `commit`; until then `rollback` takes
 it back.
 
 Segments as files that are read: object by object, or from end to end.
@@ -22,22 +22,22 @@ from holdfast.failures import Failure
 from holdfast.workbench.failures import ObjectDamaged
 from holdfast.workbench.objects.formats import (
     BUNDLE_BYTES,
-    HEAD_BYTES,
+    HEADER_BYTES,
     MARK_BYTES,
-    SEGMENT_HEAD_BYTES,
+    SEGMENT_HEADER_BYTES,
     SMALL_BYTES_MAX,
-    Codec,
-    Head,
-    ObjectSort,
+    ObjectKind,
+    RecordCodec,
+    RecordHeader,
     decode_bundle,
+    decode_record_header,
+    decode_segment_header,
     encode_bundle,
+    encode_record_header,
+    encode_segment_header,
     is_intact,
     name_of,
-    read_head,
-    read_segment_head,
-    rooms,
-    segment_head,
-    write_head,
+    record_shares,
 )
 from holdfast.world import Chance, Disk, OpenFile, write_all
 from holdfast.world.failures import StoreReadOnly
@@ -57,7 +57,7 @@ class Location(NamedTuple):
     @property
     def record_bytes(self) -> int:
         """How long the record is."""
-        return HEAD_BYTES + self.stored_bytes
+        return HEADER_BYTES + self.stored_bytes
 
     @property
     def is_shared(self) -> bool:
@@ -65,15 +65,15 @@ class Location(NamedTuple):
         return self.room < self.record_bytes
 
 
-class Found(NamedTuple):
+class ScannedObject(NamedTuple):
     """An intact record, met when a segment was read from end to end."""
 
     name: bytes
-    sort: ObjectSort
+    kind: ObjectKind
     location: Location
 
 
-class _Reading(NamedTuple):
+class _OpenSegment(NamedTuple):
     file: OpenFile
     mark: bytes | None
 
@@ -84,14 +84,14 @@ class _Bundle(NamedTuple):
     files: dict[bytes, bytes]
 
 
-class SegmentFiles:
+class SegmentReader:
     """All segments of one store, to be read."""
 
     def __init__(self, disk: Disk, directory: Path) -> None:
         self._disk = disk
         self._directory = directory
         self._decompressor = ZstdDecompressor()
-        self._reading: dict[int, _Reading] = {}
+        self._reading: dict[int, _OpenSegment] = {}
         self._bundle: _Bundle | None = None  # the last one: who reads a file reads its neighbours
 
     def numbers(self) -> list[int]:
@@ -107,37 +107,39 @@ class SegmentFiles:
         """How long a segment is on disk."""
         return self._opened(number).file.status().size
 
-    def read(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+    def read(self, name: bytes, location: Location) -> tuple[ObjectKind, bytes]:
         """The object of this name, just as it was put; raise ObjectDamaged if it is not."""
-        sort, data = self._found(name, location)
-        if name_of(sort, data) != name:
+        kind, data = self._found(name, location)
+        if name_of(kind, data) != name:
             raise self._damaged(name, location, "it is another object")
-        return sort, data
+        return kind, data
 
-    def sort_of(self, name: bytes, location: Location) -> ObjectSort:
+    def kind_of(self, name: bytes, location: Location) -> ObjectKind:
         """What an object is; its bytes are looked at only if it shares them with others."""
         if location.is_shared:
             return self._found(name, location)[0]
         file, mark = self._opened(location.segment)
-        head = read_head(file.read(HEAD_BYTES, at=location.offset), mark or bytes(MARK_BYTES))
+        head = decode_record_header(
+            file.read(HEADER_BYTES, at=location.offset), mark or bytes(MARK_BYTES)
+        )
         if head is None or head.name != name:
             raise self._damaged(name, location, "something else is there")
-        return head.sort
+        return head.kind
 
-    def scan(self, number: int, start: int) -> Generator[Found]:
+    def scan(self, number: int, start: int) -> Generator[ScannedObject]:
         """Every intact record that begins at `start` or later; what is between them is skipped."""
         file, mark = self._opened(number)
         if mark is None:
             return
-        at, size = max(start, SEGMENT_HEAD_BYTES), file.status().size
+        at, size = max(start, SEGMENT_HEADER_BYTES), file.status().size
         while at < size:
-            head_bytes = file.read(HEAD_BYTES, at=at)
-            head = read_head(head_bytes, mark)
-            if head is not None and at + HEAD_BYTES + head.stored_bytes <= size:
-                stored = file.read(head.stored_bytes, at=at + HEAD_BYTES)
+            head_bytes = file.read(HEADER_BYTES, at=at)
+            head = decode_record_header(head_bytes, mark)
+            if head is not None and at + HEADER_BYTES + head.stored_bytes <= size:
+                stored = file.read(head.stored_bytes, at=at + HEADER_BYTES)
                 if is_intact(head_bytes, head, stored):
                     yield from self._all_in(Location(number, at, len(stored), 0), head, stored)
-                    at += HEAD_BYTES + len(stored)
+                    at += HEADER_BYTES + len(stored)
                     continue
             at = _next_mark(file, mark, at + 1, size)
 
@@ -165,57 +167,62 @@ class SegmentFiles:
     def _settle(self, number: int) -> None:
         """Have a segment on disk as far as it goes."""
 
-    def _found(self, name: bytes, location: Location) -> tuple[ObjectSort, bytes]:
+    def _found(self, name: bytes, location: Location) -> tuple[ObjectKind, bytes]:
         """What stands at a place under this name."""
         bundle = self._bundle
         if bundle is None or bundle[:2] != location[:2]:
             head, stored = self._record(name, location)
             try:
                 data = self._unpacked(head, stored)
-                if head.sort is not ObjectSort.BUNDLE:
-                    return head.sort, data
+                if head.kind is not ObjectKind.BUNDLE:
+                    return head.kind, data
                 bundle = self._bundle = _Bundle(*location[:2], decode_bundle(data))
             except (ZstdError, ValueError) as error:
                 raise self._damaged(name, location, "it cannot be unpacked") from error
         if name not in bundle.files:
             raise self._damaged(name, location, "it is another object")
-        return ObjectSort.BLOB, bundle.files[name]
+        return ObjectKind.BLOB, bundle.files[name]
 
-    def _all_in(self, location: Location, head: Head, stored: bytes) -> Iterator[Found]:
+    def _all_in(
+        self, location: Location, head: RecordHeader, stored: bytes
+    ) -> Iterator[ScannedObject]:
         """Every object in a record that is intact."""
-        if head.sort is not ObjectSort.BUNDLE:
-            yield Found(head.name, head.sort, location._replace(room=location.record_bytes))
+        if head.kind is not ObjectKind.BUNDLE:
+            yield ScannedObject(head.name, head.kind, location._replace(room=location.record_bytes))
             return
         with suppress(ZstdError, ValueError):
             files = decode_bundle(self._unpacked(head, stored))
-            shares = rooms([len(data) for data in files.values()], location.record_bytes)
+            shares = record_shares([len(data) for data in files.values()], location.record_bytes)
             for name, room in zip(files, shares, strict=True):
-                yield Found(name, ObjectSort.BLOB, location._replace(room=room))
+                yield ScannedObject(name, ObjectKind.BLOB, location._replace(room=room))
 
-    def _record(self, name: bytes, location: Location) -> tuple[Head, bytes]:
+    def _record(self, name: bytes, location: Location) -> tuple[RecordHeader, bytes]:
         """What was written at a place: a head and what follows it, checked."""
         self._settle(location.segment)
         file, mark = self._opened(location.segment)
         record = file.read(location.record_bytes, at=location.offset)
-        head, stored = read_head(record, mark or bytes(MARK_BYTES)), record[HEAD_BYTES:]
+        head, stored = (
+            decode_record_header(record, mark or bytes(MARK_BYTES)),
+            record[HEADER_BYTES:],
+        )
         if head is None or not is_intact(record, head, stored):
             raise self._damaged(name, location, "its checksum differs")
-        if head.name != name and head.sort is not ObjectSort.BUNDLE:
+        if head.name != name and head.kind is not ObjectKind.BUNDLE:
             raise self._damaged(name, location, "it is another object")
         return head, stored
 
-    def _opened(self, number: int) -> _Reading:
+    def _opened(self, number: int) -> _OpenSegment:
         reading = self._reading.get(number)
         if reading is None:
             if len(self._reading) >= _OPEN_MAX:
                 self._close_reading(next(iter(self._reading)))
             file = self._disk.open(self.path(number))
-            reading = _Reading(file, _mark_of(file))
+            reading = _OpenSegment(file, _mark_of(file))
             self._reading[number] = reading
         return reading
 
-    def _unpacked(self, head: Head, stored: bytes) -> bytes:
-        if head.codec is Codec.RAW:
+    def _unpacked(self, head: RecordHeader, stored: bytes) -> bytes:
+        if head.codec is RecordCodec.RAW:
             return stored
         return self._decompressor.decompress(stored, max_output_size=head.raw_bytes)
 
@@ -239,10 +246,10 @@ def _is_segment(name: Path) -> bool:
 
 def _mark_of(file: OpenFile) -> bytes | None:
     """The mark of a segment: if its head is spoiled, the one that its first records have."""
-    begins = file.read(SEGMENT_HEAD_BYTES + HEAD_BYTES, at=0)
-    mark, head_bytes = read_segment_head(begins), begins[SEGMENT_HEAD_BYTES:]
+    begins = file.read(SEGMENT_HEADER_BYTES + HEADER_BYTES, at=0)
+    mark, head_bytes = decode_segment_header(begins), begins[SEGMENT_HEADER_BYTES:]
     first = head_bytes[:MARK_BYTES]
-    head = read_head(head_bytes, first)
+    head = decode_record_header(head_bytes, first)
     if mark == first or head is None or head.stored_bytes > file.status().size:
         return mark
     follows = file.read(head.stored_bytes + MARK_BYTES, at=len(begins))
@@ -265,7 +272,7 @@ _WRITE_BYTES = 2**20
 _TINY_BYTES = 64  # what is as small as a head is not worth compressing
 
 
-class Segments(SegmentFiles):
+class Segments(SegmentReader):
     """All objects of one store; belongs to the one who holds the lock of the store."""
 
     def __init__(self, disk: Disk, directory: Path, chance: Chance) -> None:
@@ -273,7 +280,7 @@ class Segments(SegmentFiles):
         self._chance = chance
         self._compressor = _compressor(_WRITE_BYTES)
         # It looks for what is longer, which takes half of the time and finds nearly as much.
-        self._compressor_of_small = _compressor(BUNDLE_BYTES, min_match=7)
+        self._small_compressor = _compressor(BUNDLE_BYTES, min_match=7)
         self._writing: OpenFile | None = None
         self._number, self._mark = max(self.numbers(), default=0), b""
         self._committed: dict[int, int] = {}
@@ -288,19 +295,21 @@ class Segments(SegmentFiles):
         """How far each segment that was written to is committed, by its number."""
         return dict(self._committed)
 
-    def append(self, sort: ObjectSort, name: bytes, data: bytes) -> Location:
+    def append(self, kind: ObjectKind, name: bytes, data: bytes) -> Location:
         """Put an object at the end; it is kept from the next commit on, or not at all."""
         self._begin()
         codec, stored = self._packed(data)
-        head = write_head(self._mark, sort, codec, name=name, raw_bytes=len(data), stored=stored)
+        head = encode_record_header(
+            self._mark, kind, codec, name=name, raw_bytes=len(data), stored=stored
+        )
         return self._write(head, stored)
 
-    def append_together(self, files: Mapping[bytes, bytes]) -> dict[bytes, Location]:
+    def append_bundle(self, files: Mapping[bytes, bytes]) -> dict[bytes, Location]:
         """Put small files at the end, by their names, as one record; where each of them is."""
-        name = name_of(ObjectSort.BUNDLE, b"".join(files))
-        together = self.append(ObjectSort.BUNDLE, name, encode_bundle(files))
+        name = name_of(ObjectKind.BUNDLE, b"".join(files))
+        together = self.append(ObjectKind.BUNDLE, name, encode_bundle(files))
         number, offset, size, record_bytes = together
-        shares = rooms([len(each) for each in files.values()], record_bytes)
+        shares = record_shares([len(each) for each in files.values()], record_bytes)
         return {
             name: Location(number, offset, size, room)
             for name, room in zip(files, shares, strict=True)
@@ -310,9 +319,9 @@ class Segments(SegmentFiles):
         """Put the record of an object at the end once more; raise ObjectDamaged if it is not."""
         found, stored = self._record(name, location)
         self._begin()
-        sort, codec, raw_bytes = found.sort, found.codec, found.raw_bytes
-        head = write_head(
-            self._mark, sort, codec, name=found.name, raw_bytes=raw_bytes, stored=stored
+        kind, codec, raw_bytes = found.kind, found.codec, found.raw_bytes
+        head = encode_record_header(
+            self._mark, kind, codec, name=found.name, raw_bytes=raw_bytes, stored=stored
         )
         return self._write(head, stored)
 
@@ -337,7 +346,7 @@ class Segments(SegmentFiles):
         self._is_new = False
         self._committed[self._number] = self._end
 
-    def abandon(self) -> None:
+    def rollback(self) -> None:
         """Take back what was appended since the last commit; never fails."""
         self._waiting, self._waiting_bytes, self._bundle = [], 0, None
         if self._writing is None:
@@ -359,12 +368,12 @@ class Segments(SegmentFiles):
 
     def close(self) -> None:
         """Let go of all files; what was not committed is taken back."""
-        self.abandon()
+        self.rollback()
         self._close_writing()
         super().close()
 
     def _write(self, head: bytes, stored: bytes) -> Location:
-        record_bytes = HEAD_BYTES + len(stored)
+        record_bytes = HEADER_BYTES + len(stored)
         location = Location(self._number, self._end, len(stored), record_bytes)
         self._waiting += (head, stored)
         self._waiting_bytes += record_bytes
@@ -399,8 +408,11 @@ class Segments(SegmentFiles):
         self._writing = self._disk.create(self.path(number), mode=0o600)
         self._number, self._mark = number, self._chance.draw(MARK_BYTES)
         self._is_new, self._is_renewed = True, False
-        self._committed[number], self._end = 0, SEGMENT_HEAD_BYTES
-        self._waiting, self._waiting_bytes = [segment_head(self._mark)], SEGMENT_HEAD_BYTES
+        self._committed[number], self._end = 0, SEGMENT_HEADER_BYTES
+        self._waiting, self._waiting_bytes = (
+            [encode_segment_header(self._mark)],
+            SEGMENT_HEADER_BYTES,
+        )
 
     def _uncreate(self) -> None:
         """Take a segment back that nothing was committed to; if it stays, it is passed over."""
@@ -426,13 +438,13 @@ class Segments(SegmentFiles):
             self._writing.close()
             self._writing = None
 
-    def _packed(self, data: bytes) -> tuple[Codec, bytes]:
+    def _packed(self, data: bytes) -> tuple[RecordCodec, bytes]:
         if len(data) > _TINY_BYTES:
             is_small = len(data) <= BUNDLE_BYTES + SMALL_BYTES_MAX
-            packed = (self._compressor_of_small if is_small else self._compressor).compress(data)
+            packed = (self._small_compressor if is_small else self._compressor).compress(data)
             if len(packed) < len(data) - len(data) // 16:
-                return Codec.ZSTD, packed
-        return Codec.RAW, data
+                return RecordCodec.ZSTD, packed
+        return RecordCodec.RAW, data
 
 
 def _compressor(data_bytes: int, **finer: int) -> ZstdCompressor:

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused, BatchStale
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 
-Tree = Mapping[RelativePath, Entry]
+Tree = Mapping[RelativePath, PathEntry]
 _MODE_MAX: Final = 0o7777
-_NEW_DIRECTORY: Final = Entry(Sort.DIRECTORY, 0o755)
+_NEW_DIRECTORY: Final = PathEntry(EntryKind.DIRECTORY, 0o755)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Create:
     """Something new, where nothing is; directories on the way are made."""
 
     path: RelativePath
-    entry: Entry
+    entry: PathEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class _UnfitError(ValueError):
     """A step does not fit, in words; it never leaves this module."""
 
 
-def changes_of(steps: Sequence[Step], draft: Tree) -> tuple[Change, ...]:
+def changes_of(steps: Sequence[Step], draft: Tree) -> tuple[PathChange, ...]:
     """What a batch does to a draft, for each path; refused, with every reason, if it cannot be."""
     staged = _Staged(draft)
     reasons: list[str] = []
@@ -91,7 +91,7 @@ def changes_of(steps: Sequence[Step], draft: Tree) -> tuple[Change, ...]:
     return staged.changes()
 
 
-def check_again(changes: Iterable[Change], draft: Tree) -> Again:
+def check_again(changes: Iterable[PathChange], draft: Tree) -> Again:
     """Whether a batch still fits the draft it was made for; stale, with the paths, if not."""
     changes = tuple(changes)
     if all(draft.get(change.path) == change.before for change in changes):
@@ -107,11 +107,11 @@ class _Staged:
 
     def __init__(self, draft: Tree) -> None:
         self._draft = draft
-        self._new: dict[RelativePath, Entry | None] = {}
+        self._new: dict[RelativePath, PathEntry | None] = {}
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[PathChange, ...]:
         return tuple(
-            Change(path, self._draft.get(path), after)
+            PathChange(path, self._draft.get(path), after)
             for path, after in sorted(self._new.items())
             if self._draft.get(path) != after
         )
@@ -119,12 +119,12 @@ class _Staged:
     def take(self, step: Step) -> None:
         match step:
             case Create(path, entry):
-                _require(entry.sort is not Sort.SPECIAL, "only files, links and directories")
+                _require(entry.kind is not EntryKind.SPECIAL, "only files, links and directories")
                 self._make_room(path)
                 self._new[path] = entry
             case Update(path, content, size, expected):
                 found = self._found(path)
-                _require(found.sort is Sort.FILE, "it is no file")
+                _require(found.kind is EntryKind.FILE, "it is no file")
                 _require(expected in (None, found.content), "it is not as expected")
                 self._new[path] = replace(found, content=content, size=size)
             case Delete(path):
@@ -135,7 +135,7 @@ class _Staged:
                 self._rename(path, target)
             case Chmod(path, mode):
                 found = self._found(path)
-                _require(found.sort is not Sort.LINK, "a link has no mode")
+                _require(found.kind is not EntryKind.LINK, "a link has no mode")
                 _require(0 <= mode <= _MODE_MAX, "there is no such mode")
                 self._new[path] = replace(found, mode=mode)
 
@@ -145,21 +145,21 @@ class _Staged:
         self._make_room(target)
         moved = {path: found, **self._below(path)}
         _require(
-            all(entry.sort is not Sort.SPECIAL for entry in moved.values()),
+            all(entry.kind is not EntryKind.SPECIAL for entry in moved.values()),
             "there is something in it that cannot be kept",
         )
         self._new |= dict.fromkeys(moved)
         for one, entry in moved.items():
             self._new[RelativePath(target.parts + one.parts[len(path.parts) :])] = entry
 
-    def _get(self, path: RelativePath) -> Entry | None:
+    def _get(self, path: RelativePath) -> PathEntry | None:
         return self._new[path] if path in self._new else self._draft.get(path)
 
-    def _found(self, path: RelativePath) -> Entry:
+    def _found(self, path: RelativePath) -> PathEntry:
         found = self._get(path)
         if found is None:
             raise _UnfitError("nothing is there")
-        _require(found.sort is not Sort.SPECIAL, "it is no file, link or directory")
+        _require(found.kind is not EntryKind.SPECIAL, "it is no file, link or directory")
         return found
 
     def _make_room(self, path: RelativePath) -> None:
@@ -173,7 +173,7 @@ class _Staged:
         _require(above is None or above.is_directory, f"{parent} is no directory")
         self._new |= dict.fromkeys(missing, _NEW_DIRECTORY)
 
-    def _below(self, path: RelativePath) -> dict[RelativePath, Entry]:
+    def _below(self, path: RelativePath) -> dict[RelativePath, PathEntry]:
         found = self._get(path)
         if found is None or not found.is_directory:
             return {}

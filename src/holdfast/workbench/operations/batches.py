@@ -16,8 +16,8 @@ from holdfast.workbench.diff.tree_changes import known_entry
 from holdfast.workbench.draft.view import View
 from holdfast.workbench.failures import BatchStale, RevisionUnwritten
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Change, Checkpoint, Draft, Entry, Revision, Sort
-from holdfast.workbench.objects.formats import cut_content, name_of
+from holdfast.workbench.model import Checkpoint, Draft, EntryKind, PathChange, PathEntry, Revision
+from holdfast.workbench.objects.formats import name_of, split_content
 from holdfast.workbench.operations.batch_plan import (
     Again,
     Chmod,
@@ -43,7 +43,7 @@ from holdfast.workbench.operations.recovery import (
 from holdfast.workbench.operations.reports import told
 from holdfast.workbench.operations.revisions import FOUND, next_number, revised
 from holdfast.workbench.records import Attempt
-from holdfast.workbench.store.tree_queries import entries_below, kept_contents
+from holdfast.workbench.store.tree_queries import entries_below, store_contents
 from holdfast.workbench.transaction.machine import Facts, Way
 from holdfast.world.failures import DiskFull, DiskQuota
 
@@ -164,7 +164,7 @@ def _tried(held: Held, draft: Draft, steps: Sequence[FileStep], key: str) -> App
 
 
 def _made(
-    held: Held, view: View, standing: Standing, changes: tuple[Change, ...], key: str
+    held: Held, view: View, standing: Standing, changes: tuple[PathChange, ...], key: str
 ) -> Applied:
     draft = standing.draft
     intent = Intent(
@@ -179,7 +179,7 @@ def _made(
     return at_last(
         draft,
         lambda: _revised(held, view, facts, standing.theirs),
-        relieve=held.store.vault.reserve.release,
+        relieve=held.store.object_store.reserve.release,
     )
 
 
@@ -202,7 +202,7 @@ def _revised(held: Held, view: View, facts: Facts, theirs: Checkpoint | None = N
 
 def _planned(
     held: Held, ours: Checkpoint, steps: Sequence[FileStep], key: str
-) -> tuple[Change, ...]:
+) -> tuple[PathChange, ...]:
     """What the batch changes; one that was begun before must find what it found then."""
     spelled = _spelled(held, steps)
     tries = [each for each in held.records.attempts() if each.batch == key]
@@ -215,18 +215,18 @@ def _planned(
     return changes if check_again(changes, there) is Again.APPLY else ()
 
 
-def _stamped(held: Held, changes: tuple[Change, ...]) -> tuple[Change, ...]:
+def _stamped(held: Held, changes: tuple[PathChange, ...]) -> tuple[PathChange, ...]:
     """The same, with the time of now wherever a file becomes another one: tools look at that."""
-    now_ns = int(held.bench.means.clock.now() * 1e9)
+    now_ns = int(held.bench.ports.clock.now() * 1e9)
     return tuple(
-        Change(each.path, each.before, msgspec.structs.replace(each.after, mtime_ns=now_ns))
+        PathChange(each.path, each.before, msgspec.structs.replace(each.after, mtime_ns=now_ns))
         if each.after is not None and _is_written(each.before, each.after)
         else each
         for each in changes
     )
 
 
-def _is_written(before: Entry | None, after: Entry) -> bool:
+def _is_written(before: PathEntry | None, after: PathEntry) -> bool:
     if before is None or after.mtime_ns == 0:
         return after.mtime_ns == 0  # what was renamed keeps its time
     return before.content != after.content
@@ -235,7 +235,7 @@ def _is_written(before: Entry | None, after: Entry) -> bool:
 def _spelled(held: Held, steps: Sequence[FileStep]) -> list[Step]:
     """The changes as the core has them: with contents by their names, which are in the store."""
     data = [step.data for step in steps if isinstance(step, NewFile | NewContent)]
-    kept = iter(kept_contents(held.store, data))
+    kept = iter(store_contents(held.store, data))
     return [_step(step, kept) for step in steps]
 
 
@@ -243,22 +243,22 @@ def _step(step: FileStep, kept: Iterator[tuple[bytes, int]]) -> Step:
     match step:
         case NewFile(path, _, mode):
             content, size = next(kept)
-            return Create(path, Entry(Sort.FILE, mode, content=content, size=size))
+            return Create(path, PathEntry(EntryKind.FILE, mode, content=content, size=size))
         case NewDirectory(path, mode):
-            return Create(path, Entry(Sort.DIRECTORY, mode))
+            return Create(path, PathEntry(EntryKind.DIRECTORY, mode))
         case NewLink(path, target):
-            return Create(path, Entry(Sort.LINK, 0o777, target=target))
+            return Create(path, PathEntry(EntryKind.LINK, 0o777, target=target))
         case NewContent(path, _, expected):
             content, size = next(kept)
-            known = None if expected is None else cut_content([expected], name_of)[0]
+            known = None if expected is None else split_content([expected], name_of)[0]
             return Update(path, content, size, known)
         case _:
             return step
 
 
-def _reached(held: Held, ours: Checkpoint, steps: Sequence[Step]) -> dict[RelativePath, Entry]:
+def _reached(held: Held, ours: Checkpoint, steps: Sequence[Step]) -> dict[RelativePath, PathEntry]:
     """Of the draft, what these changes can meet with."""
-    found: dict[RelativePath, Entry] = {}
+    found: dict[RelativePath, PathEntry] = {}
     named = {path for step in steps for path in _paths(step)}
     above = {each for path in named for each in above_of(path)}
     for path in named | above:

@@ -27,20 +27,20 @@ from holdfast.workbench.diff.git_patch import (
 )
 from holdfast.workbench.diff.merge import is_text
 from holdfast.workbench.diff.unified import LINES_MAX, Shown, unified
-from holdfast.workbench.model import Change, Entry, Note, Sort
+from holdfast.workbench.model import ChangeNote, EntryKind, PathChange, PathEntry
 from holdfast.workbench.store.store import Store
 from holdfast.workbench.store.tree_queries import text_of
 
-Marker = Callable[[Change], str]
+Marker = Callable[[PathChange], str]
 """Why what stands at a path after a change runs by itself; nothing if it does not."""
 
 
-def marked_by_name(change: Change) -> str:
+def marked_by_name(change: PathChange) -> str:
     """The mark that the name of a file alone gives it."""
     after = change.after
-    if after is None or after.sort not in (Sort.FILE, Sort.LINK):
+    if after is None or after.kind not in (EntryKind.FILE, EntryKind.LINK):
         return ""
-    return why_it_runs(change.path, is_link=after.sort is Sort.LINK)
+    return why_it_runs(change.path, is_link=after.kind is EntryKind.LINK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,27 +53,27 @@ class FileDiff:
     """
 
     path: RelativePath
-    before: Entry | None
-    after: Entry | None
+    before: PathEntry | None
+    after: PathEntry | None
     text: bytes = b""
     added: int = 0
     removed: int = 0
     hunks: int = 0
     lines_left_out: int = 0
     is_binary: bool = False
-    notes: tuple[Note, ...] = ()
+    notes: tuple[ChangeNote, ...] = ()
     runs: str = ""
 
 
 def file_diffs(
-    store: Store, changes: Iterable[Change], marker: Marker = marked_by_name
+    store: Store, changes: Iterable[PathChange], marker: Marker = marked_by_name
 ) -> tuple[FileDiff, ...]:
     """Changes as people read them."""
     return tuple(_file_diff(store, change, marker(change)) for change in changes)
 
 
 def write_patch(
-    store: Store, changes: Iterable[Change], out: BinaryIO, marker: Marker = marked_by_name
+    store: Store, changes: Iterable[PathChange], out: BinaryIO, marker: Marker = marked_by_name
 ) -> None:
     """Write changes as one patch for `git apply`; what git does not know is told in comments."""
     for change in changes:
@@ -87,23 +87,23 @@ def write_patch(
             out.write(comment(text))
 
 
-def _all_notes(change: Change, runs: str) -> Iterator[str]:
+def _all_notes(change: PathChange, runs: str) -> Iterator[str]:
     """The notes on a change, with a word on what a patch cannot hold."""
     before, after = change.before, change.after
     for word, one, other in (("added", after, before), ("deleted", before, after)):
-        if one is not None and git_mode(one) is None and (other is None or one.sort != other.sort):
-            yield f"{one.sort.value} {word}"
+        if one is not None and git_mode(one) is None and (other is None or one.kind != other.kind):
+            yield f"{one.kind.value} {word}"
     if not _is_applied(change):
         yield "git applies no patch of such a path; this is what changes"
     yield from (note.text for note in notes_of(change.path, before, after, runs))
 
 
-def _is_applied(change: Change) -> bool:
+def _is_applied(change: PathChange) -> bool:
     """Whether `git apply` takes a patch of this change."""
     return all(is_accepted(change.path, git_mode(one)) for one in (change.before, change.after))
 
 
-def _parts(change: Change) -> Iterator[Change]:
+def _parts(change: PathChange) -> Iterator[PathChange]:
     """A change as git has it: another type is a deletion and an addition."""
     old, new = git_mode(change.before), git_mode(change.after)
     if old is not None and new is not None and is_same_type(old, new):
@@ -111,16 +111,16 @@ def _parts(change: Change) -> Iterator[Change]:
             yield change
         return
     if old is not None:
-        yield Change(change.path, change.before, None)
+        yield PathChange(change.path, change.before, None)
     if new is not None:
-        yield Change(change.path, None, change.after)
+        yield PathChange(change.path, None, change.after)
 
 
-def _content(entry: Entry | None) -> bytes:
+def _content(entry: PathEntry | None) -> bytes:
     return b"" if entry is None else entry.content + entry.target
 
 
-def _file_diff(store: Store, change: Change, runs: str) -> FileDiff:
+def _file_diff(store: Store, change: PathChange, runs: str) -> FileDiff:
     """One change, in as many lines as people read at once."""
     before, after = change.before, change.after
     text, total, is_binary = b"", Shown(b""), False
@@ -157,24 +157,24 @@ def _file_diff(store: Store, change: Change, runs: str) -> FileDiff:
     )
 
 
-def _is_file(part: Change, change: Change) -> bool:
+def _is_file(part: PathChange, change: PathChange) -> bool:
     one = part.after or part.before
-    return one is not None and one.sort is Sort.FILE and part == change
+    return one is not None and one.kind is EntryKind.FILE and part == change
 
 
-def _side(entry: Entry | None, blob: bytes = b"") -> Side | None:
+def _side(entry: PathEntry | None, blob: bytes = b"") -> Side | None:
     mode = git_mode(entry)
     return None if mode is None else Side(mode, blob)
 
 
-def _lines_of(store: Store, entry: Entry | None) -> bytes | None:
+def _lines_of(store: Store, entry: PathEntry | None) -> bytes | None:
     """What git takes for the content; None if it is too long to be looked at line by line."""
     if entry is None:
         return b""
-    return entry.target if entry.sort is Sort.LINK else text_of(store, entry)
+    return entry.target if entry.kind is EntryKind.LINK else text_of(store, entry)
 
 
-def _whole(store: Store, part: Change) -> Iterator[bytes]:
+def _whole(store: Store, part: PathChange) -> Iterator[bytes]:
     """The whole patch of one path, in pieces of whole lines."""
     sides = [
         _side(one, blob_id(_size(one), _chunks(store, one)) if one else b"")
@@ -195,13 +195,13 @@ def _whole(store: Store, part: Change) -> Iterator[bytes]:
         yield from literal(_size(one), _chunks(store, one))
 
 
-def _size(entry: Entry | None) -> int:
+def _size(entry: PathEntry | None) -> int:
     if entry is None:
         return 0
-    return len(entry.target) if entry.sort is Sort.LINK else entry.size
+    return len(entry.target) if entry.kind is EntryKind.LINK else entry.size
 
 
-def _chunks(store: Store, entry: Entry | None) -> Iterable[bytes]:
+def _chunks(store: Store, entry: PathEntry | None) -> Iterable[bytes]:
     if entry is None:
         return ()
-    return (entry.target,) if entry.sort is Sort.LINK else store.content(entry.content)
+    return (entry.target,) if entry.kind is EntryKind.LINK else store.content(entry.content)

@@ -13,13 +13,13 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import is_chosen
 from holdfast.workbench.failures import CheckpointCreateFailed
 from holdfast.workbench.handle import PUBLISHED, Held, writable
-from holdfast.workbench.model import Checkpoint, Occasion, Uncovered
+from holdfast.workbench.model import Checkpoint, Occasion, UncoveredPath
 from holdfast.workbench.operations.change_view import FileDiff, file_diffs, write_patch
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import Recovered
 from holdfast.workbench.store.pruning import Pruned, Usage, load, prune, usage
-from holdfast.workbench.store.retention import KEPT_LEAST
-from holdfast.workbench.store.store import Subject
+from holdfast.workbench.store.retention import KEEP_MIN
+from holdfast.workbench.store.store import CheckpointSource
 from holdfast.workbench.store.tree_queries import find_checkpoint
 
 _SLACK_SHARE = 5  # so that not every checkpoint is paid for with a pruning
@@ -33,7 +33,7 @@ class ShownCheckpoint:
     """A checkpoint, and every path that it does not cover, with the reason."""
 
     checkpoint: Checkpoint
-    uncovered: tuple[Uncovered, ...]
+    uncovered: tuple[UncoveredPath, ...]
 
 
 def checkpoint(
@@ -41,7 +41,7 @@ def checkpoint(
 ) -> Checkpoint:
     """Keep the project as it is; durable when it returns."""
     with workbench.held() as (held, _):
-        subject = Subject(held.bench.project, PUBLISHED, news=held.bench.news)
+        subject = CheckpointSource(held.bench.project, PUBLISHED, news=held.bench.news)
         made = held.store.checkpoint(subject, occasion, writable(message))
         facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
         held.records.note("checkpoint_created", facts, key=made.id)
@@ -133,18 +133,16 @@ def tidy(
         return pruned
 
 
-def tidy_after_deed(held: Held, kept_least: int = KEPT_LEAST) -> None:
+def tidy_after_deed(held: Held, keep_min: int = KEEP_MIN) -> None:
     """Let old checkpoints go if there are too many; who does much in one hold asks only at times.
 
     What comes with a few deeds more is far less than what may stay anyway.
     """
     if next(held.deeds) % _DEEDS_BETWEEN == 0:
-        let_surplus_go(held, kept_least)
+        let_surplus_go(held, keep_min)
 
 
-def let_surplus_go(
-    held: Held, kept_least: int = KEPT_LEAST, quota_bytes: int | None = None
-) -> None:
+def let_surplus_go(held: Held, keep_min: int = KEEP_MIN, quota_bytes: int | None = None) -> None:
     """Let old checkpoints go by themselves once there are many more than enough, or too large.
 
     As much goes as makes room for a while. What then is still too large stays so: it is not tried
@@ -154,7 +152,7 @@ def let_surplus_go(
     with suppress(Failure, OSError):
         use = load(held.store)
         quota = use.quota_bytes if quota_bytes is None else quota_bytes
-        many = kept_least + kept_least // _SLACK_SHARE
+        many = keep_min + keep_min // _SLACK_SHARE
         is_over = use.kept_bytes > quota and use.kept_bytes > _stayed_and_more(held)
         if use.checkpoints <= many and not is_over:
             return  # the drafts need not be asked
@@ -163,7 +161,7 @@ def let_surplus_go(
             pruned = prune(
                 held.store,
                 quota_bytes=quota - quota // _SLACK_SHARE,
-                kept_least=kept_least + len(in_use),
+                keep_min=keep_min + len(in_use),
                 in_use=in_use,
             )
             _stayed(held).write_text(f"{pruned.bytes_after}", encoding="ascii")
@@ -185,6 +183,6 @@ def _stayed_and_more(held: Held) -> int:
 def kept_before(held: Held, theirs: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
     """A checkpoint of the project as it was just seen, without which nothing is done to it."""
     try:
-        return held.store.keep_again(theirs, occasion, message)
+        return held.store.record_checkpoint(theirs, occasion, message)
     except Failure as failure:
         raise CheckpointCreateFailed(path=str(held.bench.project), reason=str(failure)) from failure

@@ -17,12 +17,12 @@ from holdfast.workbench.diff.tree_changes import is_stage
 from holdfast.workbench.draft.mounting import processes_in
 from holdfast.workbench.failures import DraftAmbiguous, DraftMissing
 from holdfast.workbench.handle import Held, is_visited
-from holdfast.workbench.model import Change, Draft, Mode
+from holdfast.workbench.model import Draft, DraftMode, PathChange
 from holdfast.workbench.operations.draft_state import Standing, stand, unpublishable
 from holdfast.workbench.operations.ignored_files import ignored_paths
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import opened
-from holdfast.workbench.scan.file_content import refuse_shortage
+from holdfast.workbench.scan.file_content import raise_resource_error
 
 _INDEX = RelativePath.of(".git/index")  # `git status` writes it; what is staged is in other files
 
@@ -125,7 +125,7 @@ def _is_obstructed(standing: Standing) -> bool:
     return any(each.reason is Clashing.NOT_COVERED for each in standing.decided().values())
 
 
-def counts(change: Change) -> bool:
+def counts(change: PathChange) -> bool:
     """Whether a change makes a draft one that has changes."""
     return change.path != _INDEX
 
@@ -147,7 +147,7 @@ def discard_unchanged(workbench: Workbench, draft: str) -> bool:
 def release_unchanged(held: Held) -> None:
     """End the places of drafts in which nothing was written and nothing is inside."""
     for draft in held.drafts.all():
-        if draft.mode is not Mode.OVERLAY or _is_written(held, draft):
+        if draft.mode is not DraftMode.OVERLAY or _is_written(held, draft):
             continue
         with suppress(Failure, OSError):  # it costs a little more until the next time
             if not _is_used(held, draft):
@@ -158,7 +158,7 @@ def _is_used(held: Held, draft: Draft) -> bool:
     """Whether something is inside of a draft, or about to enter it."""
     if is_visited(held.drafts.home(draft)):
         return True
-    place = find(held.drafts.spec(draft).directory) if draft.mode is Mode.OVERLAY else None
+    place = find(held.drafts.spec(draft).directory) if draft.mode is DraftMode.OVERLAY else None
     if place is None:
         return False
     with place:
@@ -167,7 +167,7 @@ def _is_used(held: Held, draft: Draft) -> bool:
 
 def _is_written(held: Held, draft: Draft) -> bool:
     """Whether anything is in the layers of a draft; in a copy something may always be."""
-    if draft.mode is not Mode.OVERLAY:
+    if draft.mode is not DraftMode.OVERLAY:
         return True
     return _has_names(held.drafts.written(draft)) or _is_written_outside(held, draft)
 
@@ -185,5 +185,5 @@ def _has_names(layer: os.PathLike[str]) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        refuse_shortage(error, os.fsencode(layer))
+        raise_resource_error(error, os.fsencode(layer))
         return True

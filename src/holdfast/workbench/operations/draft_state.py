@@ -42,23 +42,23 @@ from holdfast.workbench.diff.tree_changes import Trees, differing, known_entry
 from holdfast.workbench.draft.view import View
 from holdfast.workbench.handle import PUBLISHED, Held
 from holdfast.workbench.model import (
-    Change,
     Checkpoint,
     Draft,
-    Entry,
-    Lack,
+    EntryKind,
     Occasion,
-    Sort,
-    Uncovered,
+    PathChange,
+    PathEntry,
+    UncoveredPath,
+    UncoveredReason,
 )
-from holdfast.workbench.store.store import Subject
-from holdfast.workbench.store.tree_queries import combined, latest, obscured
+from holdfast.workbench.store.store import CheckpointSource
+from holdfast.workbench.store.tree_queries import combined, latest, uncovered_entries
 from holdfast.workbench.transaction.machine import Purpose, Way
 from holdfast.workbench.transaction.path_state import look
 from holdfast.workbench.transaction.transaction import carry_out
 
 
-def made_in(changes: Iterable[Change]) -> Iterator[RelativePath]:
+def made_in(changes: Iterable[PathChange]) -> Iterator[RelativePath]:
     """The directories that come to be by these changes."""
     for change in changes:
         was_directory = change.before is not None and change.before.is_directory
@@ -66,13 +66,13 @@ def made_in(changes: Iterable[Change]) -> Iterator[RelativePath]:
             yield change.path
 
 
-def gone_in(changes: Iterable[Change]) -> Iterator[RelativePath]:
+def gone_in(changes: Iterable[PathChange]) -> Iterator[RelativePath]:
     """The directories that are none any more after these changes."""
-    return made_in(Change(each.path, each.after, each.before) for each in changes)
+    return made_in(PathChange(each.path, each.after, each.before) for each in changes)
 
 
 def follow_project(
-    held: Held, view: View, draft: Draft, moved: tuple[Change, ...], theirs: Checkpoint
+    held: Held, view: View, draft: Draft, moved: tuple[PathChange, ...], theirs: Checkpoint
 ) -> None:
     """Let everything inside of a draft see the project as it is, where the draft wrote nothing.
 
@@ -102,11 +102,11 @@ def _repair(
     """
     layer = view.layer()
     assert layer is not None, "only an overlay can be stale"
-    changes: list[Change] = []
+    changes: list[PathChange] = []
     for path in sorted(path for path in stale if not layer.decides(path)):
         want, have = known_entry(held.store.node(theirs, path)), look(view.root, path)
         if want != have and not _is_special(want) and not _is_special(have):
-            changes.append(Change(path, have, want))
+            changes.append(PathChange(path, have, want))
     if changes:
         carry_out(
             held.draft_site(draft, view),
@@ -118,8 +118,8 @@ def _repair(
         )
 
 
-def _is_special(entry: Entry | None) -> bool:
-    return entry is not None and entry.sort is Sort.SPECIAL
+def _is_special(entry: PathEntry | None) -> bool:
+    return entry is not None and entry.kind is EntryKind.SPECIAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +129,7 @@ class Own:
     draft: Draft
     base: Checkpoint
     ours: Checkpoint
-    changes: tuple[Change, ...]
+    changes: tuple[PathChange, ...]
 
     @property
     def seal(self) -> str:
@@ -172,7 +172,7 @@ def stand(held: Held, view: View, draft: Draft, theirs: Checkpoint | None = None
     ours = _follow(held, view, draft, (base, theirs, ours))
     draft, base = _rebased(held, draft, (base, theirs, ours))
     changes = held.store.changes(base, ours)
-    hidden = obscured(held.store, base, theirs, ours)
+    hidden = uncovered_entries(held.store, base, theirs, ours)
     return Standing(
         draft=draft,
         base=base,
@@ -203,14 +203,14 @@ def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
     return frozenset(each.path for each in held.store.uncovered(checkpoint))
 
 
-def unpublishable(held: Held, standing: Standing) -> tuple[Uncovered, ...]:
+def unpublishable(held: Held, standing: Standing) -> tuple[UncoveredPath, ...]:
     """What is in a draft, not in its project, and cannot be kept: so it cannot be published."""
     if not standing.ours.uncovered:
         return ()
     return tuple(
         each
         for each in held.store.uncovered(standing.ours)
-        if each.lack is not Lack.POLICY and each.path not in standing.uncovered
+        if each.reason is not UncoveredReason.POLICY and each.path not in standing.uncovered
     )
 
 
@@ -218,7 +218,7 @@ def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
     """Keep the draft as it is now: what was written in a layer, set into what is below it."""
     origin = f"draft-{draft.id}"
     touched = view.touched()
-    subject = Subject(
+    subject = CheckpointSource(
         held.drafts.copy_of(draft) if touched is None else Path(f"/proc/self/fd/{view.root}"),
         origin,
         news=held.bench.news,
@@ -227,7 +227,7 @@ def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
     )
     if touched is None:
         return held.store.checkpoint(subject, Occasion.AUTO)
-    return held.store.graft(over, subject, touched, Occasion.AUTO)
+    return held.store.partial_checkpoint(over, subject, touched, Occasion.AUTO)
 
 
 _Three = tuple[Checkpoint, Checkpoint, Checkpoint]
@@ -247,11 +247,11 @@ def _based(held: Held, view: View, draft: Draft, theirs: Checkpoint) -> tuple[Dr
 def _follow(held: Held, view: View, draft: Draft, three: _Three) -> Checkpoint:
     """Let the draft have what changed in the project where it changed nothing itself."""
     base, theirs, ours = three
-    news = held.store.changes(base, theirs)
-    hidden = obscured(held.store, base, ours, theirs)
-    if not news and not hidden:
+    moved = held.store.changes(base, theirs)
+    hidden = uncovered_entries(held.store, base, ours, theirs)
+    if not moved and not hidden:
         return ours
-    trees = differing(held.store.changes(base, ours), news, hidden)
+    trees = differing(held.store.changes(base, ours), moved, hidden)
     decided = decide_all(*trees, uncovered=uncovered_in(held, ours), publishes_repository=True)
     changes = changes_of(decided, trees.theirs, trees.ours)
     if not changes:
@@ -273,7 +273,7 @@ def _rebased(held: Held, draft: Draft, three: _Three) -> tuple[Draft, Checkpoint
     """Take the project as it is now for the base, but not where the draft differs from it."""
     base, theirs, ours = three
     moved = {change.path for change in held.store.changes(base, theirs)}
-    hidden = obscured(held.store, base, theirs, ours)
+    hidden = uncovered_entries(held.store, base, theirs, ours)
     moved |= hidden.keys()
     if not moved:
         return draft, base

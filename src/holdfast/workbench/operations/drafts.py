@@ -21,7 +21,7 @@ from holdfast.workbench.draft.drafts import PREFIX
 from holdfast.workbench.draft.view import View
 from holdfast.workbench.failures import BatchStale, DraftDamaged, DraftMissing, RevisionMissing
 from holdfast.workbench.handle import Held, visiting
-from holdfast.workbench.model import Change, Checkpoint, Draft, Entry, Mode, Revision
+from holdfast.workbench.model import Checkpoint, Draft, DraftMode, PathChange, PathEntry, Revision
 from holdfast.workbench.operations.batches import at_last
 from holdfast.workbench.operations.draft_selection import meant_draft, release_unchanged
 from holdfast.workbench.operations.draft_state import Standing, own_of, stand
@@ -45,7 +45,7 @@ class Entered:
     directory: Path
 
 
-def open_draft(workbench: Workbench, mode: Mode | None = None) -> Draft:
+def open_draft(workbench: Workbench, mode: DraftMode | None = None) -> Draft:
     """Make a draft of the project, kept apart as well as possible or as it is asked for."""
     with workbench.held() as (held, _):
         release_unchanged(held)
@@ -91,7 +91,7 @@ def entering(workbench: Workbench, draft: str | None = None) -> Generator[Entere
             stack.enter_context(visiting(held.drafts.home(found)))
             view = stack.enter_context(opened(held, found))
             found = revised(held, stand(held, view, found), FOUND)
-            is_layer = found.mode is Mode.OVERLAY
+            is_layer = found.mode is DraftMode.OVERLAY
             directory = held.bench.project if is_layer else held.drafts.copy_of(found)
         yield Entered(draft=found, view=view, directory=directory)
 
@@ -142,7 +142,7 @@ def _to_discard(held: Held, draft: str | None) -> Draft:
         return meant_draft(held, draft, with_git=True, with_ignored=True)
     except DraftDamaged as damaged:
         return Draft(
-            id=Id(damaged.draft), project=str(held.bench.project), mode=Mode.OVERLAY, at_ms=0
+            id=Id(damaged.draft), project=str(held.bench.project), mode=DraftMode.OVERLAY, at_ms=0
         )
 
 
@@ -161,7 +161,7 @@ def undo(workbench: Workbench, draft: str | None = None, to: int | None = None) 
             return at_last(
                 found,
                 lambda: _revised(held, view, standing, number),
-                relieve=held.store.vault.reserve.release,
+                relieve=held.store.object_store.reserve.release,
             )
 
 
@@ -202,27 +202,29 @@ def _one_back(draft: Draft) -> int:
     return at - 1
 
 
-def _changes_then(held: Held, draft: Draft, number: int) -> tuple[Change, ...]:
+def _changes_then(held: Held, draft: Draft, number: int) -> tuple[PathChange, ...]:
     """What the draft itself had changed at a revision."""
     if number == 0:
         return ()
     return changes_at(held, draft, find_revision(draft, number))
 
 
-def _wanted(held: Held, standing: Standing, then: tuple[Change, ...]) -> tuple[Change, ...]:
+def _wanted(held: Held, standing: Standing, then: tuple[PathChange, ...]) -> tuple[PathChange, ...]:
     """What must change in the draft so that it has just the changes that it had then."""
-    wanted: dict[RelativePath, Entry | None] = {each.path: each.before for each in standing.changes}
+    wanted: dict[RelativePath, PathEntry | None] = {
+        each.path: each.before for each in standing.changes
+    }
     wanted |= {change.path: change.after for change in then}
     now = {path: known_entry(held.store.node(standing.ours, path)) for path in wanted}
     return tuple(
-        Change(path, now[path], wanted[path])
+        PathChange(path, now[path], wanted[path])
         for path in sorted(wanted)
         if now[path] != wanted[path]
     )
 
 
 def _base_then(
-    held: Held, standing: Standing, then: tuple[Change, ...], number: int
+    held: Held, standing: Standing, then: tuple[PathChange, ...], number: int
 ) -> Checkpoint | None:
     """The base from which the changes of a revision are counted: what they were made to.
 

@@ -73,7 +73,7 @@ from holdfast.workbench.git.repository import (
     scratch_in,
 )
 from holdfast.workbench.handle import Held, writable
-from holdfast.workbench.model import Draft, Entry, Note, Sort
+from holdfast.workbench.model import ChangeNote, Draft, EntryKind, PathEntry
 from holdfast.workbench.operations.draft_selection import meant_draft
 from holdfast.workbench.operations.git_commit import BRANCHES, commit_at, head_of, move_ref
 from holdfast.workbench.operations.open import Workbench
@@ -353,26 +353,26 @@ class _Transfer:
         notes = {each.path: self._notes(each) for each in differences(self._compared("--raw"))}
         return tuple(each._replace(notes=notes.get(each.path, ())) for each in counted)
 
-    def _notes(self, difference: Difference) -> tuple[Note, ...]:
+    def _notes(self, difference: Difference) -> tuple[ChangeNote, ...]:
         path = RelativePath.of(difference.path)
         before, after = self._entry(difference.before), self._entry(difference.after)
-        is_link = after is not None and after.sort is Sort.LINK
+        is_link = after is not None and after.kind is EntryKind.LINK
         runs = why_it_runs(path, is_link=is_link) if after is not None else ""
         return notes_of(path, before, after, runs)
 
-    def _entry(self, recorded: TreeEntry | None) -> Entry | None:
+    def _entry(self, recorded: TreeEntry | None) -> PathEntry | None:
         """What git records at a path, as a draft has it; None for a submodule."""
         if recorded is None or recorded.mode == GITLINK:
             return None
         if recorded.mode != LINK:
-            return Entry(Sort.FILE, int(recorded.mode, 8) & 0o777)
+            return PathEntry(EntryKind.FILE, int(recorded.mode, 8) & 0o777)
         id = recorded.object.decode()
         size = int(self._asked("cat-file", "-s", id))
         # A tree may call anything a link: what cannot be a target is not read.
         is_target = size < _TARGET_BYTES_MAX
         told = f"({size:,} bytes)".encode()
         target = self._asked("cat-file", "blob", id) if is_target else told
-        return Entry(Sort.LINK, 0o777, target=target)
+        return PathEntry(EntryKind.LINK, 0o777, target=target)
 
     def gitlinks(self) -> list[tuple[bytes, str]]:
         """Submodules that the commits move, and the commits that they are moved to."""

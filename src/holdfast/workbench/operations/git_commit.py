@@ -56,7 +56,7 @@ from holdfast.workbench.git.repository import (
     scratch_in,
 )
 from holdfast.workbench.handle import Held, writable
-from holdfast.workbench.model import Change, Committed, Entry, Sort
+from holdfast.workbench.model import Committed, EntryKind, PathChange, PathEntry
 from holdfast.workbench.store.tree_queries import text_of
 from holdfast.workbench.transaction.machine import Facts
 from holdfast.world import disk_failure
@@ -91,7 +91,7 @@ class HeadTree:
             self._git.run("update-index", "-z", "--index-info", stdin=lines, also=self._index)
         return self._git.run("write-tree", "--missing-ok", also=self._index).decode().strip()
 
-    def repositories_above(self, changes: Iterable[Change]) -> frozenset[RelativePath]:
+    def repositories_above(self, changes: Iterable[PathChange]) -> frozenset[RelativePath]:
         """Directories above these changes that are repositories of their own."""
         changes = tuple(changes)
         above = {each for change in changes for each in above_of(change.path)}
@@ -106,11 +106,11 @@ class HeadTree:
             or os.path.lexists(os.path.join(project, each.raw, b".git"))
         )
 
-    def entries(self, changes: Iterable[Change]) -> Entries:
+    def entries(self, changes: Iterable[PathChange]) -> Entries:
         """What a commit of these changes has at their paths; new contents are written."""
         found: dict[bytes, TreeEntry | None] = {}
-        sources: dict[bytes, Entry | bytes] = {}
-        mixed: dict[bytes, Change] = {}
+        sources: dict[bytes, PathEntry | bytes] = {}
+        mixed: dict[bytes, PathChange] = {}
         for change in changes:
             path = self._prefix + change.path.raw
             after = change.after
@@ -119,7 +119,7 @@ class HeadTree:
                 continue
             known = self._file(path)
             found[path] = TreeEntry(mode_of(change, known), known.object if known else b"")
-            if after.sort is Sort.LINK:
+            if after.kind is EntryKind.LINK:
                 sources[path] = after.target
             elif known is None or not _is_mode_alone(change):
                 sources[path] = after
@@ -131,21 +131,23 @@ class HeadTree:
             entry = found[path]
             assert entry is not None
             found[path] = entry._replace(object=object)
-        whole = (change.path for path, change in mixed.items() if isinstance(sources[path], Entry))
+        whole = (
+            change.path for path, change in mixed.items() if isinstance(sources[path], PathEntry)
+        )
         return Entries(found, tuple(whole))
 
     def _file(self, path: bytes) -> TreeEntry | None:
         known = self._known.get(path)
         return known if known is not None and known.mode.startswith(b"100") else None
 
-    def _was_changed(self, change: Change, known: TreeEntry | None) -> bool:
+    def _was_changed(self, change: PathChange, known: TreeEntry | None) -> bool:
         """Whether the person had changes in this file that they had not committed."""
         before = change.before
-        if before is None or before.sort is not Sort.FILE:
+        if before is None or before.kind is not EntryKind.FILE:
             return False
         return known is None or self._blob_id(before) != known.object
 
-    def _blob_id(self, entry: Entry) -> bytes:
+    def _blob_id(self, entry: PathEntry) -> bytes:
         """The id that git gives the content of a file."""
         name = "sha1" if len(self.tree) == _SHA1_DIGITS else "sha256"
         digest = hashlib.new(name, b"blob %d\0" % entry.size, usedforsecurity=False)
@@ -164,10 +166,10 @@ class HeadTree:
         return found
 
     def _told_apart(
-        self, changes: Mapping[bytes, Change], committed: Mapping[bytes, bytes]
-    ) -> dict[bytes, Entry | bytes]:
+        self, changes: Mapping[bytes, PathChange], committed: Mapping[bytes, bytes]
+    ) -> dict[bytes, PathEntry | bytes]:
         """The committed contents with only what is published, where that can be told apart."""
-        found: dict[bytes, Entry | bytes] = {}
+        found: dict[bytes, PathEntry | bytes] = {}
         for path, change in changes.items():
             texts = (text_of(self._held.store, each) for each in (change.before, change.after))
             before, after = texts
@@ -178,7 +180,7 @@ class HeadTree:
                     found[path] = content
         return found
 
-    def _objects(self, contents: Iterable[Entry | bytes]) -> Iterator[bytes]:
+    def _objects(self, contents: Iterable[PathEntry | bytes]) -> Iterator[bytes]:
         """Write contents as blobs, without filters, and yield the id of each."""
         directory = self._git.scratch / "contents"
         directory.mkdir(exist_ok=True)
@@ -196,16 +198,16 @@ class HeadTree:
             said = self._git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=listed)
             yield from said.split()
 
-    def _pieces(self, content: Entry | bytes) -> Iterable[bytes]:
+    def _pieces(self, content: PathEntry | bytes) -> Iterable[bytes]:
         if isinstance(content, bytes):
             return (content,)
         return self._held.store.content(content.content)
 
 
-def _is_mode_alone(change: Change) -> bool:
+def _is_mode_alone(change: PathChange) -> bool:
     """Whether a file keeps its content, so that the committed one stays, too."""
     before, after = change.before, change.after
-    is_file = before is not None and before.sort is Sort.FILE
+    is_file = before is not None and before.kind is EntryKind.FILE
     return is_file and after is not None and before is not None and before.content == after.content
 
 
@@ -239,7 +241,7 @@ class CommitOrder:
     message: str | None = None
 
 
-def prepare_commit(held: Held, changes: tuple[Change, ...], order: CommitOrder) -> Facts:
+def prepare_commit(held: Held, changes: tuple[PathChange, ...], order: CommitOrder) -> Facts:
     """Write a commit of these changes on top of HEAD, which nothing refers to yet.
 
     Returns what `finish_commit` must know, in values that JSON has.

@@ -23,8 +23,8 @@ from holdfast.workbench.git.ignore_rules import (
 )
 from holdfast.workbench.git.repository import common_directory, pointed_to
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Checkpoint, Entry
-from holdfast.workbench.objects.formats import NodeSort
+from holdfast.workbench.model import Checkpoint, PathEntry
+from holdfast.workbench.objects.formats import NodeKind
 from holdfast.workbench.operations.draft_state import Standing
 from holdfast.workbench.store.store import Store
 
@@ -56,7 +56,7 @@ def ignored_paths(
 
 
 def _ignored(standing: Standing, rules: IgnoreRules) -> frozenset[RelativePath]:
-    def is_ignored(path: RelativePath, entry: Entry) -> bool:
+    def is_ignored(path: RelativePath, entry: PathEntry) -> bool:
         is_directory = entry.is_directory
         return not is_own_repository(path) and rules.is_ignored(path, is_directory=is_directory)
 
@@ -143,6 +143,6 @@ def _content(
 ) -> bytes | None:
     """What a checkpoint has in a file; None if there is none, or a larger one."""
     node = store.node(checkpoint, path)
-    if node is None or node.sort is not NodeSort.FILE or node.size > bytes_max:
+    if node is None or node.kind is not NodeKind.FILE or node.size > bytes_max:
         return None
     return b"".join(store.content(node.object))

@@ -21,14 +21,14 @@ from holdfast.workbench.diff.three_way import Clashing, Decision, Verdict, is_ch
 from holdfast.workbench.diff.tree_changes import known_entry
 from holdfast.workbench.failures import MergeNothing, PathMissing
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from holdfast.workbench.operations.draft_selection import meant_draft
 from holdfast.workbench.operations.draft_state import Standing, stand
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.project_merge import put_into_draft
 from holdfast.workbench.operations.recovery import opened
 from holdfast.workbench.operations.revisions import revised
-from holdfast.workbench.store.tree_queries import kept_contents, text_of
+from holdfast.workbench.store.tree_queries import store_contents, text_of
 
 
 class Side(StrEnum):
@@ -67,7 +67,7 @@ class FileVersion:
     """One version of a file or link: what it is, and its content or the target of the link."""
 
     draft: str
-    entry: Entry
+    entry: PathEntry
     content: bytes
 
 
@@ -113,9 +113,9 @@ def file_version(
             Version.BASE: standing.base,
         }[version]
         entry = known_entry(held.store.node(checkpoint, path))
-        if entry is None or entry.sort not in {Sort.FILE, Sort.LINK}:
+        if entry is None or entry.kind not in {EntryKind.FILE, EntryKind.LINK}:
             raise PathMissing(path=str(path), version=version.value)
-        is_link = entry.sort is Sort.LINK
+        is_link = entry.kind is EntryKind.LINK
         content = entry.target if is_link else b"".join(held.store.content(entry.content))
         return FileVersion(draft=found.id, entry=entry, content=content)
 
@@ -146,8 +146,8 @@ class _Resolution:
     standing: Standing
     side: Side
     resolved: set[RelativePath] = field(default_factory=set[RelativePath])
-    entries: dict[RelativePath, Entry | None] = field(
-        default_factory=dict[RelativePath, "Entry | None"]
+    entries: dict[RelativePath, PathEntry | None] = field(
+        default_factory=dict[RelativePath, "PathEntry | None"]
     )
     texts: dict[RelativePath, bytes] = field(default_factory=dict[RelativePath, bytes])
     marked: set[RelativePath] = field(default_factory=set[RelativePath])
@@ -165,15 +165,15 @@ class _Resolution:
             if self.side is Side.THEIRS:
                 self.entries[each] = theirs.get(each)
 
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[PathChange, ...]:
         """What is put into the draft."""
         base, theirs, ours = self.standing.trees
-        contents = kept_contents(self.held.store, list(self.texts.values()))
+        contents = store_contents(self.held.store, list(self.texts.values()))
         for path, (content, size) in zip(self.texts, contents, strict=True):
             entry = _merged_entry(base.get(path), theirs[path], ours[path])
             self.entries[path] = replace(entry, content=content, size=size)
         return tuple(
-            Change(path, ours.get(path), entry)
+            PathChange(path, ours.get(path), entry)
             for path, entry in sorted(self.entries.items())
             if entry != ours.get(path)
         )
@@ -220,7 +220,7 @@ class _Resolution:
         return {each for each in every if each.within(path) or path.within(each)}
 
 
-def _merged_entry(base: Entry | None, theirs: Entry, ours: Entry) -> Entry:
+def _merged_entry(base: PathEntry | None, theirs: PathEntry, ours: PathEntry) -> PathEntry:
     """A file with the mode that is new; if both are, with the draft's."""
     if base is None:
         return ours

@@ -18,10 +18,10 @@ from blake3 import blake3
 from holdfast.workbench.draft.drafts import Drafts
 from holdfast.workbench.failures import ProjectRefused
 from holdfast.workbench.handle import Bench, Held
-from holdfast.workbench.model import News, quiet
+from holdfast.workbench.model import ProgressCallback, ignore_progress
 from holdfast.workbench.operations.recovery import Recovered, recover_all
 from holdfast.workbench.records import Records
-from holdfast.workbench.store.store import Means, Store
+from holdfast.workbench.store.store import Ports, Store
 from holdfast.world import IdMaker, disk_failure, remove_leftovers, replace_file
 
 PATIENCE: Final = 10.0
@@ -52,11 +52,16 @@ class Workbench:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._held: Held | None = None
-        self._records = Records.open(bench.directory / "meta", bench.means)
+        self._records = Records.open(bench.directory / "meta", bench.ports)
 
     @classmethod
     def at(
-        cls, project: Path, state: Path, *, means: Means | None = None, news: News = quiet
+        cls,
+        project: Path,
+        state: Path,
+        *,
+        ports: Ports | None = None,
+        news: ProgressCallback = ignore_progress,
     ) -> Self:
         """The workbench of a project, below the directory in which state is kept.
 
@@ -79,7 +84,7 @@ class Workbench:
             )
             raise ProjectRefused(path=str(project), reason=reason)
         return cls(
-            Bench(id=id, project=real, directory=directory, means=means or Means(), news=news)
+            Bench(id=id, project=real, directory=directory, ports=ports or Ports(), news=news)
         )
 
     @property
@@ -111,15 +116,15 @@ class Workbench:
             if self._held is not None:
                 yield Opened(self._held, recover_all(self._held))
                 return
-            store = Store.open(bench.directory, bench.means, patience=patience)
+            store = Store.open(bench.directory, bench.ports, patience=patience)
             stack.callback(store.close)
             records = stack.enter_context(self._records)
-            ids = IdMaker(bench.means.clock, bench.means.chance)
+            ids = IdMaker(bench.ports.clock, bench.ports.chance)
             drafts = Drafts(
                 bench.directory / "drafts",
                 bench.project,
-                bench.means.disk,
-                bench.means.clock,
+                bench.ports.disk,
+                bench.ports.clock,
                 ids,
                 hidden=(str(bench.directory.parent.parent),),
             )
@@ -146,5 +151,5 @@ class Workbench:
         path = self.directory / _RECORD
         if not path.exists():
             said = {"version": _VERSION, "id": self.id, "project": self._bench.shown}
-            remove_leftovers(self._bench.means.disk, path)
-            replace_file(self._bench.means.disk, path, (msgspec.json.encode(said) + b"\n",))
+            remove_leftovers(self._bench.ports.disk, path)
+            replace_file(self._bench.ports.disk, path, (msgspec.json.encode(said) + b"\n",))

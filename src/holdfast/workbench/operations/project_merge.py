@@ -11,11 +11,11 @@ from holdfast.workbench.diff.three_way import Decisions, Verdict, merged_entry
 from holdfast.workbench.draft.view import View
 from holdfast.workbench.failures import BatchStale
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Change
+from holdfast.workbench.model import PathChange
 from holdfast.workbench.operations.draft_state import Standing
 from holdfast.workbench.operations.recovery import Deed, Intent, transact
 from holdfast.workbench.store.store import Store
-from holdfast.workbench.store.tree_queries import combined, kept_contents, text_of
+from holdfast.workbench.store.tree_queries import combined, store_contents, text_of
 from holdfast.workbench.transaction.machine import Way
 
 
@@ -44,12 +44,12 @@ def merge_into_draft(
 ) -> None:
     """Put merged texts into the draft, all or none; from then on they are changes like others."""
     base, theirs, ours = standing.trees
-    changes: list[Change] = []
-    kept = kept_contents(held.store, list(merged.values()))
+    changes: list[PathChange] = []
+    kept = store_contents(held.store, list(merged.values()))
     for path, (content, size) in zip(merged, kept, strict=True):
         entry = merged_entry(base[path], theirs[path], ours[path], content, size)
         if entry != ours[path]:
-            changes.append(Change(path, ours[path], entry))
+            changes.append(PathChange(path, ours[path], entry))
     put_into_draft(held, view, standing, tuple(changes), merged)
 
 
@@ -57,7 +57,7 @@ def put_into_draft(
     held: Held,
     view: View,
     standing: Standing,
-    changes: tuple[Change, ...],
+    changes: tuple[PathChange, ...],
     resolved: Iterable[RelativePath],
 ) -> None:
     """Change a draft, all or nothing; at the resolved paths it is counted from the project now."""

@@ -29,7 +29,14 @@ from holdfast.workbench.diff.unified import picked
 from holdfast.workbench.draft.view import View
 from holdfast.workbench.failures import DraftMerged, DraftMovedOn, HunkMissing, PublishedChanged
 from holdfast.workbench.handle import Held, is_visited
-from holdfast.workbench.model import Change, Checkpoint, Committed, Entry, Occasion, Sort
+from holdfast.workbench.model import (
+    Checkpoint,
+    Committed,
+    EntryKind,
+    Occasion,
+    PathChange,
+    PathEntry,
+)
 from holdfast.workbench.operations.checkpoints import kept_before, tidy_after_deed
 from holdfast.workbench.operations.draft_selection import meant_draft
 from holdfast.workbench.operations.draft_state import Own, Standing, made_in, stand
@@ -48,7 +55,7 @@ from holdfast.workbench.operations.recovery import (
 )
 from holdfast.workbench.operations.reports import report_done, report_failed
 from holdfast.workbench.operations.revisions import is_revision_due, revised
-from holdfast.workbench.store.tree_queries import text_of, woven
+from holdfast.workbench.store.tree_queries import text_of, tree_with_entries
 from holdfast.workbench.transaction.machine import Facts, Way
 
 
@@ -145,7 +152,7 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
             ignored=len(agreed.ignored),
         )
     commit = None if order.commit is None else prepare_commit(held, changes, order.commit)
-    before, after, is_due = held.store.at_once(lambda: _kept(held, standing, changes))
+    before, after, is_due = held.store.transaction(lambda: _kept(held, standing, changes))
     intent = Intent(
         deed=Deed.PUBLISH,
         key=order.key or held.ids.make("publish"),
@@ -214,7 +221,7 @@ def plan(held: Held, standing: Standing, order: PublishOrder) -> Plan:
 
 def planned_changes(
     held: Held, standing: Standing, decided: Decisions, order: PublishOrder
-) -> tuple[Change, ...]:
+) -> tuple[PathChange, ...]:
     """What an order changes in the project, down to the hunks."""
     return _with_hunks(held, changes_of(decided, *standing.trees[1:]), order.hunks)
 
@@ -240,7 +247,7 @@ class _Kept(NamedTuple):
     is_due: bool
 
 
-def _kept(held: Held, standing: Standing, changes: tuple[Change, ...]) -> _Kept:
+def _kept(held: Held, standing: Standing, changes: tuple[PathChange, ...]) -> _Kept:
     """Keep all that must be there before anything is done."""
     said = f"before {standing.draft.id}"
     before = kept_before(held, standing.theirs, Occasion.PUBLISH, said)
@@ -254,16 +261,16 @@ def _kept(held: Held, standing: Standing, changes: tuple[Change, ...]) -> _Kept:
     return _Kept(before, after, is_revision_due(held, after))
 
 
-def _next_base(held: Held, standing: Standing, changes: tuple[Change, ...]) -> Checkpoint:
+def _next_base(held: Held, standing: Standing, changes: tuple[PathChange, ...]) -> Checkpoint:
     """What the draft is counted from next: what it was, but with what is published of it."""
     wanted = {each.path: each.after for each in changes}
     is_covered = not standing.base.uncovered and not standing.ours.uncovered
     if is_covered and wanted == {each.path: each.after for each in standing.changes}:
         return standing.ours  # it is all that the draft changes
-    return woven(held.store, standing.base, wanted)
+    return tree_with_entries(held.store, standing.base, wanted)
 
 
-def _transacted(held: Held, changes: tuple[Change, ...], intent: Intent) -> Facts:
+def _transacted(held: Held, changes: tuple[PathChange, ...], intent: Intent) -> Facts:
     with held.project_site() as site:
         outcome, facts = transact(held, site, changes, intent)
     if outcome.way is not Way.FINISHED:
@@ -272,22 +279,22 @@ def _transacted(held: Held, changes: tuple[Change, ...], intent: Intent) -> Fact
 
 
 def _with_hunks(
-    held: Held, changes: tuple[Change, ...], hunks: Mapping[RelativePath, frozenset[int]]
-) -> tuple[Change, ...]:
+    held: Held, changes: tuple[PathChange, ...], hunks: Mapping[RelativePath, frozenset[int]]
+) -> tuple[PathChange, ...]:
     """The changes with only the chosen hunks of these files."""
     changed = {change.path: change for change in changes}
     for path, numbers in hunks.items():
         change = changed.pop(path, None)
         after = change.after if change else None
-        if change is None or after is None or after.sort is not Sort.FILE:
+        if change is None or after is None or after.kind is not EntryKind.FILE:
             raise HunkMissing(path=str(path), number=min(numbers, default=1), count=0)
         entry = _part(held, change, after, numbers)
         if entry != change.before:
-            changed[path] = Change(path, change.before, entry)
+            changed[path] = PathChange(path, change.before, entry)
     return tuple(changed[path] for path in sorted(changed))
 
 
-def _part(held: Held, change: Change, after: Entry, numbers: frozenset[int]) -> Entry:
+def _part(held: Held, change: PathChange, after: PathEntry, numbers: frozenset[int]) -> PathEntry:
     """A file with some of its hunks; it has the new mode if it is new, or all that is new."""
     old = text_of(held.store, change.before) or b""
     new = text_of(held.store, after)
@@ -297,7 +304,7 @@ def _part(held: Held, change: Change, after: Entry, numbers: frozenset[int]) -> 
     if text == new:
         return after
     content, size = held.store.put_content([text])
-    kept = change.before if change.before and change.before.sort is Sort.FILE else after
+    kept = change.before if change.before and change.before.kind is EntryKind.FILE else after
     return replace(kept, content=content, size=size, mtime_ns=after.mtime_ns)
 
 

@@ -27,7 +27,7 @@ from holdfast.nouns import Id, RelativePath
 from holdfast.workbench.draft.view import View, open_view
 from holdfast.workbench.failures import DraftMissing
 from holdfast.workbench.handle import Held, below
-from holdfast.workbench.model import Change, Committed, Draft
+from holdfast.workbench.model import Committed, Draft, PathChange
 from holdfast.workbench.operations.git_commit import committed_in, finish_commit
 from holdfast.workbench.operations.revisions import with_revision
 from holdfast.workbench.transaction.machine import Facts, Outcome, Purpose, Way
@@ -81,7 +81,7 @@ class Settled(NamedTuple):
     facts: Facts
 
 
-def transact(held: Held, site: Site, changes: tuple[Change, ...], intent: Intent) -> Settled:
+def transact(held: Held, site: Site, changes: tuple[PathChange, ...], intent: Intent) -> Settled:
     """Make all the changes or none, and write down which."""
     name = held.ids.make("tx")
     known = {"draft": intent.draft, "base": intent.base, "revised": intent.revised}
@@ -209,8 +209,8 @@ def first_batch(held: Held, key: str) -> Generator[Draft]:
     drafts = held.drafts
     known = (*(draft.id for draft in drafts.all()), *(each.draft for each in drafts.damaged()))
     begun = msgspec.json.encode(_Begun(key, known))
-    remove_leftovers(held.bench.means.disk, _path(held))
-    replace_file(held.bench.means.disk, _path(held), (begun,))
+    remove_leftovers(held.bench.ports.disk, _path(held))
+    replace_file(held.bench.ports.disk, _path(held), (begun,))
     try:
         yield held.drafts.make(news=held.bench.news)
     except Failure:
@@ -239,7 +239,7 @@ def forget_first_batch(held: Held) -> None:
                 if held.is_interrupted(draft):
                     return
                 held.drafts.remove(draft)
-    held.bench.means.disk.unlink(_path(held))
+    held.bench.ports.disk.unlink(_path(held))
 
 
 def _path(held: Held) -> Path:

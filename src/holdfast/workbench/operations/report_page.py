@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from holdfast.nouns import RelativePath, html_failure, html_page, html_table
-from holdfast.workbench.model import Change, deed_of
+from holdfast.workbench.model import PathChange, change_kind
 
 SCHEMA: Final = 1
 FILES_MAX: Final = 10_000
@@ -35,7 +35,7 @@ class Report:
     key: str = ""
     draft: str | None = None
     checkpoint: str | None = None
-    files: tuple[Change, ...] = ()
+    files: tuple[PathChange, ...] = ()
     remarks: tuple[tuple[RelativePath, str], ...] = ()
     failure: Mapping[str, object] | None = None
     kept: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ def report_record(report: Report) -> dict[str, object]:
         "files": [
             {
                 "path": str(change.path),
-                "deed": deed_of(change.before, change.after),
+                "deed": change_kind(change.before, change.after),
                 "sizeBefore": None if change.before is None else change.before.size,
                 "sizeAfter": None if change.after is None else change.after.size,
                 "remark": remarks.get(change.path),
@@ -119,7 +119,7 @@ def _files(report: Report) -> Iterator[tuple[str, ...]]:
     remarks = dict(report.remarks)
     for change in report.files[:FILES_MAX]:
         yield (
-            deed_of(change.before, change.after),
+            change_kind(change.before, change.after),
             f"<code>{escape(str(change.path))}</code>",
             "" if change.before is None else str(change.before.size),
             "" if change.after is None else str(change.after.size),

@@ -12,7 +12,7 @@ from typing import Final
 from holdfast import telemetry
 from holdfast.failures import Failure, to_wire
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Change, Checkpoint
+from holdfast.workbench.model import Checkpoint, PathChange
 from holdfast.workbench.operations.recovery import Deed
 from holdfast.workbench.operations.report_page import Report, report_page
 from holdfast.workbench.records import Records
@@ -60,7 +60,7 @@ def _name(report: Report) -> str:
 
 
 def report_done(
-    held: Held, deed: Deed, facts: Facts, changes: tuple[Change, ...], *, undo: Checkpoint
+    held: Held, deed: Deed, facts: Facts, changes: tuple[PathChange, ...], *, undo: Checkpoint
 ) -> None:
     """Leave a report of what was done, and of what takes it back.
 

@@ -26,7 +26,7 @@ from holdfast.workbench.diff.three_way import (
 from holdfast.workbench.diff.tree_changes import differing
 from holdfast.workbench.failures import CheckpointMissing, RestoreConflict, RestoreStale
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Change, Checkpoint, Entry, Occasion, Sort
+from holdfast.workbench.model import Checkpoint, EntryKind, Occasion, PathChange, PathEntry
 from holdfast.workbench.operations.change_view import FileDiff, file_diffs
 from holdfast.workbench.operations.checkpoints import kept_before, tidy_after_deed
 from holdfast.workbench.operations.draft_state import uncovered_in
@@ -40,15 +40,15 @@ from holdfast.workbench.operations.recovery import (
     transact,
 )
 from holdfast.workbench.operations.reports import report_done, report_failed
-from holdfast.workbench.store.tree_queries import find_checkpoint, obscured
+from holdfast.workbench.store.tree_queries import find_checkpoint, uncovered_entries
 from holdfast.workbench.transaction.machine import Facts, Way
 
 # Restore a checkpoint and keep what was made since.
 
 
 def without_removals(
-    changes: Sequence[Change],
-) -> tuple[tuple[Change, ...], list[RelativePath]]:
+    changes: Sequence[PathChange],
+) -> tuple[tuple[PathChange, ...], list[RelativePath]]:
     """The changes that remove nothing, and what is left as it is because of that.
 
     A directory that something new is in stays a directory, also where the checkpoint has a file.
@@ -147,7 +147,7 @@ def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
 
 
 def _restore(held: Held, order: RestoreOrder) -> Restored:
-    target, changes, left, before = held.store.at_once(lambda: _planned(held, order))
+    target, changes, left, before = held.store.transaction(lambda: _planned(held, order))
     if before is None:
         return Restored(
             key=order.key or "", checkpoint=target.id, before=None, paths=(), count=0, left=left
@@ -177,7 +177,7 @@ class _Plan(NamedTuple):
     """To what, what changes, what is left because it is not covered, and what was there before."""
 
     target: Checkpoint
-    changes: tuple[Change, ...]
+    changes: tuple[PathChange, ...]
     left: tuple[RelativePath, ...]
     before: Checkpoint | None
 
@@ -197,13 +197,13 @@ def _planned(held: Held, order: RestoreOrder) -> _Plan:
 class _Decided(NamedTuple):
     """What a restore changes, and what it leaves although it differs."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[PathChange, ...]
     left: tuple[RelativePath, ...]
 
 
 def _decided(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder) -> _Decided:
     uncovered = uncovered_in(held, now)
-    hidden = obscured(held.store, now, now, target)
+    hidden = uncovered_entries(held.store, now, now, target)
     only = None if order.only is None else frozenset(order.only)
     store = held.store
     found = store.changes(now, target) if only is None else store.changes_near(now, target, only)
@@ -220,9 +220,9 @@ def _decided(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrde
     return _Decided(changes, tuple(sorted(left)))
 
 
-def _is_left(found: Decision, wanted: Entry | None) -> bool:
+def _is_left(found: Decision, wanted: PathEntry | None) -> bool:
     """Whether something stays because it is not covered, and nothing need take its place."""
-    is_in_place = wanted is not None and wanted.sort is not Sort.SPECIAL
+    is_in_place = wanted is not None and wanted.kind is not EntryKind.SPECIAL
     return found.reason is Clashing.NOT_COVERED and not is_in_place
 
 

@@ -22,8 +22,15 @@ from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench.diff.three_way import Clashing, Decisions, Verdict, is_chosen
 from holdfast.workbench.git.ignore_rules import folded
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Change, Checkpoint, Draft, Note, Sort, Uncovered
-from holdfast.workbench.objects.formats import NodeSort
+from holdfast.workbench.model import (
+    ChangeNote,
+    Checkpoint,
+    Draft,
+    EntryKind,
+    PathChange,
+    UncoveredPath,
+)
+from holdfast.workbench.objects.formats import NodeKind
 from holdfast.workbench.operations.change_view import (
     FileDiff,
     Marker,
@@ -40,7 +47,7 @@ from holdfast.workbench.operations.publish import PublishOrder, plan, planned_ch
 from holdfast.workbench.operations.recovery import opened
 from holdfast.workbench.store.store import Store
 
-_BARE = {b"HEAD": NodeSort.FILE, b"objects": NodeSort.DIRECTORY, b"refs": NodeSort.DIRECTORY}
+_BARE = {b"HEAD": NodeKind.FILE, b"objects": NodeKind.DIRECTORY, b"refs": NodeKind.DIRECTORY}
 _WORDS = {
     "core.hooksPath": "git runs the hooks in it (core.hooksPath)",
     "include.path": "git obeys it as configuration (include.path)",
@@ -62,9 +69,9 @@ def marker_of(held: Held, standing: Standing) -> Marker:
     def is_bare(directory: RelativePath | None) -> bool:
         return _is_bare(store, standing.ours, directory)
 
-    def marker(change: Change) -> str:
+    def marker(change: PathChange) -> str:
         found = marked_by_name(change)
-        if found or change.after is None or change.after.sort is Sort.DIRECTORY:
+        if found or change.after is None or change.after.kind is EntryKind.DIRECTORY:
             return found
         path = change.path
         for each, why in obeyed.items():
@@ -123,16 +130,16 @@ def _inside(project: str, path: str) -> RelativePath | None:
 
 def _content(store: Store, checkpoint: Checkpoint, path: RelativePath) -> bytes:
     node = store.node(checkpoint, path)
-    if node is None or node.sort is not NodeSort.FILE or node.size > CONFIG_BYTES_MAX:
+    if node is None or node.kind is not NodeKind.FILE or node.size > CONFIG_BYTES_MAX:
         return b""
     return b"".join(store.content(node.object))
 
 
 def _is_bare(store: Store, checkpoint: Checkpoint, directory: RelativePath | None) -> bool:
-    for name, sort in _BARE.items():
+    for name, kind in _BARE.items():
         path = RelativePath((name,)) if directory is None else directory / name
         node = store.node(checkpoint, path)
-        if node is None or node.sort is not sort:
+        if node is None or node.kind is not kind:
             return False
     return True
 
@@ -163,7 +170,7 @@ class Review:
     conflicts: tuple[Conflict, ...]
     merges: tuple[RelativePath, ...]
     overwrites: tuple[RelativePath, ...]
-    uncovered: tuple[Uncovered, ...]
+    uncovered: tuple[UncoveredPath, ...]
 
 
 def review(
@@ -231,7 +238,7 @@ class _Seen:
     decided: Decisions
     merges: Merges
     ignored: frozenset[RelativePath]
-    changes: tuple[Change, ...]
+    changes: tuple[PathChange, ...]
 
 
 def _review(
@@ -280,10 +287,10 @@ def _with_hard_links(held: Held, files: tuple[FileDiff, ...]) -> tuple[FileDiff,
     noted: list[FileDiff] = []
     for each in files:
         count = 1
-        if each.before is not None and each.before.sort is Sort.FILE:
+        if each.before is not None and each.before.kind is EntryKind.FILE:
             with suppress(OSError):
                 count = os.lstat(os.fsencode(held.bench.project) + b"/" + each.path.raw).st_nlink
         text = f"{count:,} hard links: its other names keep the old content"
-        note = (Note(text, is_loud=False),) if count > 1 else ()
+        note = (ChangeNote(text, is_loud=False),) if count > 1 else ()
         noted.append(replace(each, notes=each.notes + note))
     return tuple(noted)

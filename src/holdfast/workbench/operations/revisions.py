@@ -9,7 +9,7 @@ from holdfast.nouns import Id
 from holdfast.workbench.diff.three_way import seal_of
 from holdfast.workbench.failures import RevisionMissing
 from holdfast.workbench.handle import Held
-from holdfast.workbench.model import Change, Draft, Revision
+from holdfast.workbench.model import Draft, PathChange, Revision
 from holdfast.workbench.operations.draft_state import Own
 
 FOUND: Final = "found"  # the cause of a revision that nobody left: a command was killed, perhaps
@@ -38,7 +38,7 @@ def with_revision(
     made = Revision(
         number=next_number(draft),
         checkpoint=checkpoint,
-        at_ms=int(held.bench.means.clock.now() * 1000),
+        at_ms=int(held.bench.ports.clock.now() * 1000),
         cause=cause,
         base=draft.base,
         back_to=back_to,
@@ -64,7 +64,7 @@ def find_revision(draft: Draft, number: int) -> Revision:
     return found
 
 
-def changes_at(held: Held, draft: Draft, revision: Revision) -> tuple[Change, ...]:
+def changes_at(held: Held, draft: Draft, revision: Revision) -> tuple[PathChange, ...]:
     """What the draft itself had changed at a revision."""
     base = revision.base or draft.base
     assert base is not None, "a draft with a revision has a base"

@@ -18,7 +18,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from holdfast.workbench.diff.tree_changes import is_stage
-from holdfast.workbench.scan.stat_cache import line_of
+from holdfast.workbench.scan.stat_cache import stat_line
 
 _BY_NAME = itemgetter(0)
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -29,19 +29,19 @@ Seen = tuple[bytes, bytes, os.stat_result]
 """A name in a directory as it was listed: the name, its line, and what the line is made of."""
 
 
-def every_name(directory: int, path: bytes) -> Iterator[tuple[bytes, bytes]]:
+def list_names(directory: int, path: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Every name as of now in the directory at a path but what is ours, and what path it makes."""
     with os.scandir(directory) as entries:
         names = [os.fsencode(entry.name) for entry in entries]
     if not names:
-        refuse_dead(directory)
+        raise_if_dead(directory)
     for name in names:
         way = path + b"/" + name if path else name
         if not is_stage(way):
             yield name, way
 
 
-def seen_in(directory: int) -> list[Seen]:
+def list_with_stats(directory: int) -> list[Seen]:
     """Every name as of now in a directory, also what is ours, sorted."""
     seen: list[Seen] = []
     with os.scandir(directory) as entries:
@@ -51,9 +51,9 @@ def seen_in(directory: int) -> list[Seen]:
             except FileNotFoundError:
                 continue
             # As os.fsencode, which takes as long as the rest of this.
-            seen.append((entry.name.encode("utf-8", "surrogateescape"), line_of(status), status))
+            seen.append((entry.name.encode("utf-8", "surrogateescape"), stat_line(status), status))
     if not seen:
-        refuse_dead(directory)
+        raise_if_dead(directory)
     seen.sort(key=_BY_NAME)
     return seen
 
@@ -98,7 +98,7 @@ def _byte(escape: re.Match[bytes]) -> bytes:
     return bytes([int(escape[1], 8)])
 
 
-def refuse_dead(directory: int) -> None:
+def raise_if_dead(directory: int) -> None:
     """Raise OSError with ESTALE for a directory that is there, looks empty and cannot be listed."""
     if is_dead(directory):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))

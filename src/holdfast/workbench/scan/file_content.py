@@ -12,15 +12,15 @@ import stat
 from collections.abc import Generator
 
 from holdfast.workbench.coverage import covers_xattr
-from holdfast.workbench.model import Lack
+from holdfast.workbench.model import UncoveredReason
 from holdfast.workbench.objects.formats import (
     PIECE_BYTES,
     WHOLE_BYTES_MAX,
     Node,
-    NodeSort,
-    ObjectSort,
-    cut_content,
+    NodeKind,
+    ObjectKind,
     name_of,
+    split_content,
     uncovered,
 )
 from holdfast.workbench.objects.objects import Objects
@@ -58,14 +58,14 @@ def read_node(
         except OSError as error:
             if error.errno == errno.ENOENT:
                 return None, status
-            refuse_shortage(error, name)
+            raise_resource_error(error, name)
             if error.errno not in _ANOTHER_NOW:
-                return uncovered(name, Lack.UNREADABLE), status
+                return uncovered(name, UncoveredReason.UNREADABLE), status
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:
             return None, status
-    return uncovered(name, Lack.CHANGING), status
+    return uncovered(name, UncoveredReason.CHANGING), status
 
 
 def content_id_of(descriptor: int, size: int) -> bytes:
@@ -76,8 +76,8 @@ def content_id_of(descriptor: int, size: int) -> bytes:
     if size <= WHOLE_BYTES_MAX:
         data = os.pread(descriptor, size, 0) if size else b""
         if len(data) == size:  # mostly: to ask a second time costs as much as the hash
-            return name_of(ObjectSort.BLOB, data)
-    return cut_content(_read_all(descriptor), name_of)[0]
+            return name_of(ObjectKind.BLOB, data)
+    return split_content(_read_all(descriptor), name_of)[0]
 
 
 def read_xattrs(descriptor: int) -> Xattrs:
@@ -94,7 +94,7 @@ def read_xattrs(descriptor: int) -> Xattrs:
         raise
 
 
-def refuse_shortage(error: OSError, path: bytes) -> None:
+def raise_resource_error(error: OSError, path: bytes) -> None:
     """Raise what this process lacks itself: that says nothing about the file."""
     if error.errno in _OF_THIS_PROCESS:
         raise disk_failure(error, path=os.fsdecode(path)) from error
@@ -103,7 +103,7 @@ def refuse_shortage(error: OSError, path: bytes) -> None:
 def _link(directory: int, name: bytes, status: os.stat_result) -> Node:
     target = os.readlink(name, dir_fd=directory)
     mode = stat.S_IMODE(status.st_mode)
-    return Node(name, NodeSort.LINK, mode, 0, status.st_mtime_ns, target)
+    return Node(name, NodeKind.LINK, mode, 0, status.st_mtime_ns, target)
 
 
 def _file(objects: Objects, directory: int, name: bytes, status: os.stat_result) -> Node:
@@ -119,7 +119,7 @@ def _file(objects: Objects, directory: int, name: bytes, status: os.stat_result)
     finally:
         os.close(descriptor)
     mode = stat.S_IMODE(status.st_mode)
-    return Node(name, NodeSort.FILE, mode, status.st_size, status.st_mtime_ns, content, xattrs)
+    return Node(name, NodeKind.FILE, mode, status.st_size, status.st_mtime_ns, content, xattrs)
 
 
 def _whole(objects: Objects, descriptor: int, status: os.stat_result) -> bytes:
@@ -129,7 +129,7 @@ def _whole(objects: Objects, descriptor: int, status: os.stat_result) -> bytes:
         if not more:
             raise _Moved
         data += more
-    return objects.put(ObjectSort.BLOB, data)
+    return objects.put(ObjectKind.BLOB, data)
 
 
 def _read_all(descriptor: int) -> Generator[bytes]:

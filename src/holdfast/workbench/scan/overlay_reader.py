@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from holdfast.nouns import PATH_BYTES_MAX
 from holdfast.workbench.coverage import DEPTH_MAX
 from holdfast.workbench.diff.tree_changes import Listed
-from holdfast.workbench.scan.directory import every_name
-from holdfast.workbench.scan.file_content import refuse_shortage
+from holdfast.workbench.scan.directory import list_names
+from holdfast.workbench.scan.file_content import raise_resource_error
 from holdfast.world import open_linkless
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -63,14 +63,14 @@ def _copy_up(parent: int, name: bytes) -> None:
             return
         raise
     try:
-        for each, _ in every_name(directory, name):
+        for each, _ in list_names(directory, name):
             _copy_up(directory, each)
     finally:
         os.close(directory)
 
 
 def _below(directory: int, path: bytes) -> Iterator[Listed]:
-    for name, way in every_name(directory, path):
+    for name, way in list_names(directory, path):
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         except FileNotFoundError:
@@ -89,7 +89,7 @@ def _directory(parent: int, name: bytes, way: bytes, status: os.stat_result) -> 
     try:
         opened = os.open(name, _OPEN, dir_fd=parent)
     except OSError as error:
-        refuse_shortage(error, way)
+        raise_resource_error(error, way)
         if error.errno not in _GONE:
             yield found._replace(is_closed=True)
         return

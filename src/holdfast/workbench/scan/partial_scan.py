@@ -13,26 +13,26 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from holdfast.confine import is_stand_in
-from holdfast.workbench.coverage import Coverage, lack_of
+from holdfast.workbench.coverage import Coverage, uncovered_reason
 from holdfast.workbench.diff.tree_changes import Way
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
-from holdfast.workbench.model import Lack
+from holdfast.workbench.model import UncoveredReason
 from holdfast.workbench.objects.formats import (
     Node,
-    NodeSort,
+    NodeKind,
     Totals,
     directory_detail,
     totals_of,
     uncovered,
 )
-from holdfast.workbench.objects.index import Known
+from holdfast.workbench.objects.index import DirectoryRecord
 from holdfast.workbench.objects.objects import Objects
-from holdfast.workbench.scan.file_content import read_node, read_xattrs, refuse_shortage
-from holdfast.workbench.scan.scanner import GONE, OPEN_DIRECTORY, Scan
-from holdfast.workbench.scan.stat_cache import BLANK, decode_sight, encode_sight, line_of
+from holdfast.workbench.scan.file_content import raise_resource_error, read_node, read_xattrs
+from holdfast.workbench.scan.scanner import GONE, OPEN_DIRECTORY, TreeScanner
+from holdfast.workbench.scan.stat_cache import BLANK, decode_stats, encode_stats, stat_line
 
 
-class _Here(NamedTuple):
+class _DirectoryState(NamedTuple):
     """The directory that we are in, and what was read of it the last time."""
 
     descriptor: int
@@ -49,15 +49,17 @@ class _Here(NamedTuple):
         return self.nodes.get(name) if self.was.get(name) == line else None
 
 
-class Graft:
+class PartialScan:
     """One look at what was touched; `whole` looks at directories with all that is in them."""
 
-    def __init__(self, objects: Objects, whole: Scan, *, origin: str, coverage: Coverage) -> None:
+    def __init__(
+        self, objects: Objects, whole: TreeScanner, *, origin: str, coverage: Coverage
+    ) -> None:
         self._objects = objects
         self._whole = whole
         self._origin = f"graft {origin} {coverage.mark}"
         self._coverage = coverage
-        self._fresh: list[tuple[bytes, Known]] = []
+        self._fresh: list[tuple[bytes, DirectoryRecord]] = []
 
     def run(self, root: int, over: bytes | None, ways: Way) -> tuple[bytes, Totals]:
         """The tree `over`, or an empty one, with what is now at the touched paths below `root`."""
@@ -69,7 +71,7 @@ class Graft:
 
     def note(self) -> None:
         """Take note of what was seen, so that next time only what has changed is read."""
-        self._objects.rows.sights.note(self._origin, self._fresh)
+        self._objects.rows.stat_cache.note(self._origin, self._fresh)
         self._whole.note()
 
     def _directory(
@@ -84,12 +86,12 @@ class Graft:
                 nodes[name] = node
                 lines[name] = line
         tree, totals = self._objects.put_tree(nodes.values()), totals_of(nodes.values())
-        sight = encode_sight(list(lines), list(lines.values()))
-        self._fresh.append((path, Known(tree, totals, sight, is_racy=False)))
+        stats = encode_stats(list(lines), list(lines.values()))
+        self._fresh.append((path, DirectoryRecord(tree, totals, stats, is_racy=False)))
         return tree, totals
 
     def _name(
-        self, here: _Here, name: bytes, over: Node | None, way: Way
+        self, here: _DirectoryState, name: bytes, over: Node | None, way: Way
     ) -> tuple[Node | None, bytes]:
         """What stands at a name now, and the line by which it is known again."""
         path = here.way(name)
@@ -97,22 +99,26 @@ class Graft:
             status = os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
         except OSError as error:
             return _absent(error, name, path), BLANK
-        is_elsewhere = stat.S_ISDIR(status.st_mode) and self._whole.is_elsewhere(path, status)
-        lack = lack_of(path, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
-        if lack is not None:
-            return uncovered(name, lack), BLANK
+        is_other_mount = stat.S_ISDIR(status.st_mode) and self._whole.is_other_mount(path, status)
+        reason = uncovered_reason(
+            path, status.st_mode, is_other_mount=is_other_mount, coverage=self._coverage
+        )
+        if reason is not None:
+            return uncovered(name, reason), BLANK
         if stat.S_ISDIR(status.st_mode):
             return self._entered(here, name, over, way), BLANK
         if is_stand_in(os.fsdecode(path), status.st_mode, status.st_size):
             return None, BLANK
-        line = line_of(status)
+        line = stat_line(status)
         if (old := here.old(name, line)) is not None:
             return old, line
         node, found = read_node(self._objects, here.descriptor, name, status)
         is_sure = node is not None and self._whole.is_sure(node, found)
-        return node, line_of(found) if is_sure else BLANK
+        return node, stat_line(found) if is_sure else BLANK
 
-    def _entered(self, here: _Here, name: bytes, over: Node | None, way: Way) -> Node | None:
+    def _entered(
+        self, here: _DirectoryState, name: bytes, over: Node | None, way: Way
+    ) -> Node | None:
         path = here.way(name)
         try:
             descriptor = os.open(name, OPEN_DIRECTORY, dir_fd=here.descriptor)
@@ -128,16 +134,16 @@ class Graft:
         except OSError as error:
             return _absent(error, name, path)
         mode, detail = stat.S_IMODE(status.st_mode), directory_detail(tree, totals)
-        if is_ours and over is not None and over.sort is NodeSort.DIRECTORY:
+        if is_ours and over is not None and over.kind is NodeKind.DIRECTORY:
             return over._replace(size=totals.size, detail=detail)
         if is_ours and not self._objects.tree(tree):
             return None
-        return Node(name, NodeSort.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs)
+        return Node(name, NodeKind.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs)
 
     def _inside(
         self, descriptor: int, path: bytes, over: Node | None, way: Way
     ) -> tuple[bytes, Totals]:
-        if not way.is_whole and over is not None and over.sort is NodeSort.DIRECTORY:
+        if not way.is_whole and over is not None and over.kind is NodeKind.DIRECTORY:
             if not way.below:
                 return over.object, over.totals
             nodes = self._nodes(over.object)
@@ -146,13 +152,13 @@ class Graft:
         looked = self._whole.beneath(descriptor, path)
         return looked.tree, looked.totals
 
-    def _here(self, descriptor: int, path: bytes) -> _Here:
-        known = self._objects.rows.sights.known(self._origin, path)
+    def _here(self, descriptor: int, path: bytes) -> _DirectoryState:
+        known = self._objects.rows.stat_cache.known(self._origin, path)
         nodes = None if known is None else self._nodes(known.tree)
         with suppress(ValueError):  # the index is spoiled there
             if known is not None and nodes is not None:
-                return _Here(descriptor, path, decode_sight(known.sight), nodes)
-        return _Here(descriptor, path, {}, {})
+                return _DirectoryState(descriptor, path, decode_stats(known.stats), nodes)
+        return _DirectoryState(descriptor, path, {}, {})
 
     def _nodes(self, tree: bytes) -> dict[bytes, Node] | None:
         """What is in a kept directory; None if it is spoiled, and must be looked at anew."""
@@ -163,5 +169,5 @@ class Graft:
 
 
 def _absent(error: OSError, name: bytes, path: bytes) -> Node | None:
-    refuse_shortage(error, path)
-    return None if error.errno in GONE else uncovered(name, Lack.UNREADABLE)
+    raise_resource_error(error, path)
+    return None if error.errno in GONE else uncovered(name, UncoveredReason.UNREADABLE)

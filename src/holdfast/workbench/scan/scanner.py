@@ -27,31 +27,41 @@ from blake3 import blake3
 
 from holdfast.confine import is_stand_in
 from holdfast.nouns import RelativePath
-from holdfast.workbench.coverage import Coverage, lack_of
+from holdfast.workbench.coverage import Coverage, uncovered_reason
 from holdfast.workbench.diff.tree_changes import is_stage, on_the_way_to
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
-from holdfast.workbench.model import Lack, News, Progress, quiet
+from holdfast.workbench.model import (
+    ProgressCallback,
+    UncoveredReason,
+    WorkProgress,
+    ignore_progress,
+)
 from holdfast.workbench.objects.formats import (
     Node,
-    NodeSort,
+    NodeKind,
     Totals,
     directory_detail,
     totals_of,
     uncovered,
 )
-from holdfast.workbench.objects.index import Known
+from holdfast.workbench.objects.index import DirectoryRecord
 from holdfast.workbench.objects.objects import Objects
-from holdfast.workbench.scan.directory import Seen, mounted_below, seen_in
-from holdfast.workbench.scan.file_content import Xattrs, read_node, read_xattrs, refuse_shortage
+from holdfast.workbench.scan.directory import Seen, list_with_stats, mounted_below
+from holdfast.workbench.scan.file_content import (
+    Xattrs,
+    raise_resource_error,
+    read_node,
+    read_xattrs,
+)
 from holdfast.workbench.scan.stat_cache import (
     BLANK,
     RACY_COARSE_NS,
-    decode_sight,
-    encode_sight,
+    decode_stats,
+    encode_stats,
     is_racy,
     is_same_inode,
-    line_of,
     names_of,
+    stat_line,
 )
 
 NAMES_MAX = 65_536  # in one directory; one that holds more is listed
@@ -81,7 +91,7 @@ _MEMORY = frozenset({0x01021994, 0x858458F6})  # tmpfs, ramfs
 Statx = Callable[[int, bytes, int, int, object], int]
 
 
-def glance(root: int, sights: Iterable[tuple[bytes, bytes]]) -> list[bytes] | None:
+def changed_directories(root: int, sights: Iterable[tuple[bytes, bytes]]) -> list[bytes] | None:
     """The directories in which a known name differs from its sight; None if nobody can tell.
 
     A new name shows as a change of the directory that it is in, and so as a difference in the one
@@ -90,23 +100,23 @@ def glance(root: int, sights: Iterable[tuple[bytes, bytes]]) -> list[bytes] | No
     statx = _statx()
     if statx is None or not _is_sound(root):
         return None
-    slots = _Slots()
+    slots = _StatxBuffer()
     return [
-        directory for directory, sight in sights if not slots.agree(statx, root, directory, sight)
+        directory for directory, stats in sights if not slots.agree(statx, root, directory, stats)
     ]
 
 
-class _Slots:
+class _StatxBuffer:
     """Where the system writes what it says of each name of a directory."""
 
     def __init__(self) -> None:
         self._count = 0
         self._grow(_SLOTS_AT_FIRST)
 
-    def agree(self, statx: Statx, root: int, directory: bytes, sight: bytes) -> bool:
+    def agree(self, statx: Statx, root: int, directory: bytes, stats: bytes) -> bool:
         """Whether all names of a directory are as in its sight."""
         try:
-            names = names_of(sight)
+            names = names_of(stats)
         except ValueError:  # the index is spoiled there
             return False
         if len(names) > self._count:
@@ -127,7 +137,7 @@ class _Slots:
         finally:
             os.close(descriptor)
         words = self._words[: len(names) * _STATX_WORDS]
-        return sight.endswith(b"".join([words[at::_STATX_WORDS].tobytes() for at in _WORDS]))
+        return stats.endswith(b"".join([words[at::_STATX_WORDS].tobytes() for at in _WORDS]))
 
     def _grow(self, count: int) -> None:
         self._count = count
@@ -175,18 +185,21 @@ def _magic(directory: int) -> int | None:
     answer = ctypes.create_string_buffer(_STATFS_BYTES)
     if _fstatfs()(directory, answer) != 0:
         return None
-    sort = int.from_bytes(answer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
-    return sort & 0xFFFFFFFF
+    kind = int.from_bytes(answer.raw[: ctypes.sizeof(ctypes.c_long)], sys.byteorder)
+    return kind & 0xFFFFFFFF
 
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_RETRIED = {Lack.UNREADABLE, Lack.CHANGING}  # no sight shows that they have been mended
+_RETRIED = {
+    UncoveredReason.UNREADABLE,
+    UncoveredReason.CHANGING,
+}  # no sight shows that they have been mended
 _NEWS_NAMES = 1000
 _TOKEN_BYTES = 16
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
-class Looked(NamedTuple):
+class ScanResult(NamedTuple):
     """What a directory is now, and whether it differs from what was known of it."""
 
     tree: bytes
@@ -196,7 +209,7 @@ class Looked(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Here:
+class _DirectoryState:
     """The directory that we are in: what is there now, and what was there."""
 
     descriptor: int
@@ -214,55 +227,55 @@ class _Here:
         return self.nodes.get(name) if self.was.get(name) == line else None
 
 
-class Aim(NamedTuple):
-    """What a look is at; `looked_ns` is when it began, and `news` is told how far it has come.
+class ScanTarget(NamedTuple):
+    """What a look is at; `scanned_ns` is when it began, and `news` is told how far it has come.
 
-    `hides_mapped_writes` as in `Subject`.
+    `hides_mapped_writes` as in `CheckpointSource`.
     """
 
     root: int
     origin: str
     coverage: Coverage
-    looked_ns: int
-    news: News = quiet
+    scanned_ns: int
+    news: ProgressCallback = ignore_progress
     hides_mapped_writes: bool = False
 
 
-class Scan:
+class TreeScanner:
     """One look at one origin, below the directory that is open as its root."""
 
-    def __init__(self, objects: Objects, aim: Aim) -> None:
+    def __init__(self, objects: Objects, target: ScanTarget) -> None:
         self._objects = objects
-        self._sights = objects.rows.sights
-        self._root = aim.root
-        self._origin = f"{aim.origin} {aim.coverage.mark}"
-        self._coverage = aim.coverage
-        self._looked_ns = aim.looked_ns
-        self._resting_ns = aim.looked_ns - RACY_COARSE_NS  # what changed before is never racy
-        self._news = objects.news = aim.news
+        self._sights = objects.rows.stat_cache
+        self._root = target.root
+        self._origin = f"{target.origin} {target.coverage.mark}"
+        self._coverage = target.coverage
+        self._scanned_ns = target.scanned_ns
+        self._resting_ns = target.scanned_ns - RACY_COARSE_NS  # what changed before is never racy
+        self._news = objects.news = target.news
         self._looked_at = 0
-        self._fresh: list[tuple[bytes, Known]] = []
+        self._fresh: list[tuple[bytes, DirectoryRecord]] = []
         self._is_renewed = False  # a directory may be another one than the last time
         self._ways: frozenset[bytes] | None = None
-        self._device = os.fstat(aim.root).st_dev
-        self._mounted = mounted_below(aim.root)
-        self._known: dict[bytes, Known] | None = None
-        self._hides_mapped_writes = aim.hides_mapped_writes or hides_mapped_writes(aim.root)
+        self._device = os.fstat(target.root).st_dev
+        self._mounted = mounted_below(target.root)
+        self._known: dict[bytes, DirectoryRecord] | None = None
+        self._hides_mapped_writes = target.hides_mapped_writes or hides_mapped_writes(target.root)
 
-    def run(self, dirty: Iterable[RelativePath] | None = None) -> Looked:
+    def run(self, dirty: Iterable[RelativePath] | None = None) -> ScanResult:
         """Look at all of it; with `dirty`, only on the way to those."""
-        changed = self._glanced() if dirty is None else [path.raw for path in dirty]
+        changed = self._find_changed() if dirty is None else [path.raw for path in dirty]
         if changed is not None:
             changed += self._sights.racy(self._origin)
             known = self._sights.known(self._origin, b"")
             if dirty is not None and not changed and known is not None and self._has(known):
-                return Looked(known.tree, known.totals, is_changed=False)
+                return ScanResult(known.tree, known.totals, is_changed=False)
             self._ways = on_the_way_to(changed)
         looked = self.beneath(self._root, b"")
         self.note()
         return looked
 
-    def beneath(self, descriptor: int, path: bytes) -> Looked:
+    def beneath(self, descriptor: int, path: bytes) -> ScanResult:
         """Look at one directory below the root, with all that is in it."""
         if self._known is None:
             self._known = self._sights.all(self._origin) if self._ways is None else {}
@@ -273,48 +286,48 @@ class Scan:
         self._sights.note(self._origin, self._fresh)
         token = self._sights.layout(self._origin)
         if self._is_renewed or not token:
-            at = self._looked_ns.to_bytes(8, "little", signed=True)
+            at = self._scanned_ns.to_bytes(8, "little", signed=True)
             token = blake3(token + at).digest(_TOKEN_BYTES)
             self._sights.note_layout(self._origin, token)
 
-    def is_elsewhere(self, path: bytes, status: os.stat_result) -> bool:
+    def is_other_mount(self, path: bytes, status: os.stat_result) -> bool:
         """Whether another file system, or a bind mount, begins at this directory."""
         return status.st_dev != self._device or path in self._mounted
 
     def is_sure(self, node: Node, status: os.stat_result) -> bool:
         """Whether the next look may conclude from the same line that nothing has changed."""
-        if node.sort is NodeSort.UNCOVERED and node.lack in _RETRIED:
+        if node.kind is NodeKind.UNCOVERED and node.reason in _RETRIED:
             return False
-        if self._hides_mapped_writes and node.sort is NodeSort.FILE:
+        if self._hides_mapped_writes and node.kind is NodeKind.FILE:
             return False
         changed_ns = status.st_ctime_ns
-        return changed_ns < self._resting_ns or not is_racy(changed_ns, looked_ns=self._looked_ns)
+        return changed_ns < self._resting_ns or not is_racy(changed_ns, scanned_ns=self._scanned_ns)
 
-    def _glanced(self) -> list[bytes] | None:
+    def _find_changed(self) -> list[bytes] | None:
         """The directories in which something may have changed; None if any may."""
-        sights = self._sights.sure(self._origin)
-        return glance(self._root, sights) if sights else None
+        sights = self._sights.reliable(self._origin)
+        return changed_directories(self._root, sights) if sights else None
 
-    def _directory(self, descriptor: int, path: bytes) -> Looked:
-        seen = seen_in(descriptor)
+    def _directory(self, descriptor: int, path: bytes) -> ScanResult:
+        seen = list_with_stats(descriptor)
         if not path:
             seen = [one for one in seen if not is_stage(one[0])]
-        self._tell(len(seen))
+        self._report_progress(len(seen))
         known = self._known_of(path)
-        is_same = known is not None and known.sight == encode_sight(
+        is_same = known is not None and known.stats == encode_stats(
             [name for name, _, _ in seen], [line for _, line, _ in seen]
         )
-        here = _Here(descriptor, path, seen, {}, {})
+        here = _DirectoryState(descriptor, path, seen, {}, {})
         if known is not None and not is_same:
             self._remember(here, known)
         below = dict(self._below(here, is_same=is_same))
-        if known is not None and is_same and all(map(_stays, below.values())):
-            return Looked(known.tree, known.totals, is_changed=False)
+        if known is not None and is_same and all(map(_is_unchanged, below.values())):
+            return ScanResult(known.tree, known.totals, is_changed=False)
         if known is not None and not here.nodes:
             self._remember(here, known)
         return self._renewed(here, below, known)
 
-    def _known_of(self, path: bytes) -> Known | None:
+    def _known_of(self, path: bytes) -> DirectoryRecord | None:
         """What a directory was; if the tree of it is lost, nothing is known of it."""
         assert self._known is not None
         known = self._known.get(path)
@@ -322,18 +335,20 @@ class Scan:
             known = self._sights.known(self._origin, path)
         return known if known is not None and self._has(known) else None
 
-    def _has(self, known: Known) -> bool:
+    def _has(self, known: DirectoryRecord) -> bool:
         return self._objects.location(known.tree) is not None
 
-    def _remember(self, here: _Here, known: Known) -> None:
+    def _remember(self, here: _DirectoryState, known: DirectoryRecord) -> None:
         """Recall what was there; if that is spoiled, all of it is read again."""
         try:
             here.nodes = {node.name: node for node in self._objects.tree(known.tree)}
-            here.was = decode_sight(known.sight)
+            here.was = decode_stats(known.stats)
         except (ObjectMissing, ObjectDamaged, ValueError):
             here.nodes, here.was = {}, {}
 
-    def _below(self, here: _Here, *, is_same: bool) -> Iterator[tuple[bytes, Looked | Lack | None]]:
+    def _below(
+        self, here: _DirectoryState, *, is_same: bool
+    ) -> Iterator[tuple[bytes, ScanResult | UncoveredReason | None]]:
         """Every directory in this one that must be looked at: what it is, or None if gone."""
         for name, line, status in here.seen:
             if not stat.S_ISDIR(status.st_mode):
@@ -342,13 +357,15 @@ class Scan:
             is_same_itself = is_same or here.old(name, line) is not None
             if self._ways is not None and is_same_itself and way not in self._ways:
                 continue
-            is_elsewhere = self.is_elsewhere(way, status)
-            lack = lack_of(way, status.st_mode, is_elsewhere=is_elsewhere, coverage=self._coverage)
-            yield name, lack or self._entered(here, name, way, is_same=is_same_itself)
+            is_other_mount = self.is_other_mount(way, status)
+            reason = uncovered_reason(
+                way, status.st_mode, is_other_mount=is_other_mount, coverage=self._coverage
+            )
+            yield name, reason or self._entered(here, name, way, is_same=is_same_itself)
 
     def _entered(
-        self, here: _Here, name: bytes, way: bytes, *, is_same: bool
-    ) -> Looked | Lack | None:
+        self, here: _DirectoryState, name: bytes, way: bytes, *, is_same: bool
+    ) -> ScanResult | UncoveredReason | None:
         try:
             descriptor = os.open(name, OPEN_DIRECTORY, dir_fd=here.descriptor)
             try:
@@ -359,18 +376,23 @@ class Scan:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            refuse_shortage(error, way)
-            return None if error.errno in GONE else Lack.UNREADABLE
+            raise_resource_error(error, way)
+            return None if error.errno in GONE else UncoveredReason.UNREADABLE
 
     def _renewed(
-        self, here: _Here, below: dict[bytes, Looked | Lack | None], known: Known | None
-    ) -> Looked:
+        self,
+        here: _DirectoryState,
+        below: dict[bytes, ScanResult | UncoveredReason | None],
+        known: DirectoryRecord | None,
+    ) -> ScanResult:
         """Put a directory together from what is as it was and what is new, but for what is ours."""
         lines: list[bytes] = []
         nodes: list[Node] = []
         for name, line, status in here.seen:
             old, found = here.old(name, line), status
-            if status.st_mode & stat.S_ISVTX and self._stands_in(here.way(name), status, below):
+            if status.st_mode & stat.S_ISVTX and self._is_placeholder(
+                here.way(name), status, below
+            ):
                 continue
             if stat.S_ISDIR(status.st_mode):
                 was = here.was.get(name, line)
@@ -383,62 +405,70 @@ class Scan:
             if node is not None:
                 nodes.append(node)
                 is_sure = self.is_sure(node, found)
-                lines.append((line if found is status else line_of(found)) if is_sure else BLANK)
+                lines.append((line if found is status else stat_line(found)) if is_sure else BLANK)
         self._forget_removed(here, nodes)
         tree, totals = self._objects.put_tree(nodes), totals_of(nodes)
-        sight = encode_sight([node.name for node in nodes], lines)
+        stats = encode_stats([node.name for node in nodes], lines)
         is_racy = BLANK in lines or len(nodes) < len(here.seen)  # what stands in may become more
-        self._fresh.append((here.path, Known(tree, totals, sight, is_racy)))
-        return Looked(tree, totals, is_changed=known is None or known.tree != tree)
+        self._fresh.append((here.path, DirectoryRecord(tree, totals, stats, is_racy)))
+        return ScanResult(tree, totals, is_changed=known is None or known.tree != tree)
 
-    def _stands_in(
-        self, way: bytes, status: os.stat_result, below: Mapping[bytes, Looked | Lack | None]
+    def _is_placeholder(
+        self,
+        way: bytes,
+        status: os.stat_result,
+        below: Mapping[bytes, ScanResult | UncoveredReason | None],
     ) -> bool:
         """Whether a sandbox has put it there for as long as it lives."""
         size, looked = status.st_size, below.get(way.rpartition(b"/")[2])
         if stat.S_ISDIR(status.st_mode):
-            size = len(self._objects.tree(looked.tree)) if isinstance(looked, Looked) else 1
+            size = len(self._objects.tree(looked.tree)) if isinstance(looked, ScanResult) else 1
         return is_stand_in(os.fsdecode(way), status.st_mode, size)
 
     def _read(
-        self, here: _Here, name: bytes, status: os.stat_result
+        self, here: _DirectoryState, name: bytes, status: os.stat_result
     ) -> tuple[Node | None, os.stat_result]:
-        lack = lack_of(here.way(name), status.st_mode, is_elsewhere=False, coverage=self._coverage)
-        if lack is not None:
-            return uncovered(name, lack), status
+        reason = uncovered_reason(
+            here.way(name), status.st_mode, is_other_mount=False, coverage=self._coverage
+        )
+        if reason is not None:
+            return uncovered(name, reason), status
         return read_node(self._objects, here.descriptor, name, status)
 
-    def _tell(self, names: int) -> None:
+    def _report_progress(self, names: int) -> None:
         before, self._looked_at = self._looked_at, self._looked_at + names
         if before // _NEWS_NAMES != self._looked_at // _NEWS_NAMES:
-            self._news(Progress("names looked at", self._looked_at))
+            self._news(WorkProgress("names looked at", self._looked_at))
 
-    def _forget_removed(self, here: _Here, nodes: list[Node]) -> None:
-        left = {node.name for node in nodes if node.sort is NodeSort.DIRECTORY}
+    def _forget_removed(self, here: _DirectoryState, nodes: list[Node]) -> None:
+        left = {node.name for node in nodes if node.kind is NodeKind.DIRECTORY}
         for name, node in here.nodes.items():
-            if node.sort is NodeSort.DIRECTORY and name not in left:
+            if node.kind is NodeKind.DIRECTORY and name not in left:
                 self._sights.forget(self._origin, here.way(name))
 
 
 def _directory_node(
-    name: bytes, status: os.stat_result, old: Node | None, found: Looked | Lack | Node | None
+    name: bytes,
+    status: os.stat_result,
+    old: Node | None,
+    found: ScanResult | UncoveredReason | Node | None,
 ) -> Node | None:
     match found:
-        case Looked(tree, totals, is_changed, xattrs):
+        case ScanResult(tree, totals, is_changed, xattrs):
             if old is not None and not is_changed and old.object == tree:
                 return old
             detail = directory_detail(tree, totals)
             mode = stat.S_IMODE(status.st_mode)
             return Node(
-                name, NodeSort.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs
+                name, NodeKind.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs
             )
-        case Lack():
+        case UncoveredReason():
             return uncovered(name, found)
         case _:
             return found
 
 
-def _stays(found: Looked | Lack | None) -> bool:
-    if isinstance(found, Looked):
+def _is_unchanged(found: ScanResult | UncoveredReason | None) -> bool:
+    if isinstance(found, ScanResult):
         return not found.is_changed
     return found is not None and found not in _RETRIED

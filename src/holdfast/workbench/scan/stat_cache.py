@@ -44,7 +44,7 @@ class _Status(Protocol):
     def st_ctime_ns(self) -> int: ...
 
 
-def line_of(status: _Status) -> bytes:
+def stat_line(status: _Status) -> bytes:
     """One file as the system describes it; never blank."""
     return _LINE.pack(
         status.st_gid,
@@ -88,13 +88,13 @@ def _device(number: int) -> tuple[int, int]:
     return major, minor
 
 
-def is_racy(changed_ns: int, *, looked_ns: int) -> bool:
+def is_racy(changed_ns: int, *, scanned_ns: int) -> bool:
     """Whether what changed then could have changed again unseen after it was looked at."""
     margin = RACY_NS if changed_ns % _SECOND_NS else RACY_COARSE_NS
-    return changed_ns >= looked_ns - margin
+    return changed_ns >= scanned_ns - margin
 
 
-def encode_sight(names: Sequence[bytes], lines: Sequence[bytes]) -> bytes:
+def encode_stats(names: Sequence[bytes], lines: Sequence[bytes]) -> bytes:
     """Write names and the line of each; the same, in the same order, gives the same bytes.
 
     Lines are written word by word: the first of all lines, then the second. So whoever has the
@@ -106,10 +106,10 @@ def encode_sight(names: Sequence[bytes], lines: Sequence[bytes]) -> bytes:
     return b"".join((_LENGTH.pack(len(spelled)), spelled, *columns))
 
 
-def decode_sight(sight: bytes) -> dict[bytes, bytes]:
-    """Read what `encode_sight` wrote: the line of each name; raise ValueError if it is not that."""
-    names = names_of(sight)
-    columns = memoryview(sight)[len(sight) - LINE_BYTES * len(names) :].cast("Q")
+def decode_stats(stats: bytes) -> dict[bytes, bytes]:
+    """Read what `encode_stats` wrote: the line of each name; raise ValueError if it is not that."""
+    names = names_of(stats)
+    columns = memoryview(stats)[len(stats) - LINE_BYTES * len(names) :].cast("Q")
     lines = bytearray(LINE_BYTES * len(names))
     words = memoryview(lines).cast("Q")
     for word in range(_WORDS):
@@ -121,12 +121,12 @@ def decode_sight(sight: bytes) -> dict[bytes, bytes]:
     }
 
 
-def names_of(sight: bytes) -> list[bytes]:
+def names_of(stats: bytes) -> list[bytes]:
     """The names in a sight; raise ValueError if that is none."""
-    if len(sight) < _LENGTH.size:
+    if len(stats) < _LENGTH.size:
         raise ValueError("this is too short for a sight")
-    (length,) = _LENGTH.unpack_from(sight)
-    names = sight[_LENGTH.size : _LENGTH.size + length].split(b"\0") if length else []
-    if len(sight) != _LENGTH.size + length + LINE_BYTES * len(names):
+    (length,) = _LENGTH.unpack_from(stats)
+    names = stats[_LENGTH.size : _LENGTH.size + length].split(b"\0") if length else []
+    if len(stats) != _LENGTH.size + length + LINE_BYTES * len(names):
         raise ValueError("this sight has not a line for each name")
     return names

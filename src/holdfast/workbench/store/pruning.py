@@ -14,19 +14,25 @@ from typing import NamedTuple, TypeVar
 
 from holdfast.nouns import Id
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
-from holdfast.workbench.model import Checkpoint, News, Occasion, Progress, quiet
+from holdfast.workbench.model import (
+    Checkpoint,
+    Occasion,
+    ProgressCallback,
+    WorkProgress,
+    ignore_progress,
+)
 from holdfast.workbench.objects.formats import (
-    SEGMENT_HEAD_BYTES,
+    SEGMENT_HEADER_BYTES,
     WHOLE_BYTES_MAX,
     Node,
-    NodeSort,
-    ObjectSort,
+    NodeKind,
+    ObjectKind,
     names_in,
 )
-from holdfast.workbench.objects.object_store import Vault
+from holdfast.workbench.objects.object_store import ObjectStore
 from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.objects.segments import Location
-from holdfast.workbench.store.retention import KEPT_LEAST, prune_order, surplus
+from holdfast.workbench.store.retention import KEEP_MIN, prune_order, surplus
 from holdfast.workbench.store.store import Store, named_checkpoints
 from holdfast.world import disk_failure
 from holdfast.world.failures import DiskFull, DiskQuota
@@ -34,7 +40,7 @@ from holdfast.world.failures import DiskFull, DiskQuota
 # Find out which objects are needed, and how much room they take.
 
 
-class Marking:
+class ReachableObjects:
     """The objects that some checkpoints consist of; of each segment, how many bytes they take."""
 
     def __init__(self, objects: Objects) -> None:
@@ -58,13 +64,13 @@ class Marking:
             for node in self._nodes(directory):
                 if node.object in self.names:
                     continue
-                if node.sort is NodeSort.DIRECTORY:
+                if node.kind is NodeKind.DIRECTORY:
                     waiting.append(node.object)
-                elif node.sort is NodeSort.FILE:
+                elif node.kind is NodeKind.FILE:
                     self._mark_content(node, added)
         return added
 
-    def take_back(self, added: dict[bytes, Location]) -> None:
+    def unmark(self, added: dict[bytes, Location]) -> None:
         """Undo the last marking."""
         self.names -= added.keys()
         for location in added.values():
@@ -103,7 +109,7 @@ _WORTH_SHARE = 4  # a segment is copied if so much of it is not needed
 Answer = TypeVar("Answer")
 
 
-class Load(NamedTuple):
+class StorageLoad(NamedTuple):
     """How much is kept, and how much it should be at most."""
 
     checkpoints: int
@@ -133,7 +139,7 @@ class Pruned(NamedTuple):
 
 class _Limits(NamedTuple):
     quota_bytes: int | None
-    kept_least: int
+    keep_min: int
     in_use: Collection[Id]
     with_manual: bool
 
@@ -147,73 +153,73 @@ class _Plan(NamedTuple):
 
 def usage(store: Store) -> Usage:
     """Say how much room a store takes, without reading what is in it."""
-    vault = store.vault
-    there = _there(vault)
-    with os.scandir(vault.directory) as entries:
+    object_store = store.object_store
+    there = _there(object_store)
+    with os.scandir(object_store.directory) as entries:
         index = [each.stat().st_size for each in entries if each.name.startswith("wb.db")]
     kept = load(store)
     return Usage(
         checkpoints=kept.checkpoints,
         kept_bytes=kept.kept_bytes,
         index_bytes=sum(index),
-        reserve_bytes=vault.reserve.held_bytes,
+        reserve_bytes=object_store.reserve.held_bytes,
         free_bytes=there.f_bavail * there.f_frsize,
         quota_bytes=kept.quota_bytes,
     )
 
 
-def load(store: Store) -> Load:
+def load(store: Store) -> StorageLoad:
     """The part of `usage` that says whether something must go; it is asked after every deed."""
-    vault = store.vault
-    there = _there(vault)
-    return Load(
-        checkpoints=vault.read(lambda objects: objects.rows.roster.count()),
-        kept_bytes=_bytes(vault),
+    object_store = store.object_store
+    there = _there(object_store)
+    return StorageLoad(
+        checkpoints=object_store.read(lambda objects: objects.rows.checkpoints.count()),
+        kept_bytes=_bytes(object_store),
         quota_bytes=min(_QUOTA_BYTES_MAX, there.f_blocks * there.f_frsize // _QUOTA_SHARE),
     )
 
 
-def _there(vault: Vault) -> os.statvfs_result:
+def _there(object_store: ObjectStore) -> os.statvfs_result:
     try:
-        return os.statvfs(vault.directory)
+        return os.statvfs(object_store.directory)
     except OSError as error:
-        raise disk_failure(error, path=str(vault.directory)) from error
+        raise disk_failure(error, path=str(object_store.directory)) from error
 
 
 def prune(  # noqa: PLR0913  # limits, all by keyword
     store: Store,
     *,
     quota_bytes: int | None = None,
-    kept_least: int = KEPT_LEAST,
+    keep_min: int = KEEP_MIN,
     in_use: Collection[Id] = (),
     with_manual: bool = False,
     is_trial: bool = False,
-    news: News = quiet,
+    news: ProgressCallback = ignore_progress,
 ) -> Pruned:
     """Remove old checkpoints, and give back the room of what only they needed.
 
-    What is more than `kept_least` goes by its age; below that, only what is above the quota. What
+    What is more than `keep_min` goes by its age; below that, only what is above the quota. What
     is in use stays in any case, and so do manual checkpoints unless `with_manual`. A trial says
     what would go, and how much the rest would take.
     """
-    vault = store.vault
-    before = _bytes(vault)
-    limits = _Limits(quota_bytes, kept_least, in_use, with_manual)
-    plan = vault.read(lambda objects: _plan(objects, limits))
+    object_store = store.object_store
+    before = _bytes(object_store)
+    limits = _Limits(quota_bytes, keep_min, in_use, with_manual)
+    plan = object_store.read(lambda objects: _plan(objects, limits))
     going = tuple(sorted(plan.going.values()))
     if is_trial:
         return Pruned(going, before, min(before, sum(plan.bytes_in.values())), plan.manual_kept)
-    tombstone = _at_last(vault, lambda objects: _let_go(objects, plan))
+    tombstone = _with_reserve(object_store, lambda objects: _write_tombstone(objects, plan))
     needed = plan.needed if tombstone is None else plan.needed | {tombstone}
     most = before if quota_bytes is None else quota_bytes
-    worth = _worth_copying(vault, plan.bytes_in, is_over=before > most)
-    vault.segments.renew()
+    worth = _worth_copying(object_store, plan.bytes_in, is_over=before > most)
+    object_store.segments.renew()
     for count, (is_mostly_needed, _, number) in enumerate(worth, 1):
-        if is_mostly_needed and _bytes(vault) <= most:
+        if is_mostly_needed and _bytes(object_store) <= most:
             break
-        _copy(vault, number, needed)
-        news(Progress("segments tidied", count, len(worth)))
-    return Pruned(going, before, _bytes(vault), plan.manual_kept)
+        _copy(object_store, number, needed)
+        news(WorkProgress("segments tidied", count, len(worth)))
+    return Pruned(going, before, _bytes(object_store), plan.manual_kept)
 
 
 def _plan(objects: Objects, limits: _Limits) -> _Plan:
@@ -221,17 +227,17 @@ def _plan(objects: Objects, limits: _Limits) -> _Plan:
     named = {made.id: (name, made) for name, made in named_checkpoints(objects)}
     all_made = [made for _, made in named.values()]
     order = prune_order(all_made, in_use=limits.in_use, with_manual=limits.with_manual)
-    going = set(surplus(order, count=len(all_made), kept_least=limits.kept_least))
-    marking = Marking(objects)
+    going = set(surplus(order, count=len(all_made), keep_min=limits.keep_min))
+    marking = ReachableObjects(objects)
     is_over = False
-    for made in _the_dearest_first(all_made, order):
+    for made in _by_retention_priority(all_made, order):
         name, may_go = named[made.id][0], made.id in order
         if made.id in going or (is_over and may_go):
             going.add(made.id)
             continue
         added = marking.add(name, made.tree)
         if may_go and limits.quota_bytes is not None and marking.room > limits.quota_bytes:
-            marking.take_back(added)
+            marking.unmark(added)
             going.add(made.id)
             is_over = True
     manual_kept = sum(
@@ -245,7 +251,7 @@ def _plan(objects: Objects, limits: _Limits) -> _Plan:
     )
 
 
-def _the_dearest_first(
+def _by_retention_priority(
     checkpoints: list[Checkpoint], order: tuple[Id, ...]
 ) -> Iterator[Checkpoint]:
     """What stays in any case, then what may go, the last to go first."""
@@ -253,47 +259,47 @@ def _the_dearest_first(
     yield from sorted(checkpoints, key=lambda made: -turns.get(made.id, len(turns)))
 
 
-def _let_go(objects: Objects, plan: _Plan) -> bytes | None:
+def _write_tombstone(objects: Objects, plan: _Plan) -> bytes | None:
     """Write down what counts no more; return the name of what says so, if there is anything."""
-    roster = objects.rows.roster
+    roster = objects.rows.checkpoints
     roster.prune(plan.going.keys())
-    objects.rows.sights.forget_others(plan.needed)
+    objects.rows.stat_cache.forget_others(plan.needed)
     pruned = roster.pruned()
-    return objects.put(ObjectSort.PRUNED, b"".join(pruned)) if pruned else None
+    return objects.put(ObjectKind.PRUNED, b"".join(pruned)) if pruned else None
 
 
 def _worth_copying(
-    vault: Vault, bytes_in: dict[int, int], *, is_over: bool
+    object_store: ObjectStore, bytes_in: dict[int, int], *, is_over: bool
 ) -> list[tuple[bool, int, int]]:
     """The segments of which much is not needed, first those that give back room at once.
 
     Above the quota also those that are mostly needed, after all others.
     """
     worth: list[tuple[bool, int, int]] = []
-    for number in vault.segments.numbers():
-        size, needed = vault.segments.size(number), bytes_in.get(number, 0)
-        spare = size - SEGMENT_HEAD_BYTES - needed
+    for number in object_store.segments.numbers():
+        size, needed = object_store.segments.size(number), bytes_in.get(number, 0)
+        spare = size - SEGMENT_HEADER_BYTES - needed
         is_mostly_needed = spare * _WORTH_SHARE < size
         if spare > 0 and (is_over or not is_mostly_needed):
             worth.append((is_mostly_needed, needed, number))
     return sorted(worth)
 
 
-def _copy(vault: Vault, number: int, needed: Collection[bytes]) -> None:
+def _copy(object_store: ObjectStore, number: int, needed: Collection[bytes]) -> None:
     """Have what is needed of a segment elsewhere, and then the segment no more."""
-    _at_last(vault, lambda objects: objects.leave(number, needed))
-    segments = vault.segments
+    _with_reserve(object_store, lambda objects: objects.leave(number, needed))
+    segments = object_store.segments
     if number != max(segments.numbers()):  # a number is never used again
         segments.drop(number)
 
 
-def _at_last(vault: Vault, work: Callable[[Objects], Answer]) -> Answer:
+def _with_reserve(object_store: ObjectStore, work: Callable[[Objects], Answer]) -> Answer:
     """Change something; on a full disk with the room that was kept back for such a moment."""
     try:
-        return vault.change(work)
+        return object_store.change(work)
     except (DiskFull, DiskQuota):
-        return vault.change(work)
+        return object_store.change(work)
 
 
-def _bytes(vault: Vault) -> int:
-    return sum(vault.segments.size(number) for number in vault.segments.numbers())
+def _bytes(object_store: ObjectStore) -> int:
+    return sum(object_store.segments.size(number) for number in object_store.segments.numbers())

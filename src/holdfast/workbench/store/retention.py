@@ -8,7 +8,7 @@ from typing import Final
 from holdfast.nouns import Id
 from holdfast.workbench.model import Checkpoint, Occasion
 
-KEPT_LEAST: Final = 1000  # where space allows
+KEEP_MIN: Final = 1000  # where space allows
 
 _TURN: Final = {
     Occasion.AUTO: 0,
@@ -41,9 +41,9 @@ def prune_order(
     return tuple(checkpoint.id for checkpoint in prunable)
 
 
-def surplus(order: Sequence[Id], *, count: int, kept_least: int = KEPT_LEAST) -> tuple[Id, ...]:
-    """What goes of `count` checkpoints even while there is room: those above `kept_least`."""
-    return tuple(order[: max(0, count - kept_least)])
+def surplus(order: Sequence[Id], *, count: int, keep_min: int = KEEP_MIN) -> tuple[Id, ...]:
+    """What goes of `count` checkpoints even while there is room: those above `keep_min`."""
+    return tuple(order[: max(0, count - keep_min)])
 
 
 def _of(checkpoints: Iterable[Checkpoint], occasion: Occasion) -> list[Checkpoint]:

@@ -29,19 +29,27 @@ from holdfast.workbench.failures import (
     ObjectDamaged,
     ObjectMissing,
 )
-from holdfast.workbench.model import Change, Checkpoint, News, Occasion, Touched, Uncovered, quiet
+from holdfast.workbench.model import (
+    Checkpoint,
+    Occasion,
+    PathChange,
+    ProgressCallback,
+    TouchedPaths,
+    UncoveredPath,
+    ignore_progress,
+)
 from holdfast.workbench.objects.formats import (
     PREFIX,
     Node,
-    ObjectSort,
+    ObjectKind,
     Totals,
-    cut_content,
     encode_checkpoint,
+    split_content,
 )
-from holdfast.workbench.objects.object_store import Means, Vault
+from holdfast.workbench.objects.object_store import ObjectStore, Ports
 from holdfast.workbench.objects.objects import Objects, content
-from holdfast.workbench.scan.partial_scan import Graft
-from holdfast.workbench.scan.scanner import Aim, Scan
+from holdfast.workbench.scan.partial_scan import PartialScan
+from holdfast.workbench.scan.scanner import ScanTarget, TreeScanner
 from holdfast.world import IdMaker, disk_failure
 
 # What is kept of one project, for whoever only reads it.
@@ -50,42 +58,42 @@ _COMPARED_MAX = 4  # so many comparisons are remembered: whoever publishes asks 
 _CHANGES_MAX = 10_000  # unless more differs than that
 
 
-class Kept:
+class StoreReader:
     """The checkpoints of a project, and all that is in them."""
 
-    def __init__(self, vault: Vault) -> None:
-        self.vault = vault
-        self._compared: dict[tuple[bytes, bytes], tuple[Change, ...]] = {}
+    def __init__(self, object_store: ObjectStore) -> None:
+        self.object_store = object_store
+        self._compared: dict[tuple[bytes, bytes], tuple[PathChange, ...]] = {}
 
     def checkpoints(self) -> tuple[Checkpoint, ...]:
         """All checkpoints, the newest first."""
-        return self.vault.read(all_checkpoints)
+        return self.object_store.read(all_checkpoints)
 
     def find(self, id: str) -> Checkpoint:
         """The checkpoint of an id; raise CheckpointMissing if there is none."""
 
         def work(objects: Objects) -> Checkpoint:
-            name = objects.rows.roster.find(id)
+            name = objects.rows.checkpoints.find(id)
             if name is None:
                 raise CheckpointMissing(checkpoint=id)
             return objects.checkpoint(name)
 
-        return self.vault.read(work)
+        return self.object_store.read(work)
 
-    def uncovered(self, checkpoint: Checkpoint) -> tuple[Uncovered, ...]:
+    def uncovered(self, checkpoint: Checkpoint) -> tuple[UncoveredPath, ...]:
         """Every path that a checkpoint does not cover, with the reason."""
-        return self.vault.read(
+        return self.object_store.read(
             lambda objects: tuple(uncovered_paths(checkpoint.tree, objects.tree))
         )
 
-    def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[Change, ...]:
+    def changes(self, before: Checkpoint, after: Checkpoint) -> tuple[PathChange, ...]:
         """Every path at which two checkpoints differ; costs what has changed."""
         pair = before.tree, after.tree
         if before.tree == after.tree:
             return ()
         found = self._compared.get(pair)
         if found is None:
-            found = self.vault.read(lambda objects: tuple(changes(*pair, objects.tree)))
+            found = self.object_store.read(lambda objects: tuple(changes(*pair, objects.tree)))
             if len(found) <= _CHANGES_MAX:
                 if len(self._compared) >= _COMPARED_MAX:
                     del self._compared[next(iter(self._compared))]
@@ -94,19 +102,19 @@ class Kept:
 
     def changes_near(
         self, before: Checkpoint, after: Checkpoint, only: Collection[RelativePath]
-    ) -> tuple[Change, ...]:
+    ) -> tuple[PathChange, ...]:
         """The same at these paths, below and above them; costs what has changed there."""
-        return self.vault.read(
+        return self.object_store.read(
             lambda objects: tuple(changes(before.tree, after.tree, objects.tree, only))
         )
 
     def node(self, checkpoint: Checkpoint, path: RelativePath) -> Node | None:
         """What a checkpoint has at a path."""
-        return self.vault.read(lambda objects: node_at(checkpoint.tree, path, objects.tree))
+        return self.object_store.read(lambda objects: node_at(checkpoint.tree, path, objects.tree))
 
     def content(self, name: bytes) -> Generator[bytes]:
         """The content of a file, piece by piece, each checked before it is given out."""
-        return content(name, lambda one: self.vault.read(lambda objects: objects.get(one)))
+        return content(name, lambda one: self.object_store.read(lambda objects: objects.get(one)))
 
 
 def all_checkpoints(objects: Objects) -> tuple[Checkpoint, ...]:
@@ -118,13 +126,13 @@ def named_checkpoints(
     objects: Objects, most: int | None = None
 ) -> Iterator[tuple[bytes, Checkpoint]]:
     """The same, or the newest of them, with the name of the object that each of them is."""
-    roster = objects.rows.roster
+    roster = objects.rows.checkpoints
     for _, name in roster.all() if most is None else roster.newest(most):
         with suppress(ObjectDamaged, ObjectMissing):
             yield name, objects.checkpoint(name)
 
 
-__all__ = ["RESCUED", "Means", "Store", "Subject"]
+__all__ = ["RESCUED", "CheckpointSource", "Ports", "Store"]
 
 RESCUED = "rescued"
 """The origin of what was kept by itself, and is no state of a whole project."""
@@ -135,7 +143,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PRECONDITIONS = {Occasion.PUBLISH, Occasion.PRE_RESTORE}
 
 
-class Subject(NamedTuple):
+class CheckpointSource(NamedTuple):
     """What a checkpoint is made of: a directory, and how much of it must be looked at.
 
     Origins have names, because what was seen of one says nothing about another. `dirty` is what may
@@ -148,36 +156,36 @@ class Subject(NamedTuple):
     origin: str = "published"
     coverage: Coverage = EVERYTHING
     dirty: Iterable[RelativePath] | None = None
-    news: News = quiet
+    news: ProgressCallback = ignore_progress
     like: Checkpoint | None = None
     hides_mapped_writes: bool = False
 
 
-class Store(Kept):
+class Store(StoreReader):
     """The store of one project; whoever opened it has it alone until it is closed."""
 
-    def __init__(self, vault: Vault) -> None:
-        super().__init__(vault)
-        self._clock = vault.means.clock
-        self._ids = IdMaker(vault.means.clock, vault.means.chance)
+    def __init__(self, object_store: ObjectStore) -> None:
+        super().__init__(object_store)
+        self._clock = object_store.ports.clock
+        self._ids = IdMaker(object_store.ports.clock, object_store.ports.chance)
 
     @classmethod
-    def open(cls, directory: Path, means: Means | None = None, *, patience: float = 0.0) -> Self:
+    def open(cls, directory: Path, ports: Ports | None = None, *, patience: float = 0.0) -> Self:
         """Open or make a store, and take note of what a crash left.
 
         Raises WorkbenchHeld if another process has it, and does not let go for `patience` seconds.
         """
-        return cls(Vault.open(directory, means or Means(), patience=patience))
+        return cls(ObjectStore.open(directory, ports or Ports(), patience=patience))
 
-    def at_once(self, work: Callable[[], Answer]) -> Answer:
+    def transaction(self, work: Callable[[], Answer]) -> Answer:
         """Do several things to the store as one: all of it is durable by one sync, or nothing is.
 
         If something that is kept turns out to be spoiled, it may be done a second time.
         """
-        return self.vault.change(lambda _: work())
+        return self.object_store.change(lambda _: work())
 
     def checkpoint(
-        self, subject: Subject, occasion: Occasion = Occasion.MANUAL, message: str = ""
+        self, source: CheckpointSource, occasion: Occasion = Occasion.MANUAL, message: str = ""
     ) -> Checkpoint:
         """Keep a whole directory as it is; durable when it returns, nothing when it raises.
 
@@ -186,25 +194,25 @@ class Store(Kept):
         """
 
         def work(objects: Objects, root: int) -> Checkpoint:
-            looked = Scan(objects, self._aim(subject, root)).run(subject.dirty)
-            if subject.like is not None and subject.like.tree == looked.tree:
-                return subject.like
-            made = self._made(subject.origin, occasion, message, looked.tree, looked.totals)
+            looked = TreeScanner(objects, self._target(source, root)).run(source.dirty)
+            if source.like is not None and source.like.tree == looked.tree:
+                return source.like
+            made = self._made(source.origin, occasion, message, looked.tree, looked.totals)
             return _put(objects, made)
 
-        return self._beneath(subject, occasion, work)
+        return self._beneath(source, occasion, work)
 
-    def look(self, subject: Subject) -> Checkpoint:
+    def look(self, source: CheckpointSource) -> Checkpoint:
         """What a directory is now; all that is in it is kept, but it is no checkpoint yet.
 
-        It becomes one by `keep_again`; else it goes with the next pruning.
+        It becomes one by `record_checkpoint`; else it goes with the next pruning.
         """
 
         def work(objects: Objects, root: int) -> Checkpoint:
-            looked = Scan(objects, self._aim(subject, root)).run(subject.dirty)
-            return self._made(subject.origin, Occasion.AUTO, "", looked.tree, looked.totals)
+            looked = TreeScanner(objects, self._target(source, root)).run(source.dirty)
+            return self._made(source.origin, Occasion.AUTO, "", looked.tree, looked.totals)
 
-        return self._beneath(subject, Occasion.AUTO, work)
+        return self._beneath(source, Occasion.AUTO, work)
 
     def layout(self, origin: str, coverage: Coverage = EVERYTHING) -> bytes:
         """A token of the directories of an origin when it was last looked at as a whole.
@@ -212,13 +220,13 @@ class Store(Kept):
         It changes whenever one of them is another one than before, also if nothing in it differs.
         """
         name = f"{origin} {coverage.mark}"
-        return self.vault.read(lambda objects: objects.rows.sights.layout(name))
+        return self.object_store.read(lambda objects: objects.rows.stat_cache.layout(name))
 
-    def graft(
+    def partial_checkpoint(
         self,
         over: Checkpoint,
-        subject: Subject,
-        touched: Touched,
+        source: CheckpointSource,
+        touched: TouchedPaths,
         occasion: Occasion = Occasion.AUTO,
         message: str = "",
     ) -> Checkpoint:
@@ -230,20 +238,20 @@ class Store(Kept):
         ways = ways_to(touched)
 
         def work(objects: Objects, root: int) -> Checkpoint:
-            graft = self._graft(objects, subject, root)
+            graft = self._graft(objects, source, root)
             tree, totals = graft.run(root, over.tree, ways)
             graft.note()
-            if subject.like is not None and subject.like.tree == tree:
-                return subject.like
-            return _put(objects, self._made(subject.origin, occasion, message, tree, totals))
+            if source.like is not None and source.like.tree == tree:
+                return source.like
+            return _put(objects, self._made(source.origin, occasion, message, tree, totals))
 
-        return self._beneath(subject, occasion, work)
+        return self._beneath(source, occasion, work)
 
     def combine(
         self,
         now: Checkpoint,
         kept: Checkpoint,
-        touched: Touched,
+        touched: TouchedPaths,
         occasion: Occasion = Occasion.AUTO,
         message: str = "",
     ) -> Checkpoint:
@@ -256,21 +264,22 @@ class Store(Kept):
             )
             return _put(objects, self._made(now.origin, occasion, message, tree, totals))
 
-        return self.vault.change(work)
+        return self.object_store.change(work)
 
-    def keep_again(self, seen: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
+    def record_checkpoint(self, seen: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
         """Keep the tree of a checkpoint on another occasion."""
         totals = Totals(seen.files, seen.size, seen.uncovered)
         made = self._made(seen.origin, occasion, message, seen.tree, totals)
-        return self.vault.change(lambda objects: _put(objects, made))
+        return self.object_store.change(lambda objects: _put(objects, made))
 
     def put_content(self, data: Iterable[bytes]) -> tuple[bytes, int]:
         """Keep what comes in parts of any length as one content; return its name and size.
 
         It is durable when this returns, and goes with the next pruning unless a checkpoint has it.
         """
-        return cut_content(
-            data, lambda sort, piece: self.vault.change(lambda objects: objects.put(sort, piece))
+        return split_content(
+            data,
+            lambda kind, piece: self.object_store.change(lambda objects: objects.put(kind, piece)),
         )
 
     def keep(self, root: int, name: bytes) -> Node | None:
@@ -280,10 +289,10 @@ class Store(Kept):
         kept: its node says that it is not covered.
         """
         ways = Way(below={name: Way(is_touched=True, is_whole=True)})
-        subject = Subject(Path(), origin=RESCUED)
+        source = CheckpointSource(Path(), origin=RESCUED)
 
         def work(objects: Objects) -> Node | None:
-            tree, totals = self._graft(objects, subject, root).run(root, None, ways)
+            tree, totals = self._graft(objects, source, root).run(root, None, ways)
             nodes = objects.tree(tree)
             if nodes:
                 made = self._made(
@@ -292,11 +301,11 @@ class Store(Kept):
                 _put(objects, made)
             return nodes[0] if nodes else None
 
-        return self.vault.change(work)
+        return self.object_store.change(work)
 
     def close(self) -> None:
         """Let others have it."""
-        self.vault.close()
+        self.object_store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -305,39 +314,42 @@ class Store(Kept):
         self.close()
 
     def _beneath(
-        self, subject: Subject, occasion: Occasion, work: Callable[[Objects, int], Checkpoint]
+        self,
+        source: CheckpointSource,
+        occasion: Occasion,
+        work: Callable[[Objects, int], Checkpoint],
     ) -> Checkpoint:
         """Do something to a directory that is opened for it."""
         try:
             try:
-                root = os.open(subject.directory, _OPEN)
+                root = os.open(source.directory, _OPEN)
                 try:
-                    return self.vault.change(lambda objects: work(objects, root))
+                    return self.object_store.change(lambda objects: work(objects, root))
                 finally:
                     os.close(root)
             except OSError as error:
-                raise disk_failure(error, path=str(subject.directory)) from error
+                raise disk_failure(error, path=str(source.directory)) from error
         except Failure as failure:
             if occasion not in _PRECONDITIONS:
                 raise
-            path = str(subject.directory)
+            path = str(source.directory)
             raise CheckpointCreateFailed(path=path, reason=failure.user_message) from failure
 
-    def _aim(self, subject: Subject, root: int) -> Aim:
-        looked_ns = int(self._clock.now() * 1e9)
-        return Aim(
+    def _target(self, source: CheckpointSource, root: int) -> ScanTarget:
+        scanned_ns = int(self._clock.now() * 1e9)
+        return ScanTarget(
             root,
-            subject.origin,
-            subject.coverage,
-            looked_ns,
-            subject.news,
-            subject.hides_mapped_writes,
+            source.origin,
+            source.coverage,
+            scanned_ns,
+            source.news,
+            source.hides_mapped_writes,
         )
 
-    def _graft(self, objects: Objects, subject: Subject, root: int) -> Graft:
-        aim = self._aim(subject, root)
-        whole = Scan(objects, aim._replace(origin=f"whole {subject.origin}"))
-        return Graft(objects, whole, origin=subject.origin, coverage=subject.coverage)
+    def _graft(self, objects: Objects, source: CheckpointSource, root: int) -> PartialScan:
+        target = self._target(source, root)
+        whole = TreeScanner(objects, target._replace(origin=f"whole {source.origin}"))
+        return PartialScan(objects, whole, origin=source.origin, coverage=source.coverage)
 
     def _made(  # in the order in which it is written
         self, origin: str, occasion: Occasion, message: str, tree: bytes, totals: Totals
@@ -356,6 +368,6 @@ class Store(Kept):
 
 
 def _put(objects: Objects, made: Checkpoint) -> Checkpoint:
-    name = objects.put(ObjectSort.CHECKPOINT, encode_checkpoint(made))
-    objects.rows.roster.add(made.id, name)
+    name = objects.put(ObjectKind.CHECKPOINT, encode_checkpoint(made))
+    objects.rows.checkpoints.add(made.id, name)
     return made

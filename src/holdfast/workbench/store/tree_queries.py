@@ -11,8 +11,8 @@ from holdfast.nouns.failures import IdInvalid
 from holdfast.workbench.diff.merge import MERGE_BYTES_MAX
 from holdfast.workbench.diff.tree_changes import Three, known_entry, small_tree, three_of
 from holdfast.workbench.failures import CheckpointMissing
-from holdfast.workbench.model import Checkpoint, Entry, Sort, Touched
-from holdfast.workbench.objects.formats import PREFIX, Node, NodeSort, cut_content
+from holdfast.workbench.model import Checkpoint, EntryKind, PathEntry, TouchedPaths
+from holdfast.workbench.objects.formats import PREFIX, Node, NodeKind, split_content
 from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.store.store import Store, named_checkpoints
 
@@ -26,7 +26,7 @@ def find_checkpoint(store: Store, id: str) -> Checkpoint:
     """The checkpoint of an id, or of the beginning of just one."""
     with suppress(IdInvalid, CheckpointMissing):
         return store.find(check_id(id, PREFIX))
-    every = store.vault.read(lambda objects: objects.rows.roster.all())
+    every = store.object_store.read(lambda objects: objects.rows.checkpoints.all())
     found = [each for each, _ in every if _begins(each, id)]
     if len(found) != 1 or not id:
         raise CheckpointMissing(checkpoint=id)
@@ -40,40 +40,40 @@ def latest(store: Store, origin: str) -> Checkpoint | None:
         recent = named_checkpoints(objects, _LOOKED_AT_MAX)
         return next((each for _, each in recent if each.origin == origin), None)
 
-    return store.vault.read(work)
+    return store.object_store.read(work)
 
 
 def entries_below(
     store: Store, checkpoint: Checkpoint, path: RelativePath
-) -> dict[RelativePath, Entry]:
+) -> dict[RelativePath, PathEntry]:
     """All that a checkpoint has at a path and below it; what it does not cover is something else.
 
     Something that nobody can store, to be exact: whoever plans to change it finds out.
     """
 
-    def work(objects: Objects) -> dict[RelativePath, Entry]:
+    def work(objects: Objects) -> dict[RelativePath, PathEntry]:
         return dict(_walk(objects, path, node))
 
     node = store.node(checkpoint, path)
-    return store.vault.read(work)
+    return store.object_store.read(work)
 
 
 def combined(
     store: Store, now: Checkpoint, kept: Checkpoint, paths: Iterable[RelativePath]
 ) -> Checkpoint:
     """What a draft may be counted from: one checkpoint, and another one at these paths."""
-    return store.combine(replace(now, origin=BASE), kept, Touched(paths=frozenset(paths)))
+    return store.combine(replace(now, origin=BASE), kept, TouchedPaths(paths=frozenset(paths)))
 
 
-def woven(
-    store: Store, over: Checkpoint, entries: Mapping[RelativePath, Entry | None]
+def tree_with_entries(
+    store: Store, over: Checkpoint, entries: Mapping[RelativePath, PathEntry | None]
 ) -> Checkpoint:
     """What a draft may be counted from: one checkpoint, but with these entries."""
-    tree = store.vault.change(lambda objects: small_tree(entries, objects.put_tree))
+    tree = store.object_store.change(lambda objects: small_tree(entries, objects.put_tree))
     return combined(store, over, replace(over, tree=tree), entries)
 
 
-def obscured(
+def uncovered_entries(
     store: Store, base: Checkpoint, theirs: Checkpoint, ours: Checkpoint
 ) -> dict[RelativePath, Three]:
     """What stands where one of three checkpoints is not covered, and they may differ."""
@@ -83,16 +83,18 @@ def obscured(
     return {path: one for path, one in found.items() if one is not None and len({*one}) > 1}
 
 
-def kept_contents(store: Store, data: Sequence[bytes]) -> list[tuple[bytes, int]]:
+def store_contents(store: Store, data: Sequence[bytes]) -> list[tuple[bytes, int]]:
     """Keep several contents at once, durably; return the name and the size of each."""
     if not data:
         return []
-    return store.vault.change(lambda objects: [cut_content([one], objects.put) for one in data])
+    return store.object_store.change(
+        lambda objects: [split_content([one], objects.put) for one in data]
+    )
 
 
-def text_of(store: Store, entry: Entry | None) -> bytes | None:
+def text_of(store: Store, entry: PathEntry | None) -> bytes | None:
     """The content of a file, if it is one and not too long to be looked at line by line."""
-    if entry is None or entry.sort is not Sort.FILE or entry.size > MERGE_BYTES_MAX:
+    if entry is None or entry.kind is not EntryKind.FILE or entry.size > MERGE_BYTES_MAX:
         return None
     return b"".join(store.content(entry.content))
 
@@ -103,11 +105,11 @@ def _begins(id: str, with_: str) -> bool:
 
 def _walk(
     objects: Objects, path: RelativePath, node: Node | None
-) -> Iterator[tuple[RelativePath, Entry]]:
+) -> Iterator[tuple[RelativePath, PathEntry]]:
     entry = known_entry(node)
     if node is None or entry is None:
         return
     yield path, entry
-    if node.sort is NodeSort.DIRECTORY:
+    if node.kind is NodeKind.DIRECTORY:
         for each in objects.tree(node.object):
             yield from _walk(objects, path / each.name, each)

@@ -22,8 +22,14 @@ from dataclasses import replace
 from typing import Final, Self
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Entry, News, Progress, Sort, quiet
-from holdfast.workbench.objects.formats import ObjectSort
+from holdfast.workbench.model import (
+    EntryKind,
+    PathEntry,
+    ProgressCallback,
+    WorkProgress,
+    ignore_progress,
+)
+from holdfast.workbench.objects.formats import ObjectKind
 from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.scan.stat_cache import is_racy, is_same
 from holdfast.workbench.store.store import Store
@@ -71,7 +77,9 @@ class Supply:
     def pieces(self, name: bytes) -> Iterable[bytes]:
         """A content, checked, in one piece or several; raise ObjectMissing or ObjectDamaged."""
         if name in self._place and name not in self._ahead:
-            self._ahead = self._store.vault.read(lambda objects: self._fetched(objects, name))
+            self._ahead = self._store.object_store.read(
+                lambda objects: self._fetched(objects, name)
+            )
         found = self._ahead.get(name)
         return self._store.content(name) if found is None else (found,)
 
@@ -79,8 +87,8 @@ class Supply:
         fetched: dict[bytes, bytes] = {}
         room = _AHEAD_BYTES
         start = self._place[first]
-        for name, sort, data in objects.each(self._announced[start : start + _AHEAD_COUNT]):
-            if sort is ObjectSort.PIECES:
+        for name, kind, data in objects.each(self._announced[start : start + _AHEAD_COUNT]):
+            if kind is ObjectKind.PIECES:
                 break
             fetched[name] = data
             room -= len(data)
@@ -103,7 +111,7 @@ class Hand:
         store: Store,
         marker: Marker,
         tell: Callable[[Outcome], None],
-        news: News = quiet,
+        news: ProgressCallback = ignore_progress,
     ) -> None:
         self._site = site
         self._store = store
@@ -116,7 +124,7 @@ class Hand:
         self._owners = Owners(site.root)
         self._nearby = Nearby(site.root)
         self._supply = Supply(store, _contents(marker.operations))
-        self._came_out: dict[int, tuple[os.stat_result, Entry]] = {}
+        self._came_out: dict[int, tuple[os.stat_result, PathEntry]] = {}
         self.marked: State | None = None
 
     def carry_out(self, act: Act) -> Answer:
@@ -188,18 +196,18 @@ class Hand:
 
     def _say(self, what: str, operation: Operation) -> None:
         if operation.slot % _NEWS_EVERY == 0:
-            self._news(Progress(what, operation.slot, len(self._marker.operations)))
+            self._news(WorkProgress(what, operation.slot, len(self._marker.operations)))
 
-    def _look_at_path(self, operation: Operation) -> Entry | None:
+    def _look_at_path(self, operation: Operation) -> PathEntry | None:
         seen = see(self._site.root, operation.path.raw)
         if seen is None:
             return None
         self._owners.note(operation.path, seen[1])
         return seen[0]
 
-    def _glance_at_path(self, operation: Operation) -> Entry | None:
+    def _glance_at_path(self, operation: Operation) -> PathEntry | None:
         path, before = operation.path, operation.before
-        if before is not None and before.sort is Sort.FILE and before.mtime_ns:
+        if before is not None and before.kind is EntryKind.FILE and before.mtime_ns:
             with suppress(OSError):
                 parent = self._nearby.above(path)
                 status = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
@@ -208,7 +216,7 @@ class Hand:
                     return before
         return self._look_at_path(operation)
 
-    def _look_in_slot(self, operation: Operation) -> Entry | None:
+    def _look_in_slot(self, operation: Operation) -> PathEntry | None:
         known = self._came_out.get(operation.slot)
         try:
             slot = self._stage.slot(operation.slot)
@@ -218,13 +226,13 @@ class Hand:
                     return known[1]
         except FileNotFoundError:
             return None  # the slot is empty, or the stage was dropped already
-        looked_ns = time.time_ns()
+        scanned_ns = time.time_ns()
         seen = see(slot.directory, slot.name)
         if seen is None:
             return None
         entry, status = seen
         # Who has it open and writes to it after this look gives it another time.
-        if not is_racy(status.st_mtime_ns, looked_ns=looked_ns):
+        if not is_racy(status.st_mtime_ns, scanned_ns=scanned_ns):
             self._came_out[operation.slot] = status, entry
         return entry
 
@@ -234,13 +242,13 @@ class Hand:
         if any(operation.verb is Verb.SWAP for operation in self._marker.operations):
             self._stage.try_exchange()
 
-    def _make(self, slot: Name, path: RelativePath, entry: Entry | None) -> None:
+    def _make(self, slot: Name, path: RelativePath, entry: PathEntry | None) -> None:
         assert entry is not None
         owner = self._owners.of(path)
-        match entry.sort:
-            case Sort.FILE:
+        match entry.kind:
+            case EntryKind.FILE:
                 self._stage.write_file(slot, entry, self._supply.pieces(entry.content), owner)
-            case Sort.LINK:
+            case EntryKind.LINK:
                 self._stage.make_link(slot, entry, owner)
             case _:
                 self._stage.make_directory(slot, entry, owner)
@@ -279,7 +287,7 @@ class Hand:
                 move(slot, path)
                 self._note_time(operation.path, operation.before)
 
-    def _note_time(self, path: RelativePath, entry: Entry | None) -> None:
+    def _note_time(self, path: RelativePath, entry: PathEntry | None) -> None:
         """What is put into a directory makes it younger; it gets its time back at the end."""
         if entry is not None and entry.is_directory and entry.mtime_ns:
             self._times[path] = entry.mtime_ns
@@ -333,7 +341,7 @@ def rescue(store: Store, slot: Name, shown: str) -> None:
         raise DiskDenied(path=shown)
 
 
-def _fits(status: os.stat_result, entry: Entry) -> bool:
+def _fits(status: os.stat_result, entry: PathEntry) -> bool:
     """Whether what the system says of something is what it would say of this file."""
     return (
         status.st_mtime_ns == entry.mtime_ns
@@ -344,7 +352,7 @@ def _fits(status: os.stat_result, entry: Entry) -> bool:
 
 def _contents(operations: Iterable[Operation]) -> Iterator[bytes]:
     for operation in operations:
-        if operation.stages and operation.after and operation.after.sort is Sort.FILE:
+        if operation.stages and operation.after and operation.after.kind is EntryKind.FILE:
             yield operation.after.content
 
 

@@ -29,7 +29,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Change, Entry, Sort
+from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 
 # Lay out what a transaction does to the project: which operations, in which order.
 
@@ -59,8 +59,8 @@ class Operation(Struct, frozen=True, gc=False):
 
     verb: Verb
     path: RelativePath
-    before: Entry | None
-    after: Entry | None
+    before: PathEntry | None
+    after: PathEntry | None
     slot: int
 
     @property
@@ -69,7 +69,7 @@ class Operation(Struct, frozen=True, gc=False):
         return self.verb is Verb.SWAP or self.verb is Verb.PUT
 
 
-def lay_out(changes: Iterable[Change], *, can_exchange: bool = True) -> tuple[Operation, ...]:
+def lay_out(changes: Iterable[PathChange], *, can_exchange: bool = True) -> tuple[Operation, ...]:
     """The operations that make these changes, so ordered that each finds what it needs.
 
     Without an exchange of names in one step, a changed file is taken away and the new one put in
@@ -84,9 +84,9 @@ def lay_out(changes: Iterable[Change], *, can_exchange: bool = True) -> tuple[Op
     )
 
 
-def _steps(change: Change, can_exchange: bool) -> Iterator[Operation]:
+def _steps(change: PathChange, can_exchange: bool) -> Iterator[Operation]:
     before, after = change.before, change.after
-    specials = [one for one in (before, after) if one and one.sort is Sort.SPECIAL]
+    specials = [one for one in (before, after) if one and one.kind is EntryKind.SPECIAL]
     assert not specials, f"{change.path} is nothing that can be stored"
     if before and after and before.is_directory and after.is_directory:
         yield from _adjustments(change.path, before, after)
@@ -107,12 +107,12 @@ def _steps(change: Change, can_exchange: bool) -> Iterator[Operation]:
         yield from _adjustments(change.path, made, after)
 
 
-def _open(directory: Entry) -> Entry:
+def _open(directory: PathEntry) -> PathEntry:
     """As it is while something is put into it or taken out of it."""
     return replace(directory, mode=directory.mode | _OPEN)
 
 
-def _adjustments(path: RelativePath, before: Entry, after: Entry) -> Iterator[Operation]:
+def _adjustments(path: RelativePath, before: PathEntry, after: PathEntry) -> Iterator[Operation]:
     """One step for all that one system call changes: a kill leaves none of them half done.
 
     A mode that opens the directory comes first, any other last: it may rule out the rest.
@@ -178,8 +178,8 @@ class Deed(StrEnum):
 class Sight:
     """What is found for one operation."""
 
-    at_path: Entry | None
-    in_slot: Entry | None
+    at_path: PathEntry | None
+    in_slot: PathEntry | None
 
 
 def next_deed(operation: Operation, sight: Sight) -> Deed | None:
@@ -198,7 +198,7 @@ def next_deed(operation: Operation, sight: Sight) -> Deed | None:
             return Deed.READJUST if sight.at_path == operation.after else None
 
 
-def is_unknown(operation: Operation, in_slot: Entry | None) -> bool:
+def is_unknown(operation: Operation, in_slot: PathEntry | None) -> bool:
     """Whether what is in the slot is something of the person's that may be nowhere else."""
     if operation.verb is Verb.REMOVE_DIRECTORY:
         return False  # at most a directory that somebody was about to make again
@@ -351,7 +351,7 @@ class DropStage(Struct, frozen=True, gc=False):
 
 Look = GlanceAtPath | LookAtPath | LookInSlot
 Act = MakeStage | Stage | Look | Do | Sync | Mark | Rescue | Tell | DropStage
-Answer = Entry | bool | None
+Answer = PathEntry | bool | None
 Run = Generator[Act, Answer, Outcome]
 
 
@@ -466,6 +466,6 @@ _FILLED: Final = {Verb.SWAP, Verb.TAKE}  # what fills its slot with what was at 
 _USED: Final = {*_FILLED, Verb.PUT}
 
 
-def _entry(answer: Answer) -> Entry | None:
+def _entry(answer: Answer) -> PathEntry | None:
     assert not isinstance(answer, bool)
     return answer

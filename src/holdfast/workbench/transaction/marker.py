@@ -12,14 +12,14 @@ import msgspec
 
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench.failures import MarkerDamaged, MarkerForeign
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 from holdfast.workbench.transaction.machine import Marker, Operation, State, Verb
 
 _VERSION: Final = 1
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    sort: Sort
+    kind: EntryKind = msgspec.field(name="sort")
     mode: int
     content: str = ""
     target: bytes = b""
@@ -82,11 +82,11 @@ def _sum(body: bytes) -> bytes:
     return sha256(body).hexdigest().encode()
 
 
-def _written(entry: Entry | None) -> _Entry | None:
+def _written(entry: PathEntry | None) -> _Entry | None:
     if entry is None:
         return None
     return _Entry(
-        entry.sort,
+        entry.kind,
         entry.mode,
         entry.content.hex(),
         entry.target,
@@ -101,11 +101,11 @@ def _step(read: _Operation) -> Operation:
     return Operation(read.verb, path, _entry(read.before), _entry(read.after), read.slot)
 
 
-def _entry(read: _Entry | None) -> Entry | None:
+def _entry(read: _Entry | None) -> PathEntry | None:
     if read is None:
         return None
-    return Entry(
-        read.sort,
+    return PathEntry(
+        read.kind,
         read.mode,
         bytes.fromhex(read.content),
         read.target,

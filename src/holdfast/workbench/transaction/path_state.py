@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Entry, Sort
+from holdfast.workbench.model import EntryKind, PathEntry
 from holdfast.workbench.scan.file_content import TRIES_MAX, content_id_of, read_xattrs
 from holdfast.workbench.scan.stat_cache import is_same
 from holdfast.world import open_linkless
@@ -22,7 +22,7 @@ DIRECTORY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _CLOSED = {errno.EACCES, errno.EPERM, errno.ENXIO, errno.ENODEV}
 
-Seen = tuple[Entry, os.stat_result]
+Seen = tuple[PathEntry, os.stat_result]
 """What stands at a path, and what the system says of it."""
 
 
@@ -81,7 +81,7 @@ class Nearby:
             os.close(descriptor)
 
 
-def look(root: int, path: RelativePath) -> Entry | None:
+def look(root: int, path: RelativePath) -> PathEntry | None:
     """What stands at a path below an open directory; None if nothing, or no way leads there.
 
     Raises OSError only for what this process lacks, or for a disk that fails.
@@ -111,18 +111,20 @@ def see(root: int, path: bytes) -> Seen | None:
     return _closed(root, path)
 
 
-def _opened(descriptor: int, status: os.stat_result) -> Entry | None:
+def _opened(descriptor: int, status: os.stat_result) -> PathEntry | None:
     """What a descriptor leads to; None if it changed meanwhile."""
     mode, mtime_ns = stat.S_IMODE(status.st_mode), status.st_mtime_ns
     if stat.S_ISDIR(status.st_mode):
-        return Entry(Sort.DIRECTORY, mode, xattrs=read_xattrs(descriptor), mtime_ns=mtime_ns)
+        return PathEntry(
+            EntryKind.DIRECTORY, mode, xattrs=read_xattrs(descriptor), mtime_ns=mtime_ns
+        )
     if not stat.S_ISREG(status.st_mode):
-        return Entry(Sort.SPECIAL, mode, mtime_ns=mtime_ns)
+        return PathEntry(EntryKind.SPECIAL, mode, mtime_ns=mtime_ns)
     content, xattrs = content_id_of(descriptor, status.st_size), read_xattrs(descriptor)
     if not is_same(os.fstat(descriptor), status):
         return None
-    return Entry(
-        Sort.FILE,
+    return PathEntry(
+        EntryKind.FILE,
         mode,
         content=content,
         xattrs=xattrs,
@@ -143,9 +145,9 @@ def _closed(root: int, path: bytes) -> Seen | None:
         if stat.S_ISLNK(status.st_mode):
             with suppress(OSError):  # it is no link any more
                 target = os.readlink(name, dir_fd=parent)
-                return Entry(Sort.LINK, mode, target=target, mtime_ns=mtime_ns), status
-        sort = Sort.DIRECTORY if stat.S_ISDIR(status.st_mode) else Sort.SPECIAL
-        return Entry(sort, mode, mtime_ns=mtime_ns), status
+                return PathEntry(EntryKind.LINK, mode, target=target, mtime_ns=mtime_ns), status
+        kind = EntryKind.DIRECTORY if stat.S_ISDIR(status.st_mode) else EntryKind.SPECIAL
+        return PathEntry(kind, mode, mtime_ns=mtime_ns), status
     except OSError as error:
         if error.errno in ABSENT:
             return None

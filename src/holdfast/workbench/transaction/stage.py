@@ -17,7 +17,7 @@ from itertools import product
 from typing import Final
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.model import Entry
+from holdfast.workbench.model import PathEntry
 from holdfast.workbench.scan.file_content import Xattrs, read_xattrs
 from holdfast.workbench.transaction.atomic_rename import (
     ExchangeMissing,
@@ -161,7 +161,7 @@ class StageDirectory:
         self.close()
         remove_beneath(self._root, self._name)
 
-    def write_file(self, at: Name, entry: Entry, pieces: Iterable[bytes], owner: Owner) -> None:
+    def write_file(self, at: Name, entry: PathEntry, pieces: Iterable[bytes], owner: Owner) -> None:
         """Make a file; it is durable after the next `sync`."""
         if not entry.mode & _READABLE and os.geteuid() != 0:
             # Nobody could ever tell whether it is what was written.
@@ -174,7 +174,7 @@ class StageDirectory:
         if len(self._waiting) >= _OPEN_MAX:
             self._sync_waiting()
 
-    def make_link(self, at: Name, entry: Entry, owner: Owner) -> None:
+    def make_link(self, at: Name, entry: PathEntry, owner: Owner) -> None:
         """Make a link; it is durable after the next `sync`."""
         os.symlink(entry.target, at.name, dir_fd=at.directory)
         if not self._is_ours(owner):
@@ -183,7 +183,7 @@ class StageDirectory:
             times = (entry.mtime_ns, entry.mtime_ns)
             os.utime(at.name, ns=times, dir_fd=at.directory, follow_symlinks=False)
 
-    def make_directory(self, at: Name, entry: Entry, owner: Owner) -> None:
+    def make_directory(self, at: Name, entry: PathEntry, owner: Owner) -> None:
         """Make an empty directory, also where one is already; durable after the next `sync`."""
         with suppress(FileNotFoundError):
             os.rmdir(at.name, dir_fd=at.directory)
@@ -217,7 +217,7 @@ class StageDirectory:
             self._ours = {*product((-1, os.geteuid()), (-1, os.getegid()))}
         return owner in self._ours
 
-    def _dress(self, descriptor: int, entry: Entry, owner: Owner) -> None:
+    def _dress(self, descriptor: int, entry: PathEntry, owner: Owner) -> None:
         """Give something new its owner, attributes, mode and time, and see whether they stay."""
         if not self._is_ours(owner):
             _own(partial(os.fchown, descriptor), owner)
@@ -239,7 +239,7 @@ class StageDirectory:
             os.close(self._waiting.pop(0))
 
 
-def adjust(directory: int, have: Entry, want: Entry) -> None:
+def adjust(directory: int, have: PathEntry, want: PathEntry) -> None:
     """Change what differs of a directory that is open; raise OSError."""
     # A descriptor that needs no permission can only be changed by its name.
     handle = f"/proc/self/fd/{directory}" if hasattr(os, "O_PATH") else directory

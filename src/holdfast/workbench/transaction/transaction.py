@@ -13,7 +13,7 @@ from typing import Final
 
 from holdfast.failures import Failure
 from holdfast.workbench.failures import MarkerDamaged, TransactionUnsettled
-from holdfast.workbench.model import Change, News, quiet
+from holdfast.workbench.model import PathChange, ProgressCallback, ignore_progress
 from holdfast.workbench.store.store import Store
 from holdfast.workbench.transaction import machine as publication
 from holdfast.workbench.transaction.atomic_rename import ExchangeMissing
@@ -41,11 +41,11 @@ _FULL: Final = (DiskFull, DiskQuota)
 def carry_out(
     site: Site,
     store: Store,
-    changes: Iterable[Change],
+    changes: Iterable[PathChange],
     *,
     purpose: Purpose,
     tell: Teller,
-    news: News = quiet,
+    news: ProgressCallback = ignore_progress,
 ) -> Outcome:
     """Bring all changes into effect, or none if one of them does not find what it expects.
 
@@ -64,7 +64,9 @@ def carry_out(
     raise AssertionError("without exchanges none is missed")
 
 
-def recover(site: Site, store: Store, *, tell: Teller, news: News = quiet) -> Outcome | None:
+def recover(
+    site: Site, store: Store, *, tell: Teller, news: ProgressCallback = ignore_progress
+) -> Outcome | None:
     """Finish or undo what somebody began here and did not end; None if there is nothing.
 
     Costs three system calls if there is nothing. When it raises, it can be called again. A marker
@@ -98,7 +100,9 @@ def follow(run: Run, hand: Hand) -> Outcome:
         run.close()
 
 
-def _attempted(site: Site, store: Store, marker: Marker, tell: Teller, news: News) -> Outcome:
+def _attempted(
+    site: Site, store: Store, marker: Marker, tell: Teller, news: ProgressCallback
+) -> Outcome:
     with Hand(site, store, marker, tell, news) as hand:
         try:
             return follow(publication.publish(marker.operations, marker.key), hand)
@@ -122,7 +126,7 @@ def _attempted(site: Site, store: Store, marker: Marker, tell: Teller, news: New
 
 
 def _reconciled(
-    site: Site, store: Store, marker: Marker | None, tell: Teller, news: News
+    site: Site, store: Store, marker: Marker | None, tell: Teller, news: ProgressCallback
 ) -> Outcome:
     nothing = Marker("", State.UNDONE, ())
     with Hand(site, store, marker or nothing, tell, news) as hand:
