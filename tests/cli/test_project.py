@@ -94,12 +94,12 @@ def test_who_interrupts_while_we_hold_it_is_told_what_comes_next(
     bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench.asked("checkpoint", "create")
-    held = Workbench.at(bench.project, bench.settings.state).held()
+    handle = Workbench.at(bench.project, bench.settings.state).locked()
     with pytest.raises(KeyboardInterrupt), at_work(of(bench), bench.settings):
-        held.__enter__()  # and nobody lets go of it
+        handle.__enter__()  # and nobody lets go of it
         signal.raise_signal(signal.SIGINT)
     told = capsys.readouterr().err
-    held.__exit__(None, None, None)
+    handle.__exit__(None, None, None)
 
     assert told.startswith("Interrupted. The next command finishes or undoes what was begun")
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.merge import Merged, merge
+from holdfast.workbench.diff.merge import MergedText, merge
 from holdfast.workbench.diff.three_way import (
     Decisions,
-    Verdict,
+    PathVerdict,
     above_of,
     changes_of,
     chosen_of,
@@ -160,11 +160,11 @@ class Model:
     def _merged(self, decided: Decisions) -> Tree:
         found: Tree = {}
         for path, decision in decided.items():
-            if decision.verdict is not Verdict.MERGE:
+            if decision.verdict is not PathVerdict.MERGE:
                 continue
             three = self.base[path], self.project[path], self.draft[path]
             result = merge(*(CONTENTS[each.content] for each in three))
-            if isinstance(result, Merged):
+            if isinstance(result, MergedText):
                 made = file_of(result.content)
                 found[path] = merged_entry(*three, made.content, made.size)
         return found
@@ -208,7 +208,7 @@ def _with(tree: Tree, wanted: Mapping[RelativePath, PathEntry | None]) -> Tree:
 
 def _stops(decided: Decisions) -> Iterator[RelativePath]:
     for path, found in decided.items():
-        if found.verdict in {Verdict.MERGE, Verdict.CONFLICT}:
+        if found.verdict in {PathVerdict.MERGE, PathVerdict.CONFLICT}:
             yield path
 
 

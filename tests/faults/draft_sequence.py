@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench import (
-    Delete,
+    DeletePath,
     NewFile,
     PublishOrder,
     RestoreOrder,
@@ -33,10 +33,10 @@ from holdfast.workbench import (
     undo,
 )
 from holdfast.workbench.diff.three_way import above_of, seal_of
-from holdfast.workbench.draft.view import View, open_view
+from holdfast.workbench.draft.view import DraftView, open_view
 from holdfast.workbench.failures import BatchStale, DraftMerged, PublishedChanged
 from holdfast.workbench.model import EntryKind
-from holdfast.workbench.operations.draft_state import stand
+from holdfast.workbench.operations.draft_state import draft_state
 from tests.faults.draft_files import Files, tree_of
 from tests.faults.draft_model import (
     CONTENTS,
@@ -104,7 +104,7 @@ class Trial:
     draft: str = ""
     log: list[str] = field(default_factory=list[str])
     holds: list[Hold] = field(default_factory=list[Hold])
-    view: View | None = None
+    view: DraftView | None = None
     released: ExitStack = field(default_factory=ExitStack)
 
     # What is done
@@ -148,7 +148,7 @@ class Trial:
         path = chance.choice(changed)
         numbers = frozenset(chance.sample(range(1, files[path] + 1), 1))
         after = self.model.draft.get(path)
-        if after is None or after.sort is not EntryKind.FILE:
+        if after is None or after.kind is not EntryKind.FILE:
             return "nothing"
         return self._published(PublishOrder(draft=self.draft, hunks={path: numbers}))
 
@@ -193,7 +193,7 @@ class Trial:
                     lambda workbench: publish(workbench, order),
                     is_before=is_before,
                 )
-            with self.workbench.held():
+            with self.workbench.locked():
                 pass
             if tree_of(self.bench.project) == after.project:
                 self.model.project, self.model.base = after.project, after.base
@@ -231,7 +231,7 @@ class Trial:
                 lambda workbench: restore(workbench, order),
                 is_before=is_before,
             )
-        with self.workbench.held():
+        with self.workbench.locked():
             pass
         is_finished = tree_of(self.bench.project) == self.model.checkpoints[order.checkpoint]
         if is_finished:
@@ -254,9 +254,9 @@ class Trial:
         return f"killed {is_dead}"
 
     def _die_at_work(self, workbench: Workbench) -> None:
-        with workbench.held() as (held, _):
-            view = open_view(held.drafts, held.drafts.find(self.draft))
-            stand(held, view, held.drafts.find(self.draft))
+        with workbench.locked() as (handle, _):
+            view = open_view(handle.drafts, handle.drafts.find(self.draft))
+            draft_state(handle, view, handle.drafts.find(self.draft))
             os._exit(0)
 
     def _undo(self, chance: Random) -> str:
@@ -282,9 +282,9 @@ class Trial:
         files = Files(self.root, lambda: self.model.draft)
         path = files.place(chance)
         tree = self.model.draft
-        steps: list[Delete | NewFile] = []
+        steps: list[DeletePath | NewFile] = []
         for each in reversed(below(tree, path)):
-            steps.append(Delete(each))
+            steps.append(DeletePath(each))
             del tree[each]
         if chance.random() < 0.7:
             entry = file_of(b"of a batch\n")
@@ -301,8 +301,8 @@ class Trial:
             return "nothing"
         path = chance.choice(sorted(homes))
         flags = os.O_RDONLY if chance.random() < 0.5 else os.O_PATH
-        held = os.open(self.root() / str(path), flags | os.O_DIRECTORY)
-        self.holds.append(Hold(held, path, self._below(path)))
+        handle = os.open(self.root() / str(path), flags | os.O_DIRECTORY)
+        self.holds.append(Hold(handle, path, self._below(path)))
         return str(path)
 
     def _below(self, path: RelativePath) -> tuple[int | None, ...]:
@@ -322,8 +322,8 @@ class Trial:
         return ""
 
     def let_go(self) -> None:
-        for held in self.holds:
-            os.close(held.descriptor)
+        for handle in self.holds:
+            os.close(handle.descriptor)
         self.holds.clear()
 
     def _holder_dies(self, chance: Random) -> str:
@@ -364,8 +364,8 @@ class Trial:
     def _revise(self) -> None:
         self.model.synchronize()  # as every look does, also the one that an undo ends with
         revise(self.workbench, self.draft, "step")
-        with self.workbench.held() as (held, _):
-            for each in held.drafts.find(self.draft).revisions:
+        with self.workbench.locked() as (handle, _):
+            for each in handle.drafts.find(self.draft).revisions:
                 if each.number not in self.model.revisions:
                     self.model.revisions[each.number] = (
                         dict(self.model.base),
@@ -390,8 +390,8 @@ class Trial:
         return Path(f"/proc/self/fd/{self.view.root}")
 
     def open_view(self) -> None:
-        with self.workbench.held() as (held, _):
-            self.view = open_view(held.drafts, held.drafts.find(self.draft))
+        with self.workbench.locked() as (handle, _):
+            self.view = open_view(handle.drafts, handle.drafts.find(self.draft))
 
     def close_view(self) -> None:
         if self.view is not None:
@@ -405,7 +405,7 @@ class Trial:
         try:
             yield
         finally:
-            self.workbench = self.released.enter_context(self.bench.workbench.at_hand())
+            self.workbench = self.released.enter_context(self.bench.workbench.kept_open())
 
 
 def _inode(path: Path) -> int | None:
@@ -427,7 +427,7 @@ def run(bench: Bench, steps: Sequence[Step], seed: int) -> list[str]:
     model = Model(project)
     with ExitStack() as stack:
         released = stack.enter_context(ExitStack())
-        workbench = released.enter_context(bench.workbench.at_hand())
+        workbench = released.enter_context(bench.workbench.kept_open())
         one = Trial(bench, workbench, model, released=released)
         one.draft = open_draft(workbench, bench.mode).id
         stack.callback(lambda: discard(one.workbench, one.draft))

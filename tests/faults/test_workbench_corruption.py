@@ -112,10 +112,10 @@ def test_a_marker_spoiled_anywhere_is_seen_and_set_aside(spoil: Spoiling) -> Non
 def unread(ground: Ground, kept: Kept) -> list[str]:
     """What cannot be read back, by the failure that says so; other bytes are never given out."""
     found: list[str] = []
-    with bench(ground).held() as (held, _):
+    with bench(ground).locked() as (handle, _):
         for id, expected in kept.items():
             try:
-                read = kept_sight(held.store, held.store.find(id), list(expected))
+                read = kept_sight(handle.store, handle.store.find(id), list(expected))
             except NAMED as failure:
                 found.append(failure.code)
             else:

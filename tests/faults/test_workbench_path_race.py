@@ -16,22 +16,22 @@ from holdfast.workbench.failures import ObjectMissing
 from holdfast.workbench.model import STAGE_PREFIX, EntryKind, PathChange, PathEntry
 from holdfast.workbench.objects.formats import ObjectKind, name_of
 from holdfast.workbench.store.store import CheckpointSource, Store
-from holdfast.workbench.transaction.executor import Hand
+from holdfast.workbench.transaction.executor import Executor
 from holdfast.workbench.transaction.machine import (
-    Deed,
-    Do,
-    LookAtPath,
-    LookInSlot,
+    Apply,
+    InspectPath,
+    InspectSlot,
     MakeStage,
     Marker,
-    Operation,
+    PathAction,
+    PathOperation,
     Purpose,
-    Stage,
-    State,
+    StageEntry,
+    TransactionState,
     Verb,
 )
-from holdfast.workbench.transaction.site import Site
-from holdfast.workbench.transaction.transaction import carry_out, recover
+from holdfast.workbench.transaction.site import TransactionSite
+from holdfast.workbench.transaction.transaction import execute, recover
 from holdfast.world import SystemDisk
 from tests.faults.swapping import INSIDE, SECRET, lay_traps, swapping, traps
 
@@ -52,18 +52,18 @@ def entry(data: bytes) -> PathEntry:
     return PathEntry(EntryKind.FILE, 0o644, content=named(data), size=len(data))
 
 
-SWAP = Operation(Verb.SWAP, PATH, entry(INSIDE), entry(NEW), 0)
+SWAP = PathOperation(Verb.SWAP, PATH, entry(INSIDE), entry(NEW), 0)
 
 
 @contextmanager
-def sited(place: Path) -> Generator[tuple[Store, Site]]:
+def sited(place: Path) -> Generator[tuple[Store, TransactionSite]]:
     """The root as a site, and a store that has the new content."""
     root = os.open(place / "root", os.O_RDONLY | os.O_DIRECTORY)
     try:
         with Store.open(place / "state") as store:
             store.put_content([NEW])
             marker = place / "state" / "marker.json"
-            yield store, Site(root, "root", f"{STAGE_PREFIX}x", marker, SystemDisk())
+            yield store, TransactionSite(root, "root", f"{STAGE_PREFIX}x", marker, SystemDisk())
     finally:
         os.close(root)
 
@@ -77,19 +77,19 @@ def outside(place: Path) -> dict[str, tuple[bytes, int, int]]:
     }
 
 
-def deeds(place: Path, where: str, tries: int) -> Counter[str]:
+def operation_numbers(place: Path, where: str, tries: int) -> Counter[str]:
     """How often a step by itself met what is inside, what is outside, or was refused."""
     seen: Counter[str] = Counter()
     with sited(place) as (store, site):
-        marker = Marker("key", State.PREPARED, (SWAP,))
-        with Hand(site, store, marker, lambda _: None) as hand:
-            hand.carry_out(MakeStage())
-            hand.carry_out(Stage(SWAP))
+        marker = Marker("key", TransactionState.PREPARED, (SWAP,))
+        with Executor(site, store, marker, lambda _: None) as hand:
+            hand.execute(MakeStage())
+            hand.execute(StageEntry(SWAP))
             with swapping(*traps(place, where)):
                 for _ in range(tries // 2):
-                    seen[_met(hand.carry_out(LookAtPath(SWAP)))] += 1
-                    seen[str(hand.carry_out(Do(Deed.EXCHANGE, SWAP)))] += 1
-                    seen[f"slot {_met(hand.carry_out(LookInSlot(SWAP)))}"] += 1
+                    seen[_met(hand.execute(InspectPath(SWAP)))] += 1
+                    seen[str(hand.execute(Apply(PathAction.EXCHANGE, SWAP)))] += 1
+                    seen[f"slot {_met(hand.execute(InspectSlot(SWAP)))}"] += 1
     return seen
 
 
@@ -104,7 +104,7 @@ def _met(found: object) -> str:
 
 def race(place: Path, where: str, tries: int) -> None:
     before = outside(place)
-    seen = deeds(place, where, tries)
+    seen = operation_numbers(place, where, tries)
 
     assert seen["outside"] == seen["slot outside"] == 0, seen
     assert outside(place) == before
@@ -137,15 +137,15 @@ def test_no_transaction_and_no_checkpoint_leads_outside(where: str, tmp_path: Pa
         store.put_content([INSIDE])
         for number in range(60):
             store.checkpoint(CheckpointSource(place / "root"))
-            done = carry_out(
+            done = execute(
                 site,
                 store,
                 [change[number % 2 == 0]],
                 purpose=Purpose(f"{number}"),
-                tell=lambda _: None,
+                record_outcome=lambda _: None,
             )
-            ways[done.way] += 1
-            recover(site, store, tell=lambda _: None)
+            ways[done.result] += 1
+            recover(site, store, record_outcome=lambda _: None)
         with pytest.raises(ObjectMissing):
             list(store.content(named(SECRET)))
 

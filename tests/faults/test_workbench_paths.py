@@ -13,7 +13,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench import (
     Chmod,
-    Delete,
+    DeletePath,
     DraftMode,
     FileStep,
     NewContent,
@@ -88,7 +88,7 @@ def test_no_path_is_spelled_that_leads_out(spelling: str) -> None:
 STEPS: list[tuple[FileStep, ...]] = [
     *((NewFile(at(f"{link}/new"), b"x"),) for link in ("out", "near", "out/deep")),
     *((NewContent(at(f"{link}/file"), b"x"),) for link in ("out", "near", "out/deep")),
-    *((Delete(at(f"{link}/file")),) for link in ("out", "near")),
+    *((DeletePath(at(f"{link}/file")),) for link in ("out", "near")),
     *((Chmod(at(f"{link}/file"), 0o777),) for link in ("out", "near")),
     (Chmod(at("out"), 0o700),),
     (NewDirectory(at("out/made")),),
@@ -97,10 +97,14 @@ STEPS: list[tuple[FileStep, ...]] = [
     (Rename(at("out/file"), at("inside/taken")),),
     (NewContent(at("file"), b"through a link"),),
     (NewFile(at("dangling"), b"through a link"),),
-    (Delete(at("out")),),
-    (Delete(at("file")),),
+    (DeletePath(at("out")),),
+    (DeletePath(at("file")),),
     (NewLink(at("fresh"), b"../outside"), NewFile(at("fresh/new"), b"x")),
-    (Delete(at("inside")), NewLink(at("inside"), b"../outside"), NewFile(at("inside/new"), b"x")),
+    (
+        DeletePath(at("inside")),
+        NewLink(at("inside"), b"../outside"),
+        NewFile(at("inside/new"), b"x"),
+    ),
     (Rename(at("out"), at("renamed")), NewFile(at("renamed/new"), b"x")),
 ]
 

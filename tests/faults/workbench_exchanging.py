@@ -33,13 +33,13 @@ def publish_while_saving(base: Path, habits: tuple[str, ...]) -> None:
         if progress.what == "change":
             (project / SAVED).write_bytes(BY_PERSON)
 
-    workbench = Workbench.at(project, base / "state", news=save)
+    workbench = Workbench.at(project, base / "state", on_progress=save)
     draft = open_draft(Workbench.at(project, base / "state"), DraftMode.COPY).id
     steps = [NewContent(RelativePath.of(SAVED), b"written by the agent\n")]
     apply(Workbench.at(project, base / "state"), draft, steps)
     try:
         publish(workbench, PublishOrder(draft=draft))
-        way = "published"
+        result = "published"
     except Failure as failure:
-        way = failure.code
-    (base / "ended").write_text(way)
+        result = failure.code
+    (base / "ended").write_text(result)

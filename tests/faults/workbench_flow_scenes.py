@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.nouns import RelativePath
 from holdfast.workbench import (
     Chmod,
-    Delete,
+    DeletePath,
     DraftMode,
     FileStep,
     NewContent,
@@ -25,10 +25,10 @@ from holdfast.workbench import (
     discard,
     list_drafts,
     open_draft,
+    prune_checkpoints,
     publish,
     recover,
     restore,
-    tidy,
     undo,
 )
 from holdfast.workbench.draft.view import open_view
@@ -62,13 +62,13 @@ STEPS: tuple[FileStep, ...] = (
     NewContent(_path("src/file1"), b"by the agent\n" * 20),
     NewFile(_path("made/by/agent"), b"new\n" * 9, 0o755),
     NewDirectory(_path("void")),
-    Delete(_path("src/deep/old")),
+    DeletePath(_path("src/deep/old")),
     Rename(_path("src/file2"), _path("src/file9")),
     Chmod(_path("src/tool"), 0o700),
 )
 FURTHER: tuple[FileStep, ...] = (
     NewContent(_path("readme"), b"written further\n"),
-    Delete(_path("src/file0")),
+    DeletePath(_path("src/file0")),
     NewFile(_path("more"), b"more\n"),
 )
 
@@ -115,7 +115,9 @@ def _lay_out_many(home: Home) -> Kept:
     for number in range(6):
         (home.project / "changing").write_bytes(b"%d" % number * 9000)
         kept[str(checkpoint(_at(home)).id)] = sight(home.project)
-    going = tidy(_at(home), quota_bytes=_QUOTA_BYTES, with_manual=True, is_trial=True).checkpoints
+    going = prune_checkpoints(
+        _at(home), quota_bytes=_QUOTA_BYTES, with_manual=True, is_trial=True
+    ).checkpoints
     assert len(going) > 3, going
     return {id: seen for id, seen in kept.items() if id not in going}
 
@@ -159,7 +161,7 @@ def _discard(home: Home) -> dict[str, str]:
 
 
 def _prune(home: Home) -> dict[str, str]:
-    tidy(_at(home), quota_bytes=_QUOTA_BYTES, with_manual=True)
+    prune_checkpoints(_at(home), quota_bytes=_QUOTA_BYTES, with_manual=True)
     return {}
 
 
@@ -177,33 +179,35 @@ def _rebuild(home: Home) -> dict[str, str]:
 
 
 def _reopen(home: Home) -> list[str]:
-    return [found.way for found in recover(_at(home))]
+    return [found.result for found in recover(_at(home))]
 
 
 def _views(home: Home) -> Views:
     """The project and every draft, as one sees it who is in it."""
     views = {"project": sight(home.project)}
-    with _at(home).held() as (held, _), ExitStack() as stack:
-        for number, draft in enumerate(held.drafts.all()):
-            view = stack.enter_context(open_view(held.drafts, draft))
+    with _at(home).locked() as (handle, _), ExitStack() as stack:
+        for number, draft in enumerate(handle.drafts.all()):
+            view = stack.enter_context(open_view(handle.drafts, draft))
             views[f"draft {number}"] = sight(Path(f"/proc/self/fd/{view.root}/."))
     return views
 
 
 def _read_back(home: Home, kept: Kept) -> list[str]:
-    with _at(home).held() as (held, _):
-        return missing_from(held.store, kept)
+    with _at(home).locked() as (handle, _):
+        return missing_from(handle.store, kept)
 
 
 def _scene(
-    lay_out: Callable[[Home], Kept],
+    plan_operations: Callable[[Home], Kept],
     act: Callable[[Home], dict[str, str]],
     *,
     is_repeatable: bool = True,
     is_layered: bool = False,
     undecided: frozenset[str] = frozenset({TransactionUnsettled.code}),
 ) -> Scene:
-    return Scene(lay_out, act, _reopen, _views, _read_back, is_repeatable, undecided, is_layered)
+    return Scene(
+        plan_operations, act, _reopen, _views, _read_back, is_repeatable, undecided, is_layered
+    )
 
 
 FLOW_SCENES: dict[str, Scene] = {

@@ -42,7 +42,7 @@ class Ground:
         self.base, self.name, self.scene = base, scene, SCENES[scene]
         self.home = Home(self.prepare())
         self.home.root.mkdir()
-        self.kept: Kept = self.scene.lay_out(self.home)
+        self.kept: Kept = self.scene.plan_operations(self.home)
         self.before: Views = self.scene.views(self.home)
         self.keep("template")
         self.dry = self.run(NO_HARM)
@@ -123,11 +123,11 @@ class Ground:
         ways = {"finished": self.after, "undone": self.before}
         if not told and any(marker.parent.exists() for marker in marked):
             return ["there was a marker, and nobody said which way it went"]
-        return [f"said to be {way}, and is not" for way in told if found != ways[way]]
+        return [f"said to be {result}, and is not" for result in told if found != ways[result]]
 
     def _left_running(self) -> list[str]:
-        held = held_below(self.home) if self.scene.is_layered else []
-        gone = [place.holder for place in held if not Path(place.holder.directory).exists()]
+        handle = held_below(self.home) if self.scene.is_layered else []
+        gone = [place.holder for place in handle if not Path(place.holder.directory).exists()]
         return [f"left running: {holder}" for holder in gone]
 
     def _made(self, said: dict[str, object]) -> Kept:

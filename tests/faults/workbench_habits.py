@@ -10,8 +10,8 @@ from itertools import count
 
 from holdfast.workbench.transaction import site
 from holdfast.workbench.transaction import stage as staging
-from holdfast.workbench.transaction.executor import Hand
-from holdfast.workbench.transaction.machine import Act, Answer, LookInSlot
+from holdfast.workbench.transaction.executor import Executor
+from holdfast.workbench.transaction.machine import InspectSlot, Step, StepResult
 
 
 def take_up(habits: tuple[str, ...]) -> None:
@@ -56,12 +56,12 @@ def _put_no_marker(_: int) -> None:
 
 def _check_no_exchange(_: int) -> None:
     """Whatever comes out of the project is taken for what was expected."""
-    carry_out = Hand.carry_out
+    execute = Executor.execute
 
-    def unchecked(self: Hand, act: Act) -> Answer:
-        return act.operation.before if isinstance(act, LookInSlot) else carry_out(self, act)
+    def unchecked(self: Executor, act: Step) -> StepResult:
+        return act.operation.before if isinstance(act, InspectSlot) else execute(self, act)
 
-    setattr(Hand, "carry_out", unchecked)  # noqa: B010  # a bug, planted
+    setattr(Executor, "carry_out", unchecked)  # noqa: B010  # a bug, planted
 
 
 _HABITS: dict[str, Callable[[int], None]] = {

@@ -48,7 +48,7 @@ class Scene:
     `reopen` which way every transaction went that was found unfinished.
     """
 
-    lay_out: Callable[[Home], Kept]
+    plan_operations: Callable[[Home], Kept]
     act: Callable[[Home], dict[str, str]]
     reopen: Callable[[Home], list[str]]
     views: Callable[[Home], Views]

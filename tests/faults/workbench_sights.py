@@ -10,9 +10,9 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.model import Checkpoint
 from holdfast.workbench.objects.formats import NodeKind
 from holdfast.workbench.store.store import Store
-from tests.workbench.benches import Standing
+from tests.workbench.benches import DraftState
 
-Sight = dict[bytes, Standing]
+Sight = dict[bytes, DraftState]
 """All that is below a directory, by path."""
 Views = dict[str, Sight]
 """What is looked at: the project, and every draft."""

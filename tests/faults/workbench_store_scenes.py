@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from holdfast.workbench.model import STAGE_PREFIX
 from holdfast.workbench.store.store import CheckpointSource, Store
-from holdfast.workbench.transaction.machine import Outcome, Purpose
-from holdfast.workbench.transaction.site import Site
-from holdfast.workbench.transaction.transaction import carry_out, recover
+from holdfast.workbench.transaction.machine import Purpose, TransactionOutcome
+from holdfast.workbench.transaction.site import TransactionSite
+from holdfast.workbench.transaction.transaction import execute, recover
 from holdfast.world import SystemDisk, disk_failure
 from tests.faults.workbench_scene import Home, Scene
 from tests.faults.workbench_sights import (
@@ -74,7 +74,7 @@ def _read_back(home: Home, kept: Kept) -> list[str]:
 
 
 @contextmanager
-def _site(home: Home) -> Generator[tuple[Store, Site]]:
+def _site(home: Home) -> Generator[tuple[Store, TransactionSite]]:
     try:
         root = os.open(home.project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -82,7 +82,7 @@ def _site(home: Home) -> Generator[tuple[Store, Site]]:
     try:
         with Store.open(home.state) as store:
             marker = home.state / "marker.json"
-            yield store, Site(root, "project", f"{STAGE_PREFIX}x", marker, SystemDisk())
+            yield store, TransactionSite(root, "project", f"{STAGE_PREFIX}x", marker, SystemDisk())
     finally:
         os.close(root)
 
@@ -97,24 +97,24 @@ def _lay_out_two(home: Home) -> Kept:
     return {str(one.id): sight(home.project), str(other.id): sight(home.root / "other")}
 
 
-def _tell(_: Outcome) -> None:
+def _tell(_: TransactionOutcome) -> None:
     pass
 
 
 def _carry_out(home: Home) -> dict[str, str]:
     with _site(home) as (store, site):
         other, one = store.checkpoints()
-        outcome = carry_out(
-            site, store, store.changes(one, other), purpose=Purpose("key"), tell=_tell
+        outcome = execute(
+            site, store, store.changes(one, other), purpose=Purpose("key"), record_outcome=_tell
         )
-        assert outcome.way == "finished", outcome
+        assert outcome.result == "finished", outcome
         return {}
 
 
 def _recover(home: Home) -> list[str]:
     with _site(home) as (store, site):
-        outcome = recover(site, store, tell=_tell)
-        return [] if outcome is None else [outcome.way]
+        outcome = recover(site, store, record_outcome=_tell)
+        return [] if outcome is None else [outcome.result]
 
 
 STORE_SCENES: dict[str, Scene] = {

@@ -19,7 +19,7 @@ from holdfast.workbench import (
     Workbench,
     apply,
     discard,
-    entering,
+    enter_draft,
     list_drafts,
     open_draft,
 )
@@ -52,7 +52,7 @@ async def test_what_a_turn_has_changed_is_a_revision(bench: Workbench) -> None:
         await workshop.prepare()
         (bench.project / "theirs").write_text("new")
         await workshop.prepare()
-        with entering(bench, draft.id) as entered:
+        with enter_draft(bench, draft.id) as entered:
             assert (entered.directory / "theirs").read_text() == "new"
             (entered.directory / "file").write_text("ours")
         made = await workshop.revise("turn 1")
@@ -98,7 +98,7 @@ async def test_what_is_published_under_a_key_is_published_once(bench: Workbench)
         workshop = workshop_of(bench, draft.id, thread)
         await workshop.prepare()
         nothing = await workshop.publish("s1/1")
-        with entering(bench, draft.id) as entered:
+        with enter_draft(bench, draft.id) as entered:
             (entered.directory / "file").write_text("ours")
         first = await workshop.publish("s1/2")
         (bench.project / "file").write_text("the person's")
@@ -119,7 +119,7 @@ async def test_what_git_ignores_is_published_in_place_only_if_that_is_settled(
         workshop = DraftedWorkshop(
             bench.project, home / "state", draft.id, thread, home, with_ignored=is_wanted.pop
         )
-        with entering(bench, draft.id) as entered:
+        with enter_draft(bench, draft.id) as entered:
             (entered.directory / ".gitignore").write_text("*.pyc")
             (entered.directory / "x.pyc").write_text("x")
         without = await workshop.publish("s1/1")
@@ -140,7 +140,7 @@ async def test_a_report_names_what_the_draft_says_was_touched(bench: Workbench) 
         for turn, name in enumerate(("new", "file"), start=1):
             await workshop.prepare()
             await book.write(Prompted(f"c{turn}", turn, "Do", 0))
-            with entering(bench, draft.id) as entered:
+            with enter_draft(bench, draft.id) as entered:
                 (entered.directory / name).write_text("ours")
             made = await workshop.revise(f"turn {turn}")
             await workshop.report(TurnClosed(turn, Ending.COMPLETED, 1), made)

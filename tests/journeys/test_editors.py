@@ -43,7 +43,7 @@ class Editor(acp.Client):
 
     def __init__(self) -> None:
         self.updates: list[Any] = []
-        self.news: list[tuple[str, dict[str, Any]]] = []
+        self.on_progress: list[tuple[str, dict[str, Any]]] = []
         self.asked: list[str] = []
         self.can_ask = True
         self.outcome: Any = None  # what is answered in place of a choice
@@ -67,7 +67,7 @@ class Editor(acp.Client):
         return schema.RequestPermissionResponse(outcome=chosen)
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
-        self.news.append((method, params))
+        self.on_progress.append((method, params))
 
     @property
     def told(self) -> str:
@@ -311,7 +311,7 @@ def records(bench: Bench) -> list[AnyRecord]:
 async def test_an_editor_is_answered_while_a_session_begins(bench: Bench) -> None:
     async with connected(bench, '{say = "One."}') as (agent, _):
         async with anyio.create_task_group() as tasks:
-            with Workbench.at(bench.project, bench.settings.state).held():  # so that it must wait
+            with Workbench.at(bench.project, bench.settings.state).locked():  # so that it must wait
                 begin = partial(agent.new_session, cwd=str(bench.project))
                 tasks.start_soon(begin)
                 assert await running(agent) == []
@@ -329,7 +329,7 @@ async def test_an_editor_is_answered_while_somebody_is_at_the_workbench(bench: B
         order.append("resumed")
 
     async with connected(bench) as (agent, _), anyio.create_task_group() as tasks:
-        with Workbench.at(bench.project, bench.settings.state).held():
+        with Workbench.at(bench.project, bench.settings.state).locked():
             tasks.start_soon(resume, agent)
             await anyio.wait_all_tasks_blocked()
             await running(agent)
@@ -355,7 +355,9 @@ async def test_a_crash_is_told_with_its_reason_and_the_next_prompt_works(bench: 
 
         assert "Your conversation history is saved." in str(failed.value)
         assert failed.value.data["code"] == "HOST_CRASHED"
-        crashes = [params for method, params in editor.news if method.endswith("agent_crashed")]
+        crashes = [
+            params for method, params in editor.on_progress if method.endswith("agent_crashed")
+        ]
         assert [(each["attempt"], bool(each["reason"])) for each in crashes] == [(2, True)]
         editor.updates.clear()
 

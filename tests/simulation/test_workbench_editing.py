@@ -20,7 +20,7 @@ from holdfast.workbench import (
     Store,
     Workbench,
     checkpoint,
-    entering,
+    enter_draft,
     open_draft,
     publish,
     recover,
@@ -84,7 +84,7 @@ def edited_while_publishing(seed: int, mode: DraftMode) -> tuple[list[str], Coun
         checkpoint(workbench)
         draft = open_draft(workbench, mode).id
         ways: Counter[str] = Counter()
-        with entering(workbench, draft) as inside:
+        with enter_draft(workbench, draft) as inside:
             root = Path(f"/proc/self/fd/{inside.view.root}/.")
             agent = Editor("agent", root, Random(chance.random()), is_careful=True)
             person = Editor("person", project, Random(chance.random()))
@@ -95,7 +95,7 @@ def edited_while_publishing(seed: int, mode: DraftMode) -> tuple[list[str], Coun
             in_draft = below(root)
         wrong += blends("project", below(project), person, agent, base)
         wrong += blends("draft", in_draft, person, agent, base)
-        with workbench.held() as (held, _):
+        with workbench.locked() as (held, _):
             wrong += lost(held.store, person, below(project))
             wrong += lost(held.store, agent, in_draft)
         return wrong, ways

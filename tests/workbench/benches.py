@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.confine import end, places
 from holdfast.nouns import RelativePath
-from holdfast.workbench import DraftMode, Ports, Workbench, entering, open_draft, revise
+from holdfast.workbench import DraftMode, Ports, Workbench, enter_draft, open_draft, revise
 from holdfast.world import SystemDisk
 from tests.workbench.drafting_table import ENV, run
 
@@ -20,7 +20,7 @@ LINES = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 PREPARED, COMMITTED = 1, 2  # which marker is the one
 MARKERS = {"marker.json", "marker.committed.json"}
 _KILLED = 77
-Standing = tuple[str, int, bytes, tuple[tuple[str, bytes], ...]]
+DraftState = tuple[str, int, bytes, tuple[tuple[str, bytes], ...]]
 """What stands at a path: its sort, its mode, its content or target, its attributes."""
 
 
@@ -52,7 +52,7 @@ class Bench:
 
     def run(self, script: str, draft: str | None = None) -> str:
         """What a command says in a draft; it leaves a revision."""
-        with entering(self.workbench, draft) as inside:
+        with enter_draft(self.workbench, draft) as inside:
             if inside.view.place is not None:
                 said = run(inside.view.place, script, cwd=inside.directory)
             else:
@@ -68,7 +68,7 @@ class Bench:
         revise(self.workbench, inside.draft.id, script)
         return said
 
-    def sight(self) -> dict[bytes, Standing]:
+    def sight(self) -> dict[bytes, DraftState]:
         """All that is in the project."""
         return sight(self.project)
 
@@ -91,9 +91,9 @@ def bench_at(base: Path, mode: DraftMode) -> Generator[Bench]:
                 end(each.holder.directory)
 
 
-def sight(root: Path) -> dict[bytes, Standing]:
+def sight(root: Path) -> dict[bytes, DraftState]:
     """All that is below a directory, as a person could tell it apart."""
-    found: dict[bytes, Standing] = {}
+    found: dict[bytes, DraftState] = {}
     for directory, names, files in os.walk(os.fsencode(root)):
         for name in [*names, *files]:
             path = os.path.join(directory, name)
@@ -101,7 +101,7 @@ def sight(root: Path) -> dict[bytes, Standing]:
     return found
 
 
-def _standing(path: bytes) -> Standing:
+def _standing(path: bytes) -> DraftState:
     status = os.lstat(path)
     mode = stat.S_IMODE(status.st_mode)
     if stat.S_ISLNK(status.st_mode):

@@ -17,20 +17,20 @@ from zlib import crc32
 from holdfast.confine import kernel, restrict
 from holdfast.workbench.model import STAGE_PREFIX, PathChange, ProgressCallback, ignore_progress
 from holdfast.workbench.store.store import CheckpointSource, Store
-from holdfast.workbench.transaction.executor import Hand
+from holdfast.workbench.transaction.executor import Executor
 from holdfast.workbench.transaction.machine import (
-    Act,
     Marker,
-    Outcome,
     Purpose,
-    Run,
-    State,
-    lay_out,
+    Step,
+    StepGenerator,
+    TransactionOutcome,
+    TransactionState,
+    plan_operations,
     publish,
 )
-from holdfast.workbench.transaction.site import Site
+from holdfast.workbench.transaction.site import TransactionSite
 from holdfast.workbench.transaction.stage import EXCHANGING
-from holdfast.workbench.transaction.transaction import carry_out, recover
+from holdfast.workbench.transaction.transaction import execute, recover
 from holdfast.workbench.tree_removal import remove_whole
 from holdfast.world import SystemDisk
 from holdfast.world.openat2 import has_openat2
@@ -139,7 +139,7 @@ class Ground:
     def __init__(self, base: Path) -> None:
         self.project = base / "project"
         self.state = base / "state"
-        self.told: list[Outcome] = []
+        self.told: list[TransactionOutcome] = []
         self._drafts = base / "drafts"
         for path in (self.project, self.state, self._drafts):
             path.mkdir()
@@ -157,8 +157,8 @@ class Ground:
         self.root = os.open(self.project, flags | os.O_DIRECTORY)
 
     @property
-    def site(self) -> Site:
-        return Site(
+    def site(self) -> TransactionSite:
+        return TransactionSite(
             self.root,
             str(self.project),
             STAGE,
@@ -183,31 +183,36 @@ class Ground:
             then = store.checkpoint(CheckpointSource(draft, origin=f"then {draft.name}"))
             return store.changes(now, then)
 
-    def carry_out(
-        self, changes: tuple[PathChange, ...], news: ProgressCallback = ignore_progress
-    ) -> Outcome:
+    def execute(
+        self, changes: tuple[PathChange, ...], on_progress: ProgressCallback = ignore_progress
+    ) -> TransactionOutcome:
         with self.open_store() as store:
-            return carry_out(
-                self.site, store, changes, purpose=Purpose(KEY), tell=self.told.append, news=news
+            return execute(
+                self.site,
+                store,
+                changes,
+                purpose=Purpose(KEY),
+                record_outcome=self.told.append,
+                on_progress=on_progress,
             )
 
-    def recover(self) -> Outcome | None:
+    def recover(self) -> TransactionOutcome | None:
         with self.open_store() as store:
-            return recover(self.site, store, tell=self.told.append)
+            return recover(self.site, store, record_outcome=self.told.append)
 
     def drive(
         self,
         changes: tuple[PathChange, ...],
-        meanwhile: Callable[[int, Act], None],
+        meanwhile: Callable[[int, Step], None],
         *,
         can_exchange: bool = True,
-    ) -> Outcome:
+    ) -> TransactionOutcome:
         """Carry changes out, and do something before each act."""
-        operations = lay_out(changes, can_exchange=can_exchange)
-        marker = Marker(KEY, State.PREPARED, operations)
+        operations = plan_operations(changes, can_exchange=can_exchange)
+        marker = Marker(KEY, TransactionState.PREPARED, operations)
         with (
             self.open_store() as store,
-            Hand(self.site, store, marker, self.told.append, ignore_progress) as hand,
+            Executor(self.site, store, marker, self.told.append, ignore_progress) as hand,
         ):
             return drive(publish(operations, KEY), hand, meanwhile)
 
@@ -236,16 +241,18 @@ def fresh_ground(base: Path) -> Iterator[Ground]:
         remove_whole(made)
 
 
-def drive(run: Run, hand: Hand, meanwhile: Callable[[int, Act], None]) -> Outcome:
+def drive(
+    run: StepGenerator, hand: Executor, meanwhile: Callable[[int, Step], None]
+) -> TransactionOutcome:
     """Carry a run out, and do something before each act."""
     act = next(run)
     for moment in range(1_000_000):
         meanwhile(moment, act)
         try:
-            act = run.send(hand.carry_out(act))
+            act = run.send(hand.execute(act))
         except StopIteration as end:
             outcome = end.value
-            assert isinstance(outcome, Outcome)
+            assert isinstance(outcome, TransactionOutcome)
             return outcome
     raise AssertionError("it never ends")
 

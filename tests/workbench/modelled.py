@@ -10,25 +10,25 @@ from msgspec.structs import replace
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from holdfast.workbench.transaction.machine import (
-    Act,
-    Answer,
-    Deed,
-    Do,
+    Apply,
     DropStage,
-    GlanceAtPath,
-    LookAtPath,
-    LookInSlot,
+    InspectPath,
+    InspectSlot,
     MakeStage,
-    Mark,
     Marker,
-    Operation,
-    Outcome,
+    PathAction,
+    PathOperation,
+    QuickCheckPath,
+    ReportOutcome,
     Rescue,
-    Run,
-    Stage,
-    State,
-    Sync,
-    Tell,
+    StageEntry,
+    Step,
+    StepGenerator,
+    StepResult,
+    SyncAll,
+    TransactionOutcome,
+    TransactionState,
+    WriteMarker,
     recover,
 )
 
@@ -80,15 +80,15 @@ class ModelDisk:
     """Carries acts out as a file system would, and remembers what must not be lost."""
 
     names: dict[RelativePath, Inode]
-    operations: tuple[Operation, ...]
+    operations: tuple[PathOperation, ...]
     slots: dict[int, Inode] = field(default_factory=dict)
     marker: Marker | None = None
     store: set[PathEntry] = field(default_factory=set)
-    told: list[Outcome] = field(default_factory=list)
+    told: list[TransactionOutcome] = field(default_factory=list)
     synced: list[Image] = field(default_factory=list)
 
     @classmethod
-    def of(cls, tree: Tree, operations: tuple[Operation, ...]) -> ModelDisk:
+    def of(cls, tree: Tree, operations: tuple[PathOperation, ...]) -> ModelDisk:
         made = cls({path: Inode(entry) for path, entry in tree.items()}, operations)
         made.synced = [made.image()]
         return made
@@ -109,45 +109,45 @@ class ModelDisk:
                 inode.entry = replace(inode.entry, content=b"")
         self.synced = [self.image()]
 
-    def carry_out(self, act: Act, *, torn: bool = False) -> Answer:
-        answer = self._carry_out(act, torn)
+    def execute(self, act: Step, *, torn: bool = False) -> StepResult:
+        answer = self._execute(act, torn)
         self.synced.append(self.image())
         if torn:
             raise Killed
         return answer
 
-    def _carry_out(self, act: Act, torn: bool) -> Answer:
+    def _execute(self, act: Step, torn: bool) -> StepResult:
         match act:
-            case GlanceAtPath(operation) | LookAtPath(operation):
+            case QuickCheckPath(operation) | InspectPath(operation):
                 return self.look(operation.path)
-            case LookInSlot(operation):
+            case InspectSlot(operation):
                 return _entry(self.slots.get(operation.slot))
-            case Do(deed, operation):
+            case Apply(deed, operation):
                 return self._do(deed, operation, torn)
             case _:
-                self._prepare_or_settle(act, torn)
+                self._execute_once(act, torn)
                 return None
 
-    def _prepare_or_settle(self, act: Act, torn: bool) -> None:
+    def _execute_once(self, act: Step, torn: bool) -> None:
         match act:
             case MakeStage():
                 assert self.marker is None, "dropped under a marker"
                 self.slots.clear()
-            case Stage(operation):
+            case StageEntry(operation):
                 assert operation.after is not None
                 assert self.marker is None, "staged under a marker"
                 entry = replace(operation.after, content=b"torn") if torn else operation.after
                 self.slots[operation.slot] = Inode(entry, is_durable=False)
-            case Sync():
+            case SyncAll():
                 self._sync()
-            case Mark(state):
+            case WriteMarker(state):
                 self.marker = Marker(KEY, state, self.operations) if state else None
             case Rescue(operation):
                 self.store.add(self.slots[operation.slot].entry)
-            case Tell(outcome):
+            case ReportOutcome(outcome):
                 self.told.append(outcome)
             case DropStage():
-                assert self.marker is None or self.marker.state is not State.PREPARED
+                assert self.marker is None or self.marker.state is not TransactionState.PREPARED
                 for slot in list(self.slots)[: len(self.slots) // 2 if torn else None]:
                     del self.slots[slot]
             case _:
@@ -174,32 +174,32 @@ class ModelDisk:
     def is_empty(self, path: RelativePath) -> bool:
         return not any(other.within(path) and other != path for other in self.names)
 
-    def _do(self, deed: Deed, operation: Operation, torn: bool) -> bool:
+    def _do(self, deed: PathAction, operation: PathOperation, torn: bool) -> bool:
         path, slot = operation.path, operation.slot
         there, staged = self.names.get(path), self.slots.get(slot)
-        if deed is Deed.TAKE and there and there is staged:
+        if deed is PathAction.TAKE and there and there is staged:
             del self.names[path]
             return True
         match deed:
-            case Deed.EXCHANGE if there and staged and not there.entry.is_directory:
+            case PathAction.EXCHANGE if there and staged and not there.entry.is_directory:
                 self.names[path], self.slots[slot] = staged, there
-            case Deed.PUT if staged and self.has_room(path):
+            case PathAction.PUT if staged and self.has_room(path):
                 self.names[path] = staged
                 self.slots = self._without(slot, torn)
-            case Deed.TAKE if there and not staged and not there.entry.is_directory:
+            case PathAction.TAKE if there and not staged and not there.entry.is_directory:
                 self.slots[slot] = self.names.pop(path)
-            case Deed.REMOVE_DIRECTORY if there and there.entry.is_directory:
+            case PathAction.REMOVE_DIRECTORY if there and there.entry.is_directory:
                 if not self.is_empty(path):
                     return False
                 del self.names[path]
-            case Deed.REMAKE_DIRECTORY if self.has_room(path) and torn:
+            case PathAction.REMAKE_DIRECTORY if self.has_room(path) and torn:
                 self.slots[slot] = Inode(directory(0o700))
-            case Deed.REMAKE_DIRECTORY if self.has_room(path):
+            case PathAction.REMAKE_DIRECTORY if self.has_room(path):
                 assert operation.before is not None
                 self.slots.pop(slot, None)
                 self.names[path] = Inode(operation.before)
-            case Deed.ADJUST | Deed.READJUST if there and there.entry.is_directory:
-                entry = operation.after if deed is Deed.ADJUST else operation.before
+            case PathAction.ADJUST | PathAction.READJUST if there and there.entry.is_directory:
+                entry = operation.after if deed is PathAction.ADJUST else operation.before
                 assert entry is not None
                 self.names[path] = Inode(entry)  # images share what is not replaced
             case _:
@@ -289,7 +289,7 @@ class Person:
     def _may_still_type(self, inode: Inode) -> bool:
         """What is typed into a file that is about to be dropped nobody can keep."""
         marker = self.disk.marker
-        is_over = marker is not None and marker.state is not State.PREPARED
+        is_over = marker is not None and marker.state is not TransactionState.PREPARED
         known = [*self.disk.names.values(), *self.disk.slots.values()]
         return not is_over and any(inode is one for one in known)
 
@@ -299,29 +299,29 @@ def _entry(inode: Inode | None) -> PathEntry | None:
 
 
 def drive(
-    run: Run,
+    run: StepGenerator,
     disk: ModelDisk,
     *,
     killed_before: int | None = None,
     torn_at: int | None = None,
     meanwhile: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> TransactionOutcome:
     """Carry a run out to its end, or raise `Killed` before or inside the nth act."""
-    answer: Answer = None
+    answer: StepResult = None
     for count in range(10_000):
         try:
             act = run.send(answer)
         except StopIteration as end:
             outcome = end.value
-            assert isinstance(outcome, Outcome)
+            assert isinstance(outcome, TransactionOutcome)
             return outcome
         meanwhile()
         if count == killed_before:
             raise Killed
-        answer = disk.carry_out(act, torn=count == torn_at)
+        answer = disk.execute(act, torn=count == torn_at)
     raise AssertionError("it never ends")
 
 
-def reopened(disk: ModelDisk) -> Outcome:
+def reopened(disk: ModelDisk) -> TransactionOutcome:
     """What the next open makes of it."""
     return drive(recover(disk.marker), disk)

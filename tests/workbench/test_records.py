@@ -8,13 +8,19 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.consent import Consent, Scope
-from holdfast.workbench.records import ATTEMPTS, EVENTS, Attempt, Event, Records
+from holdfast.workbench.records import (
+    ATTEMPTS,
+    EVENTS,
+    BatchAttempt,
+    WorkbenchEvent,
+    WorkbenchRecords,
+)
 from holdfast.workbench.store.store import Ports
 from holdfast.world.testing import CrashingDisk, ManualClock, PowerLost, Trouble
 
 
-def opened(directory: Path, at: float = 1_700_000_000.0005) -> Records:
-    return Records.open(directory, Ports(clock=ManualClock(at)))
+def opened(directory: Path, at: float = 1_700_000_000.0005) -> WorkbenchRecords:
+    return WorkbenchRecords.open(directory, Ports(clock=ManualClock(at)))
 
 
 def lines(path: Path) -> list[object]:
@@ -46,7 +52,7 @@ def test_an_event_with_a_key_is_noted_once(tmp_path: Path) -> None:
     assert again.note("restore", {}, key="k1") == noted
     assert (again.outcome("k1"), again.outcome("k2")) == (noted, None)
     assert again.events() == (noted,)
-    assert noted == Event(at=noted.at, kind="publish", facts={"files": 2}, key="k1")
+    assert noted == WorkbenchEvent(at=noted.at, kind="publish", facts={"files": 2}, key="k1")
     assert noted.at_ms == 1_700_000_000_000
 
 
@@ -65,10 +71,10 @@ def test_a_new_key_is_not_looked_for_and_still_noted_once(
 def test_attempts_are_kept_in_order(tmp_path: Path) -> None:
     with opened(tmp_path) as records:
         attempts = tuple(
-            Attempt(at=records.now(), batch=f"b{number}", draft="dr_1", outcome="applied")
+            BatchAttempt(at=records.now(), batch=f"b{number}", draft="dr_1", outcome="applied")
             for number in range(3)
         )
-        failed = Attempt(
+        failed = BatchAttempt(
             at=records.now(),
             batch="b3",
             draft=None,
@@ -101,16 +107,16 @@ def test_who_only_reads_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", range(1, 30))
 def test_a_key_is_noted_once_whenever_the_power_fails(moment: int, tmp_path: Path) -> None:
     disk = CrashingDisk(Trouble(power_lost=moment))
-    noted: list[Event] = []
+    noted: list[WorkbenchEvent] = []
     try:
-        records = Records.open(tmp_path, Ports(disk=disk, clock=ManualClock()))
+        records = WorkbenchRecords.open(tmp_path, Ports(disk=disk, clock=ManualClock()))
         for key in ("k1", "k2"):
             noted.append(records.note("publish", {"try": 1}, key=key))
             records.close()
     except PowerLost:
         pass
     for seed in range(10):
-        after = Records.open(tmp_path, Ports(disk=disk.crash(seed), clock=ManualClock()))
+        after = WorkbenchRecords.open(tmp_path, Ports(disk=disk.crash(seed), clock=ManualClock()))
         for key in ("k1", "k2"):
             after.note("publish", {"try": 2}, key=key)
         events = after.events()

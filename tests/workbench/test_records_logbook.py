@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.workbench.records import Logbook
+from holdfast.workbench.records import RecordLog
 from holdfast.world import SystemDisk
 from holdfast.world.failures import DiskFull, DiskOccupied, JournalHeld, StoreReadOnly
 from holdfast.world.testing import CrashingDisk, PowerLost, Trouble
@@ -18,18 +18,18 @@ class Word(msgspec.Struct, frozen=True):
     text: str
 
 
-def words(book: Logbook[Word]) -> list[str]:
+def words(book: RecordLog[Word]) -> list[str]:
     return [word.text for word in book.all()]
 
 
 def test_what_is_added_is_read_by_anyone(tmp_path: Path) -> None:
-    book = Logbook(SystemDisk(), tmp_path / "a" / "b" / "words.jsonl", Word)
+    book = RecordLog(SystemDisk(), tmp_path / "a" / "b" / "words.jsonl", Word)
     assert words(book) == []
     assert not (tmp_path / "a").exists()
 
     book.add(Word("one"))
     book.add(Word("two"))
-    other = Logbook(SystemDisk(), tmp_path / "a" / "b" / "words.jsonl", Word)
+    other = RecordLog(SystemDisk(), tmp_path / "a" / "b" / "words.jsonl", Word)
     assert words(other) == ["one", "two"]
     with pytest.raises(JournalHeld):
         other.add(Word("three"))
@@ -40,7 +40,7 @@ def test_what_is_added_is_read_by_anyone(tmp_path: Path) -> None:
 
 
 def test_a_person_can_read_it(tmp_path: Path) -> None:
-    book = Logbook(SystemDisk(), tmp_path / "words.jsonl", Word)
+    book = RecordLog(SystemDisk(), tmp_path / "words.jsonl", Word)
     book.add(Word("Grüße"))
     lines = (tmp_path / "words.jsonl").read_text().splitlines()
     assert [msgspec.json.decode(line)["record"] for line in lines[1:]] == [{"text": "Grüße"}]
@@ -48,7 +48,7 @@ def test_a_person_can_read_it(tmp_path: Path) -> None:
 
 def test_a_damaged_line_costs_only_itself(tmp_path: Path) -> None:
     path = tmp_path / "words.jsonl"
-    book = Logbook(SystemDisk(), path, Word)
+    book = RecordLog(SystemDisk(), path, Word)
     for text in ("one", "two", "three"):
         book.add(Word(text))
     book.close()
@@ -60,7 +60,7 @@ def test_a_damaged_line_costs_only_itself(tmp_path: Path) -> None:
 
 def test_who_writes_again_reads_only_what_others_added(tmp_path: Path) -> None:
     path = tmp_path / "words.jsonl"
-    book, other = (Logbook(SystemDisk(), path, Word) for _ in range(2))
+    book, other = (RecordLog(SystemDisk(), path, Word) for _ in range(2))
     for text in ("one", "two"):
         book.add(Word(text))
     book.close()
@@ -81,7 +81,7 @@ def test_who_writes_again_reads_only_what_others_added(tmp_path: Path) -> None:
 
 def test_where_no_directory_can_be_the_disk_is_blamed(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    book = Logbook(SystemDisk(), tmp_path / "taken" / "sub" / "words.jsonl", Word)
+    book = RecordLog(SystemDisk(), tmp_path / "taken" / "sub" / "words.jsonl", Word)
     with pytest.raises(DiskOccupied):
         book.add(Word("one"))
 
@@ -90,7 +90,7 @@ def test_where_no_directory_can_be_the_disk_is_blamed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("moment", range(1, 40))
 def test_whenever_the_power_fails_what_was_added_is_there(moment: int, tmp_path: Path) -> None:
     disk, kept = CrashingDisk(Trouble(power_lost=moment)), list[str]()
-    book = Logbook(disk, tmp_path / "words.jsonl", Word)
+    book = RecordLog(disk, tmp_path / "words.jsonl", Word)
     try:
         for text in ("one", "two", "three"):
             book.add(Word(text))
@@ -99,7 +99,7 @@ def test_whenever_the_power_fails_what_was_added_is_there(moment: int, tmp_path:
     except PowerLost:
         pass
     for seed in range(10):
-        after = Logbook(disk.crash(seed), tmp_path / "words.jsonl", Word)
+        after = RecordLog(disk.crash(seed), tmp_path / "words.jsonl", Word)
         assert words(after)[: len(kept)] == kept
         after.add(Word("four"))
         assert words(after)[-1] == "four"
@@ -108,7 +108,7 @@ def test_whenever_the_power_fails_what_was_added_is_there(moment: int, tmp_path:
 def test_a_full_disk_takes_nothing_and_then_goes_on(tmp_path: Path) -> None:
     for moment in range(1, 20):
         disk = CrashingDisk(Trouble(errors={moment: errno.ENOSPC}))
-        book = Logbook(disk, tmp_path / "words.jsonl", Word)
+        book = RecordLog(disk, tmp_path / "words.jsonl", Word)
         kept: list[str] = []
         for text in ("one", "two"):
             try:

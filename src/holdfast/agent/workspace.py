@@ -16,14 +16,14 @@ from holdfast.agent.model import FileChange, FileInfo, FileKind, FileRemoval, Fi
 from holdfast.agent.ports import FileTree
 from holdfast.nouns import RelativePath
 from holdfast.workbench import (
-    Delete,
+    DeletePath,
     FileStep,
     NewContent,
     NewFile,
     Rename,
     Workbench,
     apply,
-    entering,
+    enter_draft,
 )
 from holdfast.world import Opening, Root, WriterThread
 from holdfast.world.failures import DiskMissing, PathUnfit
@@ -59,7 +59,7 @@ class DraftWorkspace:
         """What comes of looking at the files as they are now, whoever has changed them."""
 
         def looked() -> Result:
-            with entering(self._workbench, self._draft) as entered:
+            with enter_draft(self._workbench, self._draft) as entered:
                 return work(RootTree(Root(entered.view.root, name=self._root)))
 
         return await self._apart(looked)
@@ -74,7 +74,7 @@ class DraftWorkspace:
         """The number of the newest revision; whatever has changed since leaves one."""
 
         def newest() -> int:
-            with entering(self._workbench, self._draft) as entered:
+            with enter_draft(self._workbench, self._draft) as entered:
                 revisions = entered.draft.revisions
             return revisions[-1].number if revisions else 0
 
@@ -135,7 +135,7 @@ def _step(change: FileChange) -> FileStep:
         case FileWrite(path, data, before, _):
             return NewContent(path, data, expected=before)
         case FileRemoval(path):
-            return Delete(path)
+            return DeletePath(path)
         case _:
             return Rename(change.path, change.target)
 

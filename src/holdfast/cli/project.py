@@ -131,7 +131,7 @@ def righted(found: Iterable[Recovered]) -> tuple[Righted, ...]:
     return tuple(
         Righted(
             what=each.what,
-            is_finished=each.way == "finished",
+            is_finished=each.result == "finished",
             theirs=each.theirs,
             rescued=each.rescued,
             commit=each.commit,
@@ -149,7 +149,7 @@ def _after_interrupt(workbench: Workbench, look: Look) -> str:
     if not workbench.is_used:
         return _INTERRUPTED
     try:
-        with workbench.held(patience=0.0) as opened:
+        with workbench.locked(patience=0.0) as opened:
             found = righted(opened.recovered)
     except Failure:
         return _LEFT
@@ -166,7 +166,7 @@ def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tupl
     """
     named = request.value("--project")
     if named is not None:
-        workbench = Workbench.at(Path(named), settings.state, news=progress)
+        workbench = Workbench.at(Path(named), settings.state, on_progress=progress)
         return workbench.project, workbench
     try:
         here = Path.cwd()
@@ -174,15 +174,15 @@ def _meant(request: Request, settings: Settings, progress: ProgressLine) -> tupl
         raise ProjectRefused(path=".", reason=error.strerror or str(error)) from error
     sample = AgentChoices(settings.state).sample_at(here)
     if sample is not None:
-        return here, Workbench.at(sample, settings.state, news=progress)
+        return here, Workbench.at(sample, settings.state, on_progress=progress)
     state = settings.state.resolve()
     above = [each for each in here.parents if not state.is_relative_to(each)]
     for each in (here, *above):
-        workbench = Workbench.at(each, settings.state, news=progress)
+        workbench = Workbench.at(each, settings.state, on_progress=progress)
         if workbench.is_used:
             return here, workbench
     top = _repository(here, above) or here
-    return here, Workbench.at(top, settings.state, news=progress)
+    return here, Workbench.at(top, settings.state, on_progress=progress)
 
 
 def _repository(here: Path, above: Iterable[Path]) -> Path | None:

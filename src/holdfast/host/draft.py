@@ -115,7 +115,7 @@ class DraftedWorkshop:
 
     def _touched(self, made: Revisited) -> list[Touched]:
         """What a turn changed since the revision before it, or since the project as it was."""
-        with self._bench().at_hand() as bench:
+        with self._bench().kept_open() as bench:
             draft = next(each for each in workbench.list_drafts(bench) if each.id == self._draft)
             before = [each for each in draft.revisions if each.number <= self._before]
             since = before[-1].checkpoint if before else draft.base
@@ -134,7 +134,7 @@ class DraftedWorkshop:
         self._before = self._last = revisions[-1].number if revisions else 0
 
     def _revisions(self) -> tuple[Revision, ...]:
-        with workbench.entering(self._bench(), self._draft) as entered:
+        with workbench.enter_draft(self._bench(), self._draft) as entered:
             return entered.draft.revisions
 
     def _bench(self) -> Workbench:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
         require_no_more,
     )
     from holdfast.workbench.coverage import EVERYTHING, Coverage
-    from holdfast.workbench.diff.three_way import Clashing
+    from holdfast.workbench.diff.three_way import ConflictReason
     from holdfast.workbench.git.repository import GitAccess, git_access_for
-    from holdfast.workbench.handle import Held
+    from holdfast.workbench.handle import WorkbenchHandle
     from holdfast.workbench.model import (
         Checkpoint,
         Committed,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         change_kind,
     )
     from holdfast.workbench.objects.formats import Node, NodeKind
-    from holdfast.workbench.operations.batch_plan import Chmod, Delete, Rename
+    from holdfast.workbench.operations.batch_plan import Chmod, DeletePath, Rename
     from holdfast.workbench.operations.batches import (
         Applied,
         FileStep,
@@ -50,10 +50,10 @@ if TYPE_CHECKING:
         checkpoint,
         checkpoints,
         compare,
+        prune_checkpoints,
         recover,
         show,
         storage_use,
-        tidy,
     )
     from holdfast.workbench.operations.draft_selection import (
         changed_drafts,
@@ -61,9 +61,9 @@ if TYPE_CHECKING:
         discard_unchanged,
     )
     from holdfast.workbench.operations.drafts import (
-        Entered,
+        EnteredDraft,
         discard,
-        entering,
+        enter_draft,
         fork_draft,
         list_drafts,
         open_draft,
@@ -76,13 +76,13 @@ if TYPE_CHECKING:
     from holdfast.workbench.operations.merge import (
         DraftMerge,
         FileVersion,
-        Side,
+        MergeSide,
         Version,
         file_version,
         merge_draft,
     )
-    from holdfast.workbench.operations.open import Opened, Workbench
-    from holdfast.workbench.operations.publish import Published, PublishOrder, publish
+    from holdfast.workbench.operations.open import OpenedWorkbench, Workbench
+    from holdfast.workbench.operations.publish import PublishOrder, PublishResult, publish
     from holdfast.workbench.operations.recovery import Recovered
     from holdfast.workbench.operations.restore import (
         Restored,
@@ -92,39 +92,38 @@ if TYPE_CHECKING:
         restore,
     )
     from holdfast.workbench.operations.review import Conflict, Review, preview, review
-    from holdfast.workbench.operations.status import DraftStatus, Status, status
-    from holdfast.workbench.records import Attempt, Event, Records
+    from holdfast.workbench.operations.status import DraftStatus, WorkbenchStatus, status
+    from holdfast.workbench.records import BatchAttempt, WorkbenchEvent, WorkbenchRecords
     from holdfast.workbench.store.pruning import Pruned, Usage
     from holdfast.workbench.store.store import CheckpointSource, Ports, Store
-    from holdfast.workbench.transaction.machine import Way
+    from holdfast.workbench.transaction.machine import TransactionResult
 
 __all__ = [
     "EVERYTHING",
     "NOW",
     "Applied",
-    "Attempt",
+    "BatchAttempt",
     "BranchReview",
     "Checkpoint",
     "CheckpointSource",
     "Chmod",
-    "Clashing",
     "CommitOrder",
     "Committed",
     "Conflict",
+    "ConflictReason",
     "Consent",
     "Coverage",
-    "Delete",
+    "DeletePath",
     "Draft",
     "DraftMerge",
     "DraftMode",
     "DraftStatus",
-    "Entered",
-    "Event",
+    "EnteredDraft",
     "FileDiff",
     "FileStep",
     "FileVersion",
     "GitAccess",
-    "Held",
+    "MergeSide",
     "NewContent",
     "NewDirectory",
     "NewFile",
@@ -132,12 +131,11 @@ __all__ = [
     "Node",
     "NodeKind",
     "Occasion",
-    "Opened",
+    "OpenedWorkbench",
     "Ports",
     "Pruned",
     "PublishOrder",
-    "Published",
-    "Records",
+    "PublishResult",
     "Recovered",
     "Rename",
     "RestoreOrder",
@@ -148,14 +146,16 @@ __all__ = [
     "Scope",
     "Sending",
     "ShownCheckpoint",
-    "Side",
-    "Status",
     "Store",
+    "TransactionResult",
     "Usage",
     "Version",
-    "Way",
     "WorkProgress",
     "Workbench",
+    "WorkbenchEvent",
+    "WorkbenchHandle",
+    "WorkbenchRecords",
+    "WorkbenchStatus",
     "apply",
     "change_kind",
     "changed_drafts",
@@ -165,7 +165,7 @@ __all__ = [
     "default_drafts",
     "discard",
     "discard_unchanged",
-    "entering",
+    "enter_draft",
     "file_version",
     "fork_draft",
     "git_access_for",
@@ -175,6 +175,7 @@ __all__ = [
     "open_draft",
     "preview",
     "preview_restore",
+    "prune_checkpoints",
     "publish",
     "recover",
     "reopen_draft",
@@ -188,7 +189,6 @@ __all__ = [
     "status",
     "storage_use",
     "take_branch",
-    "tidy",
     "undo",
 ]
 
@@ -196,33 +196,33 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Applied": "operations.batches",
-        "Attempt": "records",
+        "BatchAttempt": "records",
         "BranchReview": "operations.git_branch",
         "Checkpoint": "model",
         "Chmod": "operations.batch_plan",
-        "Clashing": "diff.three_way",
+        "ConflictReason": "diff.three_way",
         "CommitOrder": "operations.git_commit",
         "Committed": "model",
         "Conflict": "operations.review",
         "Consent": "consent",
         "Coverage": "coverage",
-        "Delete": "operations.batch_plan",
+        "DeletePath": "operations.batch_plan",
         "Draft": "model",
         "DraftMerge": "operations.merge",
         "FileVersion": "operations.merge",
-        "Side": "operations.merge",
+        "MergeSide": "operations.merge",
         "Version": "operations.merge",
         "file_version": "operations.merge",
         "merge_draft": "operations.merge",
         "DraftStatus": "operations.status",
         "EVERYTHING": "coverage",
-        "Entered": "operations.drafts",
-        "Event": "records",
+        "EnteredDraft": "operations.drafts",
+        "WorkbenchEvent": "records",
         "FileDiff": "operations.change_view",
         "FileStep": "operations.batches",
         "GitAccess": "git.repository",
         "git_access_for": "git.repository",
-        "Held": "handle",
+        "WorkbenchHandle": "handle",
         "Ports": "store.store",
         "DraftMode": "model",
         "NOW": "operations.checkpoints",
@@ -233,12 +233,12 @@ __getattr__ = lazy_exports(
         "Node": "objects.formats",
         "NodeKind": "objects.formats",
         "Occasion": "model",
-        "Opened": "operations.open",
+        "OpenedWorkbench": "operations.open",
         "WorkProgress": "model",
         "Pruned": "store.pruning",
         "PublishOrder": "operations.publish",
-        "Published": "operations.publish",
-        "Records": "records",
+        "PublishResult": "operations.publish",
+        "WorkbenchRecords": "records",
         "Recovered": "operations.recovery",
         "Rename": "operations.batch_plan",
         "RestoreOrder": "operations.restore",
@@ -249,11 +249,11 @@ __getattr__ = lazy_exports(
         "Scope": "consent",
         "Sending": "consent",
         "ShownCheckpoint": "operations.checkpoints",
-        "Status": "operations.status",
+        "WorkbenchStatus": "operations.status",
         "Store": "store.store",
         "CheckpointSource": "store.store",
         "Usage": "store.pruning",
-        "Way": "transaction.machine",
+        "TransactionResult": "transaction.machine",
         "Workbench": "operations.open",
         "apply": "operations.batches",
         "changed_drafts": "operations.draft_selection",
@@ -265,7 +265,7 @@ __getattr__ = lazy_exports(
         "discard": "operations.drafts",
         "discard_unchanged": "operations.draft_selection",
         "list_drafts": "operations.drafts",
-        "entering": "operations.drafts",
+        "enter_draft": "operations.drafts",
         "fork_draft": "operations.drafts",
         "in_force": "consent",
         "open_draft": "operations.drafts",
@@ -284,7 +284,7 @@ __getattr__ = lazy_exports(
         "status": "operations.status",
         "storage_use": "operations.checkpoints",
         "take_branch": "operations.git_branch",
-        "tidy": "operations.checkpoints",
+        "prune_checkpoints": "operations.checkpoints",
         "undo": "operations.drafts",
     },
 )

@@ -20,13 +20,13 @@ from typing import Final
 
 from holdfast.nouns import Id
 from holdfast.workbench.draft.drafts import Drafts
-from holdfast.workbench.draft.view import View
+from holdfast.workbench.draft.view import DraftView
 from holdfast.workbench.failures import DraftDamaged, ProjectRefused
 from holdfast.workbench.model import STAGE_PREFIX, Checkpoint, Draft, Occasion, ProgressCallback
-from holdfast.workbench.records import Records
+from holdfast.workbench.records import WorkbenchRecords
 from holdfast.workbench.store.store import CheckpointSource, Ports, Store
 from holdfast.workbench.store.tree_queries import latest
-from holdfast.workbench.transaction.site import Site, committed_name
+from holdfast.workbench.transaction.site import TransactionSite, committed_name
 from holdfast.world import IdMaker, disk_failure
 
 PUBLISHED: Final = "published"
@@ -35,42 +35,42 @@ _OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @lru_cache(maxsize=64)
-def below(directory: Path, name: str) -> Path:
+def joined_path(directory: Path, name: str) -> Path:
     """A path that every deed needs: to spell it takes longer than to ask for it."""
     return directory / name
 
 
-def writable(text: str) -> str:
+def encodable(text: str) -> str:
     """A text in which bytes that are no text are spelled out, so that it can be written down."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class WorkbenchContext:
     """Which workbench it is, where it keeps things, and whom it tells how far it has come."""
 
     id: str
     project: Path
     directory: Path
     ports: Ports
-    news: ProgressCallback
+    on_progress: ProgressCallback
 
     @property
-    def shown(self) -> str:
+    def display_path(self) -> str:
         """The project as it is written down, whatever bytes are in its name."""
-        return writable(str(self.project))
+        return encodable(str(self.project))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """A workbench that nobody else has at the same time; `deeds` counts what is done with it."""
+class WorkbenchHandle:
+    """An open workbench whose lock this process holds, with its parts."""
 
-    bench: Bench
+    context: WorkbenchContext
     store: Store
-    records: Records
+    records: WorkbenchRecords
     drafts: Drafts
     ids: IdMaker
-    deeds: Iterator[int] = field(default_factory=count)
+    operation_numbers: Iterator[int] = field(default_factory=count)
 
     def in_use(self) -> frozenset[Id]:
         """The checkpoints that drafts build on; raise DraftDamaged if one of them cannot say."""
@@ -89,24 +89,26 @@ class Held:
     def seen(self) -> Checkpoint:
         """Scan the project; `Store.record_checkpoint` makes the result a checkpoint."""
         return self.store.look(
-            CheckpointSource(self.bench.project, PUBLISHED, news=self.bench.news)
+            CheckpointSource(self.context.project, PUBLISHED, on_progress=self.context.on_progress)
         )
 
     @contextmanager
-    def project_site(self) -> Generator[Site]:
+    def project_site(self) -> Generator[TransactionSite]:
         """The project as a place for a transaction."""
         try:
-            root = os.open(self.bench.project, _OPEN)
+            root = os.open(self.context.project, _OPEN)
         except OSError as error:
             raise ProjectRefused(
-                path=str(self.bench.project), reason=os.strerror(error.errno or 0)
+                path=str(self.context.project), reason=os.strerror(error.errno or 0)
             ) from error
         try:
-            yield self._site(root, str(self.bench.project), below(self.bench.directory, MARKER))
+            yield self._site(
+                root, str(self.context.project), joined_path(self.context.directory, MARKER)
+            )
         finally:
             os.close(root)
 
-    def draft_site(self, draft: Draft, view: View) -> Site:
+    def draft_site(self, draft: Draft, view: DraftView) -> TransactionSite:
         """An open draft as a place for a transaction."""
         return self._site(view.root, f"draft {draft.id}", self.marker_of(draft))
 
@@ -122,25 +124,25 @@ class Held:
 
     def _looked(self) -> Checkpoint:
         subject = CheckpointSource(
-            self.bench.project,
+            self.context.project,
             PUBLISHED,
-            news=self.bench.news,
+            on_progress=self.context.on_progress,
             like=latest(self.store, PUBLISHED),
         )
         return self.store.checkpoint(subject, Occasion.AUTO)
 
     @property
     def _stage(self) -> str:
-        return f"{STAGE_PREFIX}{self.bench.id}"
+        return f"{STAGE_PREFIX}{self.context.id}"
 
-    def _site(self, root: int, name: str, marker: Path) -> Site:
-        return Site(
+    def _site(self, root: int, name: str, marker: Path) -> TransactionSite:
+        return TransactionSite(
             root=root,
             name=name,
             stage=self._stage,
             marker=marker,
-            disk=self.bench.ports.disk,
-            relieve=self.store.object_store.reserve.release,
+            disk=self.context.ports.disk,
+            release_reserve=self.store.object_store.reserve.release,
         )
 
 
@@ -149,7 +151,7 @@ _OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
-def visiting(home: Path) -> Generator[None]:
+def draft_in_use(home: Path) -> Generator[None]:
     """Be known as a visitor of the draft that has this directory."""
     lock = _opened(home)
     try:
@@ -162,7 +164,7 @@ def visiting(home: Path) -> Generator[None]:
         os.close(lock)
 
 
-def is_visited(home: Path) -> bool:
+def is_draft_in_use(home: Path) -> bool:
     """Whether a draft has visitors; whoever holds the workbench knows that none comes now."""
     lock = _opened(home)
     try:

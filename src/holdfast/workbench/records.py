@@ -38,7 +38,7 @@ _VERSION = 1
 Line = TypeVar("Line", bound=msgspec.Struct)
 
 
-class Logbook(Generic[Line]):
+class RecordLog(Generic[Line]):
     """Lines of JSON that are only ever added to, and that a person can read.
 
     Whoever only reads changes nothing, not even what is damaged; that waits for the next writer.
@@ -115,7 +115,7 @@ class Consents:
     """Everything that was ever agreed to or withdrawn, in order."""
 
     def __init__(self, disk: Disk, directory: Path) -> None:
-        self._lines = Logbook(disk, directory / CONSENTS, _Line)
+        self._lines = RecordLog(disk, directory / CONSENTS, _Line)
 
     def add(self, consent: Consent) -> None:
         """Write a consent, or its withdrawal, down; it holds once this returns."""
@@ -155,7 +155,7 @@ ATTEMPTS: Final = "apply_attempts.jsonl"
 _KIND: Final = re.compile(r"[a-z]+(_[a-z]+)*", re.ASCII)
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class WorkbenchEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened; of one with a `key` there is only ever one."""
 
     at: datetime
@@ -169,7 +169,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         return round(self.at.timestamp() * 1000)
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class BatchAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try to bring a batch of changes into a draft, and what became of it.
 
     `before` and `after` are checkpoints of the draft; `failure` is the code of what went wrong.
@@ -185,18 +185,18 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-class Records:
+class WorkbenchRecords:
     """The files of one project in which everything that matters is written down."""
 
     def __init__(self, directory: Path, ports: Ports) -> None:
         self.directory = directory
         self.disk = ports.disk
         self._clock = ports.clock
-        self._events = Logbook(ports.disk, directory / EVENTS, Event)
-        self._attempts = Logbook(ports.disk, directory / ATTEMPTS, Attempt)
+        self._events = RecordLog(ports.disk, directory / EVENTS, WorkbenchEvent)
+        self._attempts = RecordLog(ports.disk, directory / ATTEMPTS, BatchAttempt)
         self._consents = Consents(ports.disk, directory)
-        self._keyed: dict[str, Event] | None = None
-        self._noted: dict[str, Event] = {}
+        self._keyed: dict[str, WorkbenchEvent] | None = None
+        self._noted: dict[str, WorkbenchEvent] = {}
 
     @classmethod
     def open(cls, directory: Path, ports: Ports | None = None) -> Self:
@@ -210,7 +210,7 @@ class Records:
         *,
         key: str | None = None,
         is_new: bool = False,
-    ) -> Event:
+    ) -> WorkbenchEvent:
         """Write an event down; with a key that was noted before, only return what is there.
 
         Facts are JSON values, paths among them in their text form; never contents, never secrets.
@@ -221,25 +221,25 @@ class Records:
             known = self._noted.get(key) if is_new else self.outcome(key)
             if known is not None:
                 return known
-        event = Event(at=self.now(), kind=kind, facts=dict(facts), key=key)
+        event = WorkbenchEvent(at=self.now(), kind=kind, facts=dict(facts), key=key)
         self._events.add(event)
         if key is not None:
             self._noted[key] = event
         return event
 
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[WorkbenchEvent, ...]:
         """All of them, oldest first."""
         return tuple(self._events.all())
 
-    def outcome(self, key: str) -> Event | None:
+    def outcome(self, key: str) -> WorkbenchEvent | None:
         """What was noted with a key, if anything was."""
         return self._noted.get(key) or self._known().get(key)
 
-    def attempt(self, attempt: Attempt) -> None:
+    def attempt(self, attempt: BatchAttempt) -> None:
         """Write down that a batch was tried."""
         self._attempts.add(attempt)
 
-    def attempts(self) -> tuple[Attempt, ...]:
+    def attempts(self) -> tuple[BatchAttempt, ...]:
         """All of them, oldest first."""
         return tuple(self._attempts.all())
 
@@ -269,7 +269,7 @@ class Records:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _known(self) -> dict[str, Event]:
+    def _known(self) -> dict[str, WorkbenchEvent]:
         if self._keyed is None:
             self._keyed = {event.key: event for event in self.events() if event.key is not None}
         return self._keyed

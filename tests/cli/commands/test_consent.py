@@ -67,8 +67,8 @@ def test_what_has_no_meaning_is_refused(bench: Bench, words: tuple[str, ...]) ->
 
 def test_what_is_for_programs_is_whole_and_nobodys_name_is_obeyed(bench: Bench) -> None:
     consent = Consent(str(bench.project), "a\x1b[2J", Scope(), is_given=True, at_ms=3_600_000)
-    with Workbench.at(bench.project, bench.settings.state).held() as (held, _):
-        held.records.consent(consent)
+    with Workbench.at(bench.project, bench.settings.state).locked() as (handle, _):
+        handle.records.consent(consent)
 
     assert bench.asked("consent").answer.startswith("a\\x1b[2J  all  ")
     assert lines(bench.asked("consent", "--json").answer.encode()) == [

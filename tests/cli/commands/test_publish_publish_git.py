@@ -12,7 +12,7 @@ import pytest
 from holdfast.cli.commands.publish import require_commit
 from holdfast.cli.failures import BranchUnconfirmed, PublishUnconfirmed, UsageWrong
 from holdfast.nouns import RelativePath
-from holdfast.workbench import Published
+from holdfast.workbench import PublishResult
 from holdfast.workbench.failures import GitCommitNotMade
 from holdfast.workbench.model import Committed
 from tests.cli.pretending import on_terminal
@@ -157,7 +157,7 @@ def test_commits_are_shown_before_they_are_taken(bench: Bench, typed: str) -> No
 
 
 def test_a_commit_that_was_not_made_is_a_failure_that_says_what_to_do() -> None:
-    done = Published(
+    done = PublishResult(
         key="k",
         draft="draft_1",
         checkpoint="cp_1",

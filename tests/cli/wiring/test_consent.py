@@ -89,8 +89,8 @@ async def test_nothing_is_launched_once_it_is_withdrawn(bench: Bench) -> None:
     assert await runner.health() == Health(True)
 
     withdrawn = Consent(str(bench.project), "codex", Scope(), is_given=False, at_ms=1)
-    with workbench(bench).held() as (held, _):
-        held.records.consent(withdrawn)
+    with workbench(bench).locked() as (handle, _):
+        handle.records.consent(withdrawn)
     with pytest.raises(ConsentRequired):
         async with runner.converse("thread", Notebook()):
             pass

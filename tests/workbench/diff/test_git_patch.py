@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.git_patch import (
-    Side,
+    PatchSide,
     blob_id,
     comment,
     differ,
@@ -70,12 +70,12 @@ def test_patch_reads_the_names_as_well(name: bytes, tmp_path: Path) -> None:
 
 
 def test_headers() -> None:
-    old, new = Side(PLAIN, b"1" * 40), Side(PROGRAM, b"2" * 40)
+    old, new = PatchSide(PLAIN, b"1" * 40), PatchSide(PROGRAM, b"2" * 40)
 
-    assert header(at("x"), Side(PLAIN), Side(PROGRAM)) == (
+    assert header(at("x"), PatchSide(PLAIN), PatchSide(PROGRAM)) == (
         b"diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"
     )
-    assert header(at("x"), old, Side(PLAIN, b"2" * 40)).splitlines()[1:] == [
+    assert header(at("x"), old, PatchSide(PLAIN, b"2" * 40)).splitlines()[1:] == [
         b"index " + b"1" * 40 + b".." + b"2" * 40 + b" 100644"
     ]
     assert header(at("x"), None, new).splitlines()[1:] == [

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.workbench.diff.merge import MERGE_BYTES_MAX, Clash, Clashes, Merged, is_text, merge
+from holdfast.workbench.diff.merge import (
+    MERGE_BYTES_MAX,
+    LineConflict,
+    LineConflicts,
+    MergedText,
+    is_text,
+    merge,
+)
 
 
 def text(lines: str) -> bytes:
@@ -14,9 +21,9 @@ def text(lines: str) -> bytes:
     return "".join(f"{letter}\n" for letter in lines).encode()
 
 
-def clash(line: int, base: str, theirs: str, ours: str) -> Clash:
+def clash(line: int, base: str, theirs: str, ours: str) -> LineConflict:
     sides = [tuple(f"{letter}\n".encode() for letter in side) for side in (base, theirs, ours)]
-    return Clash(line, *sides)
+    return LineConflict(line, *sides)
 
 
 @pytest.mark.parametrize(
@@ -39,17 +46,19 @@ def clash(line: int, base: str, theirs: str, ours: str) -> Clash:
         ("abcd", "xbcy", "zbcw", [clash(1, "a", "x", "z"), clash(4, "d", "y", "w")]),
     ],
 )
-def test_merge(base: str, theirs: str, ours: str, expected: str | list[Clash]) -> None:
+def test_merge(base: str, theirs: str, ours: str, expected: str | list[LineConflict]) -> None:
     found = merge(text(base), text(theirs), text(ours))
 
-    wanted = Clashes(tuple(expected)) if isinstance(expected, list) else Merged(text(expected))
+    wanted = (
+        LineConflicts(tuple(expected)) if isinstance(expected, list) else MergedText(text(expected))
+    )
     assert found == wanted
 
 
 def test_ends_of_lines_are_kept_as_they_are() -> None:
     base, theirs, ours = b"a\r\nb\xff\nc", b"A\r\nb\xff\nc", b"a\r\nb\xff\nc\n"
 
-    assert merge(base, theirs, ours) == Merged(b"A\r\nb\xff\nc\n")
+    assert merge(base, theirs, ours) == MergedText(b"A\r\nb\xff\nc\n")
 
 
 @pytest.mark.parametrize(
@@ -72,16 +81,16 @@ contents = st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=12).map(
 
 @given(contents, contents)
 def test_one_change_alone_is_taken_whole(base: bytes, changed: bytes) -> None:
-    assert merge(base, changed, base) == Merged(changed)
-    assert merge(base, base, changed) == Merged(changed)
-    assert merge(base, changed, changed) == Merged(changed)
+    assert merge(base, changed, base) == MergedText(changed)
+    assert merge(base, base, changed) == MergedText(changed)
+    assert merge(base, changed, changed) == MergedText(changed)
 
 
-def mirrored(found: Merged | Clashes) -> Merged | Clashes:
-    if isinstance(found, Merged):
+def mirrored(found: MergedText | LineConflicts) -> MergedText | LineConflicts:
+    if isinstance(found, MergedText):
         return found
-    places = (Clash(one.line, one.base, one.ours, one.theirs) for one in found.places)
-    return Clashes(tuple(places))
+    places = (LineConflict(one.line, one.base, one.ours, one.theirs) for one in found.places)
+    return LineConflicts(tuple(places))
 
 
 @given(contents, contents, contents)
@@ -105,10 +114,10 @@ def test_changes_that_do_not_touch_are_both_in_and_those_that_do_clash(
 
     touching = any(abs(one - other) <= 1 for one in theirs for other in ours)
     if touching:
-        assert isinstance(found, Clashes)
+        assert isinstance(found, LineConflicts)
     else:
         both = [
             b"T" + line if number in theirs else b"O" + line if number in ours else line
             for number, line in enumerate(base)
         ]
-        assert found == Merged(b"".join(both))
+        assert found == MergedText(b"".join(both))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from holdfast.workbench.diff.merge import BETWEEN, DRAFT, PROJECT, Merged, merge, merge_marked
+from holdfast.workbench.diff.merge import BETWEEN, DRAFT, PROJECT, MergedText, merge, merge_marked
 
 LINES = some.lists(some.sampled_from([b"a\n", b"b\n", b"c\n"]), max_size=6).map(b"".join)
 
@@ -52,7 +52,7 @@ def test_without_clashes_it_is_the_merge_and_with_them_each_is_marked(
     base: bytes, theirs: bytes, ours: bytes
 ) -> None:
     plain, marked = merge(base, theirs, ours), merge_marked(base, theirs, ours)
-    if isinstance(plain, Merged):
+    if isinstance(plain, MergedText):
         assert marked == (plain.content, 0)
     else:
         assert marked.clashes == len(plain.places)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import (
-    Clashing,
-    Decision,
-    Verdict,
+    ConflictReason,
+    PathDecision,
+    PathVerdict,
     changes_of,
     chosen_of,
     decide,
@@ -22,19 +22,24 @@ from holdfast.workbench.diff.three_way import (
 )
 from holdfast.workbench.failures import FileReadFailed, PublishedChanged
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
-from holdfast.workbench.transaction.machine import Way, lay_out, publish
+from holdfast.workbench.transaction.machine import TransactionResult, plan_operations, publish
 from tests.workbench.modelled import ModelDisk, at, directory, drive, file, link
 
 A, B, C = file("a"), file("b"), file("c")
 FIFO = PathEntry(EntryKind.SPECIAL, 0o600)
 NOTHING, KEEP, APPLY, MERGE = (
-    Decision(verdict)
-    for verdict in (Verdict.NOTHING, Verdict.KEEP_THEIRS, Verdict.APPLY, Verdict.MERGE)
+    PathDecision(verdict)
+    for verdict in (
+        PathVerdict.NOTHING,
+        PathVerdict.KEEP_THEIRS,
+        PathVerdict.APPLY,
+        PathVerdict.MERGE,
+    )
 )
 
 
-def conflict(reason: Clashing) -> Decision:
-    return Decision(Verdict.CONFLICT, reason)
+def conflict(reason: ConflictReason) -> PathDecision:
+    return PathDecision(PathVerdict.CONFLICT, reason)
 
 
 @pytest.mark.promise("W5")
@@ -54,21 +59,21 @@ def conflict(reason: Clashing) -> Decision:
         (A, B, C, MERGE),
         (A, file("b", 0o755), C, MERGE),
         (A, file("a", 0o755), B, MERGE),
-        (A, file("b", 0o755), file("c", 0o600), conflict(Clashing.BOTH_CHANGED)),
-        (None, B, C, conflict(Clashing.BOTH_CREATED)),
-        (A, None, B, conflict(Clashing.DELETED_THERE)),
-        (A, B, None, conflict(Clashing.DELETED_HERE)),
-        (A, link("b"), C, conflict(Clashing.BOTH_CHANGED)),
-        (link("a"), link("b"), link("c"), conflict(Clashing.BOTH_CHANGED)),
-        (A, directory(), B, conflict(Clashing.BOTH_CHANGED)),
-        (FIFO, FIFO, None, conflict(Clashing.NOT_COVERED)),
-        (FIFO, FIFO, A, conflict(Clashing.NOT_COVERED)),
-        (None, None, FIFO, conflict(Clashing.NOT_COVERED)),
+        (A, file("b", 0o755), file("c", 0o600), conflict(ConflictReason.BOTH_CHANGED)),
+        (None, B, C, conflict(ConflictReason.BOTH_CREATED)),
+        (A, None, B, conflict(ConflictReason.DELETED_THERE)),
+        (A, B, None, conflict(ConflictReason.DELETED_HERE)),
+        (A, link("b"), C, conflict(ConflictReason.BOTH_CHANGED)),
+        (link("a"), link("b"), link("c"), conflict(ConflictReason.BOTH_CHANGED)),
+        (A, directory(), B, conflict(ConflictReason.BOTH_CHANGED)),
+        (FIFO, FIFO, None, conflict(ConflictReason.NOT_COVERED)),
+        (FIFO, FIFO, A, conflict(ConflictReason.NOT_COVERED)),
+        (None, None, FIFO, conflict(ConflictReason.NOT_COVERED)),
         (None, FIFO, None, KEEP),
     ],
 )
 def test_one_path(
-    base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None, expected: Decision
+    base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None, expected: PathDecision
 ) -> None:
     assert decide(base, theirs, ours) == expected
 
@@ -90,19 +95,19 @@ DIRECTORY = {at("d"): directory()}
             {**DIRECTORY, at("d/x"): A},
             {**DIRECTORY, at("d/x"): A, at("d/new"): B},
             {},
-            {at("d"): conflict(Clashing.IN_THE_WAY), at("d/x"): APPLY, at("d/new"): KEEP},
+            {at("d"): conflict(ConflictReason.IN_THE_WAY), at("d/x"): APPLY, at("d/new"): KEEP},
         ),
         (  # they make a file of it, we put something in it
             {**DIRECTORY},
             {at("d"): B},
             {**DIRECTORY, at("d/x"): A},
-            {at("d"): KEEP, at("d/x"): conflict(Clashing.IN_THE_WAY)},
+            {at("d"): KEEP, at("d/x"): conflict(ConflictReason.IN_THE_WAY)},
         ),
         (  # they delete it, we put something in it
             {**DIRECTORY},
             {},
             {**DIRECTORY, at("d/x"): A},
-            {at("d"): KEEP, at("d/x"): conflict(Clashing.IN_THE_WAY)},
+            {at("d"): KEEP, at("d/x"): conflict(ConflictReason.IN_THE_WAY)},
         ),
         (  # they delete it, we put a directory in it, and something into that
             {**DIRECTORY},
@@ -110,15 +115,15 @@ DIRECTORY = {at("d"): directory()}
             {**DIRECTORY, at("d/e"): directory(), at("d/e/x"): A},
             {
                 at("d"): KEEP,
-                at("d/e"): conflict(Clashing.IN_THE_WAY),
-                at("d/e/x"): conflict(Clashing.IN_THE_WAY),
+                at("d/e"): conflict(ConflictReason.IN_THE_WAY),
+                at("d/e/x"): conflict(ConflictReason.IN_THE_WAY),
             },
         ),
         (
             {at(".git"): directory(), at(".git/index"): A},
             {at(".git"): directory(), at(".git/index"): B},
             {at(".git"): directory(), at(".git/index"): C, at(".gitignore"): A},
-            {at(".git/index"): Decision(Verdict.WITHHELD), at(".gitignore"): APPLY},
+            {at(".git/index"): PathDecision(PathVerdict.WITHHELD), at(".gitignore"): APPLY},
         ),
     ],
 )
@@ -126,7 +131,7 @@ def test_paths_depend_on_each_other(
     base: dict[RelativePath, PathEntry],
     theirs: dict[RelativePath, PathEntry],
     ours: dict[RelativePath, PathEntry],
-    expected: dict[RelativePath, Decision],
+    expected: dict[RelativePath, PathDecision],
 ) -> None:
     assert decide_all(base, theirs, ours) == expected
 
@@ -147,7 +152,7 @@ def test_what_is_not_covered_is_never_replaced_nor_removed_with_its_directory() 
 
     decisions = decide_all(base, base, {at("f"): B}, uncovered=uncovered)
 
-    refused = conflict(Clashing.NOT_COVERED)
+    refused = conflict(ConflictReason.NOT_COVERED)
     assert decisions == {at("d"): refused, at("d/x"): APPLY, at("f"): refused}
     assert forced(decisions, [at("f")], base, {at("f"): B}, uncovered=uncovered) == decisions
     with pytest.raises(FileReadFailed) as failed:
@@ -184,11 +189,15 @@ def test_a_forced_file_brings_the_directory_that_they_removed() -> None:
     base = {**DIRECTORY, at("d/x"): A}
     ours = {**DIRECTORY, at("d/x"): B, at("d/new"): C}
     decisions = decide_all(base, {}, ours)
-    assert decisions[at("d/x")] == conflict(Clashing.DELETED_THERE)
+    assert decisions[at("d/x")] == conflict(ConflictReason.DELETED_THERE)
 
     now = forced(decisions, [at("d/x")], {}, ours)
 
-    assert now == {at("d"): APPLY, at("d/x"): APPLY, at("d/new"): conflict(Clashing.IN_THE_WAY)}
+    assert now == {
+        at("d"): APPLY,
+        at("d/x"): APPLY,
+        at("d/new"): conflict(ConflictReason.IN_THE_WAY),
+    }
     assert changes_of(now, {}, ours) == (
         PathChange(at("d"), None, directory()),
         PathChange(at("d/x"), None, B),
@@ -202,7 +211,7 @@ def test_force_does_not_remove_what_they_put_into_a_directory() -> None:
 
     decisions = forced(decide_all(base, theirs, ours), [at("d")], theirs, ours)
 
-    assert decisions[at("d")] == conflict(Clashing.IN_THE_WAY)
+    assert decisions[at("d")] == conflict(ConflictReason.IN_THE_WAY)
 
 
 def test_a_chosen_path_brings_the_directories_that_it_needs_and_nothing_else() -> None:
@@ -239,11 +248,11 @@ def test_without_a_conflict_both_sides_have_what_they_changed(
     ours: dict[RelativePath, PathEntry],
 ) -> None:
     decisions = decide_all(base, theirs, ours)
-    if {Verdict.MERGE, Verdict.CONFLICT} & {found.verdict for found in decisions.values()}:
+    if {PathVerdict.MERGE, PathVerdict.CONFLICT} & {found.verdict for found in decisions.values()}:
         return
-    disk = ModelDisk.of(theirs, lay_out(changes_of(decisions, theirs, ours)))
+    disk = ModelDisk.of(theirs, plan_operations(changes_of(decisions, theirs, ours)))
 
-    assert drive(publish(disk.operations, "key"), disk).way is Way.FINISHED
+    assert drive(publish(disk.operations, "key"), disk).result is TransactionResult.FINISHED
     for path in PATHS:
         expected = theirs.get(path) if ours.get(path) == base.get(path) else ours.get(path)
         assert disk.look(path) == expected

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.tree_changes import combine, ways_to
+from holdfast.workbench.diff.tree_changes import combine, touched_tree
 from holdfast.workbench.model import TouchedPaths, UncoveredReason
 from holdfast.workbench.objects.formats import (
     Node,
@@ -75,7 +75,7 @@ def combined(now: Flat, kept: Flat, touched: TouchedPaths) -> Flat:
     """What the code makes of it; its totals are those of the tree."""
     shelf = Shelf()
     tree, totals = combine(
-        shelf.put(now), shelf.put(kept), ways_to(touched), load=shelf.load, save=shelf.save
+        shelf.put(now), shelf.put(kept), touched_tree(touched), load=shelf.load, save=shelf.save
     )
     assert totals == totals_of(shelf.load(tree))
     return shelf.flat(tree)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.coverage import DEPTH_MAX
-from holdfast.workbench.diff.tree_changes import Layer, Listed, nearest, touched
+from holdfast.workbench.diff.tree_changes import LayerEntry, OverlayLayer, nearest, touched
 from holdfast.workbench.model import STAGE_PREFIX, TouchedPaths
 
 FILE, DIRECTORY, LINK = stat.S_IFREG | 0o644, stat.S_IFDIR | 0o755, stat.S_IFLNK | 0o777
@@ -28,40 +28,42 @@ def paths(*raw: bytes) -> frozenset[RelativePath]:
     ("listed", "expected"),
     [
         ([], TouchedPaths()),
-        ([Listed(b"f", FILE)], TouchedPaths(paths(b"f"))),
-        ([Listed(b"f", LINK)], TouchedPaths(paths(b"f"))),
-        ([Listed(b"gone", WHITEOUT)], TouchedPaths(paths(b"gone"))),
-        ([Listed(b"fifo", stat.S_IFIFO | 0o600)], TouchedPaths(paths(b"fifo"))),
+        ([LayerEntry(b"f", FILE)], TouchedPaths(paths(b"f"))),
+        ([LayerEntry(b"f", LINK)], TouchedPaths(paths(b"f"))),
+        ([LayerEntry(b"gone", WHITEOUT)], TouchedPaths(paths(b"gone"))),
+        ([LayerEntry(b"fifo", stat.S_IFIFO | 0o600)], TouchedPaths(paths(b"fifo"))),
         (
-            [Listed(b"d", DIRECTORY), Listed(b"d/f", FILE), Listed(b"d/\xff\n", FILE)],
+            [LayerEntry(b"d", DIRECTORY), LayerEntry(b"d/f", FILE), LayerEntry(b"d/\xff\n", FILE)],
             TouchedPaths(paths(b"d", b"d/f", b"d/\xff\n")),
         ),
-        ([Listed(b"d", DIRECTORY, is_opaque=True)], TouchedPaths(whole=paths(b"d"))),
-        ([Listed(b"d", DIRECTORY, is_closed=True)], TouchedPaths(whole=paths(b"d"))),
+        ([LayerEntry(b"d", DIRECTORY, is_opaque=True)], TouchedPaths(whole=paths(b"d"))),
+        ([LayerEntry(b"d", DIRECTORY, is_closed=True)], TouchedPaths(whole=paths(b"d"))),
         (
             [
-                Listed(b"d/e/f", FILE),
-                Listed(b"d/e", DIRECTORY, is_opaque=True),
-                Listed(b"d", DIRECTORY, is_opaque=True),
-                Listed(b"dd", FILE),
+                LayerEntry(b"d/e/f", FILE),
+                LayerEntry(b"d/e", DIRECTORY, is_opaque=True),
+                LayerEntry(b"d", DIRECTORY, is_opaque=True),
+                LayerEntry(b"dd", FILE),
             ],
             TouchedPaths(paths(b"dd"), paths(b"d")),
         ),
-        ([Listed(STAGE, DIRECTORY), Listed(STAGE + b"/0", FILE)], TouchedPaths()),
-        ([Listed(b"d/" + STAGE, FILE)], TouchedPaths(paths(b"d/" + STAGE))),
-        ([Listed(DEEP, DIRECTORY)], TouchedPaths(whole=paths(DEEP))),
-        ([Listed(DEEP, FILE)], TouchedPaths(paths(DEEP))),
-        ([Listed(LONG + b"/" + b"y" * 250, FILE)], TouchedPaths(whole=paths(LONG))),
+        ([LayerEntry(STAGE, DIRECTORY), LayerEntry(STAGE + b"/0", FILE)], TouchedPaths()),
+        ([LayerEntry(b"d/" + STAGE, FILE)], TouchedPaths(paths(b"d/" + STAGE))),
+        ([LayerEntry(DEEP, DIRECTORY)], TouchedPaths(whole=paths(DEEP))),
+        ([LayerEntry(DEEP, FILE)], TouchedPaths(paths(DEEP))),
+        ([LayerEntry(LONG + b"/" + b"y" * 250, FILE)], TouchedPaths(whole=paths(LONG))),
     ],
 )
-def test_what_a_layer_holds_is_where_to_look(listed: list[Listed], expected: TouchedPaths) -> None:
+def test_what_a_layer_holds_is_where_to_look(
+    listed: list[LayerEntry], expected: TouchedPaths
+) -> None:
     assert touched(listed) == expected
     assert touched(reversed(listed)) == expected
 
 
 NAMES = st.lists(st.sampled_from([b"a", b"b", b"c"]), min_size=1, max_size=4).map(b"/".join)
 LISTED = st.builds(
-    Listed,
+    LayerEntry,
     NAMES,
     st.sampled_from([FILE, DIRECTORY, WHITEOUT]),
     st.booleans(),
@@ -70,7 +72,7 @@ LISTED = st.builds(
 
 
 @given(st.lists(LISTED, unique_by=lambda each: each.path))
-def test_everything_listed_is_looked_at_exactly_once(listed: list[Listed]) -> None:
+def test_everything_listed_is_looked_at_exactly_once(listed: list[LayerEntry]) -> None:
     found = touched(listed)
 
     for each in listed:
@@ -85,13 +87,13 @@ def test_what_is_too_long_for_a_path_is_named_by_what_it_is_in() -> None:
 
 
 def test_a_layer_decides_where_it_has_something_or_hides_the_project() -> None:
-    layer = Layer(
+    layer = OverlayLayer(
         [
-            Listed(b"d", DIRECTORY),
-            Listed(b"d/f", FILE),
-            Listed(b"d/own", DIRECTORY, is_opaque=True),
-            Listed(b"d/own/e", DIRECTORY),
-            Listed(b"gone", WHITEOUT),
+            LayerEntry(b"d", DIRECTORY),
+            LayerEntry(b"d/f", FILE),
+            LayerEntry(b"d/own", DIRECTORY, is_opaque=True),
+            LayerEntry(b"d/own/e", DIRECTORY),
+            LayerEntry(b"gone", WHITEOUT),
         ]
     )
 

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.three_way import Clashing, Decision, Verdict, decide_all
-from holdfast.workbench.diff.tree_changes import Three, Trees, differing, known_entry, three_of
+from holdfast.workbench.diff.three_way import ConflictReason, PathDecision, PathVerdict, decide_all
+from holdfast.workbench.diff.tree_changes import (
+    ThreeEntries,
+    ThreeTrees,
+    differing,
+    known_entry,
+    three_entries,
+)
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry, UncoveredReason
 from holdfast.workbench.objects.formats import Node, NodeKind, uncovered
 from tests.workbench.modelled import at, directory, file
@@ -54,7 +60,7 @@ def test_only_what_differs_and_what_is_above_it_is_looked_at() -> None:
     found = differing([PathChange(at("d/e/y"), A, B)], [PathChange(at("a"), None, A)])
 
     above = {at("d"): directory(), at("d/e"): directory()}
-    assert found == Trees(
+    assert found == ThreeTrees(
         {**above, at("d/e/y"): A},
         {**above, at("d/e/y"): B},
         {**above, at("d/e/y"): A, at("a"): A},
@@ -66,35 +72,38 @@ def test_only_what_differs_and_what_is_above_it_is_looked_at() -> None:
     ("base", "theirs", "ours", "expected"),
     [
         (FIFO, FIFO, FIFO, None),  # nobody touched it
-        (FIFO, FIFO, FILE, Clashing.NOT_COVERED),  # the draft put something in its place
-        (FIFO, FIFO, None, Clashing.NOT_COVERED),  # the draft removed it
-        (None, FIFO, None, Verdict.KEEP_THEIRS),  # a copy never had it
-        (FILE, FIFO, FILE, Verdict.KEEP_THEIRS),  # the draft knows nothing of it
-        (FILE, FILE, FIFO, Clashing.NOT_COVERED),  # the draft made it what cannot be kept
-        (FIFO, FILE, FILE, Verdict.NOTHING),  # it can be read now, by both
+        (FIFO, FIFO, FILE, ConflictReason.NOT_COVERED),  # the draft put something in its place
+        (FIFO, FIFO, None, ConflictReason.NOT_COVERED),  # the draft removed it
+        (None, FIFO, None, PathVerdict.KEEP_THEIRS),  # a copy never had it
+        (FILE, FIFO, FILE, PathVerdict.KEEP_THEIRS),  # the draft knows nothing of it
+        (FILE, FILE, FIFO, ConflictReason.NOT_COVERED),  # the draft made it what cannot be kept
+        (FIFO, FILE, FILE, PathVerdict.NOTHING),  # it can be read now, by both
     ],
 )
 def test_what_is_not_covered_is_never_replaced(
-    base: Node | None, theirs: Node | None, ours: Node | None, expected: Verdict | Clashing | None
+    base: Node | None,
+    theirs: Node | None,
+    ours: Node | None,
+    expected: PathVerdict | ConflictReason | None,
 ) -> None:
-    three = three_of(base, theirs, ours)
+    three = three_entries(base, theirs, ours)
     assert three is not None
 
     decided = decide_all(*differing([], [], {at("x"): three}))
 
     match expected:
-        case Clashing():
-            assert decided == {at("x"): Decision(Verdict.CONFLICT, expected)}
-        case Verdict():
-            assert decided == {at("x"): Decision(expected)}
+        case ConflictReason():
+            assert decided == {at("x"): PathDecision(PathVerdict.CONFLICT, expected)}
+        case PathVerdict():
+            assert decided == {at("x"): PathDecision(expected)}
         case None:
             assert decided == {}
 
 
 def test_a_socket_that_only_the_draft_has_stops_nobody() -> None:
-    assert three_of(None, None, FIFO) is None
+    assert three_entries(None, None, FIFO) is None
 
 
 def test_what_stands_there_as_far_as_anybody_knows() -> None:
     assert (known_entry(None), known_entry(FIFO)) == (None, UNKNOWN)
-    assert three_of(FILE, None, FIFO) == Three(FILE.entry(), None, UNKNOWN)
+    assert three_entries(FILE, None, FIFO) == ThreeEntries(FILE.entry(), None, UNKNOWN)

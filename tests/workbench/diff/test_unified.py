@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.workbench.diff.unified import Hunk, Shown, hunks, unified, with_hunks
+from holdfast.workbench.diff.unified import DiffHunk, UnifiedDiff, hunks, unified, with_hunks
 
 contents = st.lists(st.sampled_from([b"a", b"b", b"c", b"\xff\r", b""]), max_size=30).map(
     b"\n".join
@@ -21,21 +21,21 @@ TEN = b"".join(b"%d\n" % number for number in range(10))
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (b"a\n", b"a\n", Shown(b"")),
+        (b"a\n", b"a\n", UnifiedDiff(b"")),
         (
             b"",
             b"a\n",
-            Shown(b"@@ -0,0 +1,1 @@ change 1\n+a\n", 1, 0, 0, 1),
+            UnifiedDiff(b"@@ -0,0 +1,1 @@ change 1\n+a\n", 1, 0, 0, 1),
         ),
         (
             b"a\n",
             b"",
-            Shown(b"@@ -1,1 +0,0 @@ change 1\n-a\n", 0, 1, 0, 1),
+            UnifiedDiff(b"@@ -1,1 +0,0 @@ change 1\n-a\n", 0, 1, 0, 1),
         ),
         (
             b"a\nb",
             b"a\nb\n",
-            Shown(
+            UnifiedDiff(
                 b"@@ -1,2 +1,2 @@ change 1\n a\n-b\n\\ No newline at end of file\n+b\n",
                 1,
                 1,
@@ -46,7 +46,7 @@ TEN = b"".join(b"%d\n" % number for number in range(10))
         (
             TEN,
             TEN.replace(b"5", b"x"),
-            Shown(
+            UnifiedDiff(
                 b"@@ -3,7 +3,7 @@ change 1\n 2\n 3\n 4\n-5\n+x\n 6\n 7\n 8\n",
                 1,
                 1,
@@ -54,10 +54,10 @@ TEN = b"".join(b"%d\n" % number for number in range(10))
                 1,
             ),
         ),
-        (b"\0", b"a", Shown(b"")),
+        (b"\0", b"a", UnifiedDiff(b"")),
     ],
 )
-def test_unified(before: bytes, after: bytes, expected: Shown) -> None:
+def test_unified(before: bytes, after: bytes, expected: UnifiedDiff) -> None:
     assert unified(before, after) == expected
 
 
@@ -89,7 +89,7 @@ def test_nothing_is_left_out_where_all_is_wanted() -> None:
 def test_what_is_too_long_is_counted() -> None:
     shown = unified(b"", TEN, lines_max=3)
 
-    assert shown == Shown(b"@@ -0,0 +1,10 @@ change 1\n+0\n+1\n", 10, 0, 8, 1)
+    assert shown == UnifiedDiff(b"@@ -0,0 +1,10 @@ change 1\n+0\n+1\n", 10, 0, 8, 1)
 
 
 @given(contents, contents)
@@ -105,7 +105,7 @@ def test_a_part_of_the_hunks_makes_a_part_of_the_change() -> None:
     after = TEN.replace(b"2\n", b"").replace(b"7", b"x")
     first, second = hunks(TEN, after)
 
-    assert first == Hunk(2, 2, (b"2\n",), ())
+    assert first == DiffHunk(2, 2, (b"2\n",), ())
     assert with_hunks(TEN, [first]) == TEN.replace(b"2\n", b"")
     assert with_hunks(TEN, [second]) == TEN.replace(b"7", b"x")
 

@@ -74,7 +74,7 @@ def test_everything_is_copied_and_nothing_is_shared(tmp_path: Path) -> None:
     project = made(tmp_path)
     before = fingerprint(project)
 
-    assert copy_project(project, tmp_path / "copy", shares=False, news=ignore_progress) == ()
+    assert copy_project(project, tmp_path / "copy", shares=False, on_progress=ignore_progress) == ()
 
     assert fingerprint(tmp_path / "copy") == before
     assert fingerprint(project) == before
@@ -90,7 +90,7 @@ def test_what_cannot_be_copied_is_listed(tmp_path: Path) -> None:
     os.mknod(project / "socket", stat.S_IFSOCK | 0o600)
     (project / f"{STAGE_PREFIX}1").mkdir()
 
-    left_out = copy_project(project, tmp_path / "copy", shares=False, news=ignore_progress)
+    left_out = copy_project(project, tmp_path / "copy", shares=False, on_progress=ignore_progress)
 
     assert set(left_out) == {
         UncoveredPath(RelativePath.of("d/fifo"), UncoveredReason.SPECIAL),
@@ -112,7 +112,9 @@ def test_what_may_not_be_read_is_listed() -> None:
             (project / "secret").chmod(0)
             (project / "closed").chmod(0)
 
-            left_out = copy_project(project, base / "copy", shares=False, news=ignore_progress)
+            left_out = copy_project(
+                project, base / "copy", shares=False, on_progress=ignore_progress
+            )
 
             assert set(left_out) == {
                 UncoveredPath(RelativePath.of("secret"), UncoveredReason.UNREADABLE),
@@ -130,7 +132,7 @@ def test_a_mount_in_the_project_is_listed(tmp_path: Path, words: tuple[str, ...]
     options = [word.format(base=tmp_path) for word in words]
     with mounted(tmp_path / "project" / "data", *options):
         left_out = copy_project(
-            tmp_path / "project", tmp_path / "copy", shares=False, news=ignore_progress
+            tmp_path / "project", tmp_path / "copy", shares=False, on_progress=ignore_progress
         )
 
     assert left_out == (UncoveredPath(RelativePath.of("data"), UncoveredReason.MOUNTED),)
@@ -142,7 +144,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     (tmp_path / "project" / "big").write_bytes(bytes(range(256)) * 8192)
     small = mounted(tmp_path / "small", "-t", "tmpfs", "-o", "size=1m", "none")
     with small as disk, pytest.raises(DiskFull):
-        copy_project(tmp_path / "project", disk / "copy", shares=False, news=ignore_progress)
+        copy_project(tmp_path / "project", disk / "copy", shares=False, on_progress=ignore_progress)
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
@@ -155,7 +157,9 @@ def test_a_repository_that_would_be_shared_is_refused(tmp_path: Path, kind: str)
         pointer.write_text("gitdir: /somewhere/.git\n")
 
     with pytest.raises(WorktreeUncovered) as raised:
-        copy_project(tmp_path / "project", tmp_path / "copy", shares=False, news=ignore_progress)
+        copy_project(
+            tmp_path / "project", tmp_path / "copy", shares=False, on_progress=ignore_progress
+        )
     assert raised.value.outside == "/somewhere/.git"
 
 
@@ -164,18 +168,24 @@ def test_a_repository_that_is_copied_too_is_not_refused(tmp_path: Path) -> None:
     (tmp_path / "project" / "sub" / ".git").write_text("gitdir: ../.git/modules/sub\n")
 
     assert (
-        copy_project(tmp_path / "project", tmp_path / "copy", shares=False, news=ignore_progress)
+        copy_project(
+            tmp_path / "project", tmp_path / "copy", shares=False, on_progress=ignore_progress
+        )
         == ()
     )
 
 
 def test_no_project_and_no_room_are_named(tmp_path: Path) -> None:
     with pytest.raises(DiskMissing):
-        copy_project(tmp_path / "none", tmp_path / "copy", shares=False, news=ignore_progress)
+        copy_project(
+            tmp_path / "none", tmp_path / "copy", shares=False, on_progress=ignore_progress
+        )
     (tmp_path / "project").mkdir()
     (tmp_path / "copy").mkdir()
     with pytest.raises(DiskOccupied):
-        copy_project(tmp_path / "project", tmp_path / "copy", shares=False, news=ignore_progress)
+        copy_project(
+            tmp_path / "project", tmp_path / "copy", shares=False, on_progress=ignore_progress
+        )
 
 
 @pytest.mark.skipif(missing_for_mounts() is not None, reason=str(missing_for_mounts()))
@@ -183,7 +193,7 @@ def test_where_nothing_can_be_shared_that_is_said(tmp_path: Path) -> None:
     project = made(tmp_path)
     with mounted(tmp_path / "other", "-t", "tmpfs", "none") as other:
         with pytest.raises(ReflinkUnavailable) as raised:
-            copy_project(project, other / "copy", shares=True, news=ignore_progress)
+            copy_project(project, other / "copy", shares=True, on_progress=ignore_progress)
     assert raised.value.project == str(project)
 
 
@@ -201,7 +211,7 @@ def test_what_can_be_shared_takes_no_space(tmp_path: Path) -> None:
         before = fingerprint(project)
         free = shutil.disk_usage(disk).free
 
-        assert copy_project(project, disk / "copy", shares=True, news=ignore_progress) == ()
+        assert copy_project(project, disk / "copy", shares=True, on_progress=ignore_progress) == ()
 
         assert fingerprint(disk / "copy") == before
         assert free - shutil.disk_usage(disk).free < 4 << 20
@@ -214,7 +224,7 @@ def test_a_special_bit_is_kept(tmp_path: Path) -> None:
     (tmp_path / "project" / "sticky").mkdir(parents=True)
     (tmp_path / "project" / "sticky").chmod(0o2775)
 
-    copy_project(tmp_path / "project", tmp_path / "copy", shares=False, news=ignore_progress)
+    copy_project(tmp_path / "project", tmp_path / "copy", shares=False, on_progress=ignore_progress)
 
     assert stat.S_IMODE((tmp_path / "copy" / "sticky").stat().st_mode) == 0o2775
 
@@ -228,7 +238,7 @@ def test_what_stands_in_for_a_protected_name_is_not_copied(tmp_path: Path) -> No
         (project / name).write_bytes(b"")
         (project / name).chmod(0o1644)
 
-    assert copy_project(project, tmp_path / "copy", shares=False, news=ignore_progress) == ()
+    assert copy_project(project, tmp_path / "copy", shares=False, on_progress=ignore_progress) == ()
 
     assert set(fingerprint(tmp_path / "copy")) == {".", ".idea", ".idea/mine"}
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from holdfast.workbench.draft.copying import fill, share, sync_all
+from holdfast.workbench.draft.copying import copy_data, reflink, sync_all
 from tests.faults.mounts import missing_for_mounts, mounted
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of empty space")
@@ -19,7 +19,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of 
 def filled(source: Path, target: Path) -> None:
     here = os.open(source, os.O_RDONLY)
     there = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    fill(here, there, os.fstat(here).st_size)
+    copy_data(here, there, os.fstat(here).st_size)
     os.close(here)
     os.close(there)
 
@@ -62,7 +62,7 @@ def test_another_file_system_is_no_obstacle(tmp_path: Path) -> None:
         assert (other / "target").read_bytes() == content
         with (tmp_path / "source").open() as here, (other / "shared").open("w+") as there:
             with pytest.raises(OSError) as raised:
-                share(here.fileno(), there.fileno())
+                reflink(here.fileno(), there.fileno())
             assert raised.value.errno in {errno.EXDEV, errno.EOPNOTSUPP}
 
 

@@ -236,7 +236,7 @@ def test_somebody_is_told_how_far_a_copy_has_come(drafts: Drafts) -> None:
         (drafts.project / f"{number}").write_text("")
     heard: list[WorkProgress] = []
 
-    drafts.make(DraftMode.COPY, news=heard.append)
+    drafts.make(DraftMode.COPY, on_progress=heard.append)
 
     assert heard == [WorkProgress("copy", 1000), WorkProgress("copy", 2000)]
 

@@ -18,7 +18,7 @@ from holdfast.confine import end
 from holdfast.confine.failures import PlaceLost
 from holdfast.nouns import RelativePath
 from holdfast.workbench.draft.drafts import Drafts
-from holdfast.workbench.draft.view import View, open_view
+from holdfast.workbench.draft.view import DraftView, open_view
 from holdfast.workbench.model import STAGE_PREFIX, DraftMode, TouchedPaths
 from holdfast.workbench.store.store import CheckpointSource, Store
 from tests.workbench.drafting_table import drafting, run
@@ -37,17 +37,17 @@ def drafts(tmp_path: Path) -> Iterator[Drafts]:
 
 
 @pytest.fixture
-def view(drafts: Drafts) -> Iterator[View]:
+def view(drafts: Drafts) -> Iterator[DraftView]:
     with open_view(drafts, drafts.make(DraftMode.OVERLAY)) as opened:
         yield opened
 
 
-def sh(drafts: Drafts, view: View, script: str) -> str:
+def sh(drafts: Drafts, view: DraftView, script: str) -> str:
     assert view.place is not None
     return run(view.place, script, cwd=drafts.project)
 
 
-def read(view: View, name: str) -> str | None:
+def read(view: DraftView, name: str) -> str | None:
     try:
         with open(os.open(name, os.O_RDONLY, dir_fd=view.root)) as file:
             return file.read()
@@ -82,7 +82,7 @@ def paths(*names: str) -> frozenset[RelativePath]:
     ],
 )
 def test_what_was_written_is_told(
-    drafts: Drafts, view: View, script: str, expected: TouchedPaths
+    drafts: Drafts, view: DraftView, script: str, expected: TouchedPaths
 ) -> None:
     sh(drafts, view, script)
 
@@ -90,7 +90,7 @@ def test_what_was_written_is_told(
 
 
 def test_what_is_written_by_its_root_is_seen_inside_and_not_in_the_project(
-    drafts: Drafts, view: View
+    drafts: Drafts, view: DraftView
 ) -> None:
     written = os.open("new", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=view.root)
     os.write(written, b"by us")
@@ -101,7 +101,7 @@ def test_what_is_written_by_its_root_is_seen_inside_and_not_in_the_project(
     assert view.touched() == TouchedPaths(paths("new"))
 
 
-def test_what_a_person_does_is_seen_after_a_refresh(drafts: Drafts, view: View) -> None:
+def test_what_a_person_does_is_seen_after_a_refresh(drafts: Drafts, view: DraftView) -> None:
     sh(drafts, view, "cat f d/g; test -e new || ls -R")
     assert sorted(os.listdir(view.root)) == ["d", "f", "link"]
     (drafts.project / "swap").write_text("saved")
@@ -119,7 +119,7 @@ def test_what_a_person_does_is_seen_after_a_refresh(drafts: Drafts, view: View) 
     assert view.touched() == TouchedPaths()
 
 
-def test_what_somebody_holds_on_to_is_told(drafts: Drafts, view: View) -> None:
+def test_what_somebody_holds_on_to_is_told(drafts: Drafts, view: DraftView) -> None:
     held = os.open("f", os.O_RDONLY, dir_fd=view.root)
     (drafts.project / "swap").write_text("saved")
     (drafts.project / "swap").rename(drafts.project / "f")
@@ -134,7 +134,7 @@ def test_what_somebody_holds_on_to_is_told(drafts: Drafts, view: View) -> None:
     assert (view.stale(asked), read(view, "f")) == (paths(), "saved")
 
 
-def test_a_place_whose_holder_died_is_made_anew(drafts: Drafts, view: View) -> None:
+def test_a_place_whose_holder_died_is_made_anew(drafts: Drafts, view: DraftView) -> None:
     sh(drafts, view, "echo n > new")
     assert view.place is not None
     assert view.place.holder is not None
@@ -148,7 +148,7 @@ def test_a_place_whose_holder_died_is_made_anew(drafts: Drafts, view: View) -> N
         assert again.touched() == TouchedPaths(paths("new"))
 
 
-def test_a_layer_is_emptied_when_nobody_is_inside(drafts: Drafts, view: View) -> None:
+def test_a_layer_is_emptied_when_nobody_is_inside(drafts: Drafts, view: DraftView) -> None:
     sh(drafts, view, "echo n > new; rm -r d; chmod 600 f; mkdir closed; chmod 0 closed")
     (drafts.project / "new").write_text("published")
     view.touched()
@@ -174,7 +174,7 @@ def test_a_layer_is_emptied_when_nobody_is_inside(drafts: Drafts, view: View) ->
     ],
 )
 def test_a_layer_is_large_by_its_names_or_its_bytes(
-    drafts: Drafts, view: View, written: str, is_large: bool
+    drafts: Drafts, view: DraftView, written: str, is_large: bool
 ) -> None:
     assert not view.is_large  # nobody has looked at it yet
     sh(drafts, view, written)
@@ -183,7 +183,7 @@ def test_a_layer_is_large_by_its_names_or_its_bytes(
     assert view.is_large == is_large
 
 
-def test_a_layer_stays_while_somebody_is_inside(drafts: Drafts, view: View) -> None:
+def test_a_layer_stays_while_somebody_is_inside(drafts: Drafts, view: DraftView) -> None:
     sh(drafts, view, "echo n > new; setsid sleep 100 > /dev/null 2>&1 & true")
     view.touched()
 
@@ -192,7 +192,9 @@ def test_a_layer_stays_while_somebody_is_inside(drafts: Drafts, view: View) -> N
 
 
 @pytest.mark.parametrize("late", ["echo l > late", "echo changed > new", "rm new", "touch new"])
-def test_a_layer_that_was_written_to_meanwhile_stays(drafts: Drafts, view: View, late: str) -> None:
+def test_a_layer_that_was_written_to_meanwhile_stays(
+    drafts: Drafts, view: DraftView, late: str
+) -> None:
     assert not view.clear()  # nobody has looked at it yet
     sh(drafts, view, "echo n > new")
     view.touched()
@@ -207,7 +209,7 @@ def test_a_layer_that_was_written_to_meanwhile_stays(drafts: Drafts, view: View,
         assert again.clear()
 
 
-def test_what_a_kill_left_of_an_old_layer_is_removed(drafts: Drafts, view: View) -> None:
+def test_what_a_kill_left_of_an_old_layer_is_removed(drafts: Drafts, view: DraftView) -> None:
     directory = Path(drafts.spec(drafts.find()).directory)
     end(directory)
     (directory / "old-upper" / "d").mkdir(parents=True)
@@ -229,10 +231,12 @@ def test_a_copy_is_seen_where_it_is_and_must_be_looked_at_whole(drafts: Drafts) 
     assert not (drafts.project / "new").exists()
 
 
-@given(seed=st.integers(0, 2**32), deeds=st.lists(st.booleans(), min_size=1, max_size=60))
+@given(
+    seed=st.integers(0, 2**32), operation_numbers=st.lists(st.booleans(), min_size=1, max_size=60)
+)
 @settings(max_examples=15, deadline=None)
 def test_what_is_told_is_all_that_differs_whatever_agent_and_person_do(
-    seed: int, deeds: list[bool]
+    seed: int, operation_numbers: list[bool]
 ) -> None:
     """The project, with what a draft is told to have touched set in, is the draft as it is seen."""
     chance = Random(seed)
@@ -243,14 +247,16 @@ def test_what_is_told_is_all_that_differs_whatever_agent_and_person_do(
             open_view(drafts, drafts.make(DraftMode.OVERLAY)) as view,
         ):
             root = f"/proc/self/fd/{view.root}"
-            for is_agent in deeds:
+            for is_agent in operation_numbers:
                 scribble(root if is_agent else str(drafts.project), chance)
                 if not is_agent:
                     view.refresh()
             published = store.checkpoint(CheckpointSource(drafts.project))
             told = view.touched()
             assert told is not None
-            grafted = store.graft(published, CheckpointSource(Path(root), "grafted"), told)
+            grafted = store.partial_checkpoint(
+                published, CheckpointSource(Path(root), "grafted"), told
+            )
             whole = store.checkpoint(CheckpointSource(Path(root), "whole"))
 
             assert store.changes(grafted, whole) == ()

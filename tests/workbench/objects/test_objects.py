@@ -114,13 +114,13 @@ def test_of_what_was_put_together_only_what_is_needed_is_put_again(
 
 
 def test_a_large_file_tells_how_far_it_has_come(segments: Segments, index: Index) -> None:
-    news: list[WorkProgress] = []
+    on_progress: list[WorkProgress] = []
     with index.writing() as rows:
         objects = Objects(segments, rows)
-        objects.news = news.append
+        objects.on_progress = on_progress.append
         objects.put_pieces(b"%d" % number for number in range(70))
 
-    assert news == [WorkProgress("MiB of a large file", done) for done in (32, 64)]
+    assert on_progress == [WorkProgress("MiB of a large file", done) for done in (32, 64)]
 
 
 def test_a_crafted_file_does_not_pass_for_a_list_of_pieces(

@@ -10,17 +10,17 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import BatchRefused, BatchStale
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 from holdfast.workbench.operations.batch_plan import (
-    Again,
+    BatchRetry,
+    BatchStep,
     Chmod,
     Create,
-    Delete,
+    DeletePath,
     Rename,
-    Step,
     Update,
     changes_of,
-    check_again,
+    check_retry,
 )
-from holdfast.workbench.transaction.machine import Way, lay_out, publish
+from holdfast.workbench.transaction.machine import TransactionResult, plan_operations, publish
 from tests.workbench.modelled import ModelDisk, at, directory, drive, file, link
 
 A, B = file("a"), file("b")
@@ -48,7 +48,7 @@ DRAFT = {
         ([Update(at("a"), b"b", 1)], [PathChange(at("a"), A, B)]),
         ([Update(at("a"), b"b", 1, expected=b"a")], [PathChange(at("a"), A, B)]),
         (
-            [Delete(at("d/x")), Delete(at("d"))],
+            [DeletePath(at("d/x")), DeletePath(at("d"))],
             [PathChange(at("d"), directory(), None), PathChange(at("d/x"), B, None)],
         ),
         ([Chmod(at("a"), 0o755)], [PathChange(at("a"), A, file("a", 0o755))]),
@@ -62,18 +62,18 @@ DRAFT = {
                 PathChange(at("e/x"), None, B),
             ],
         ),
-        ([Create(at("n"), B), Delete(at("n"))], []),
+        ([Create(at("n"), B), DeletePath(at("n"))], []),
         (
             [Create(at("n"), B), Rename(at("n"), at("m")), Update(at("m"), b"a", 1)],
             [PathChange(at("m"), None, A)],
         ),
         (
-            [Delete(at("a")), Rename(at("d/x"), at("a"))],
+            [DeletePath(at("a")), Rename(at("d/x"), at("a"))],
             [PathChange(at("a"), A, B), PathChange(at("d/x"), B, None)],
         ),
     ],
 )
-def test_what_a_batch_does(steps: list[Step], expected: list[PathChange]) -> None:
+def test_what_a_batch_does(steps: list[BatchStep], expected: list[PathChange]) -> None:
     assert list(changes_of(steps, DRAFT)) == expected
 
 
@@ -91,19 +91,21 @@ def test_what_a_batch_does(steps: list[Step], expected: list[PathChange]) -> Non
         ([Update(at("n"), b"", 0)], ["change 1 (n): nothing is there"]),
         ([Update(at("d"), b"", 0)], ["change 1 (d): it is no file"]),
         ([Update(at("a"), b"b", 1, expected=b"z")], ["change 1 (a): it is not as expected"]),
-        ([Delete(at("d"))], ["change 1 (d): the directory is not empty"]),
-        ([Delete(at("pipe"))], ["change 1 (pipe): it is no file, link or directory"]),
+        ([DeletePath(at("d"))], ["change 1 (d): the directory is not empty"]),
+        ([DeletePath(at("pipe"))], ["change 1 (pipe): it is no file, link or directory"]),
         ([Rename(at("d"), at("d/y/z"))], ["change 1 (d): it cannot be moved into itself"]),
         ([Rename(at("a"), at("l"))], ["change 1 (a): something is there already"]),
         ([Chmod(at("l"), 0o600)], ["change 1 (l): a link has no mode"]),
         ([Chmod(at("a"), 0o10000)], ["change 1 (a): there is no such mode"]),
         (
-            [Delete(at("a")), Delete(at("a")), Create(at("n"), B), Delete(at("m"))],
+            [DeletePath(at("a")), DeletePath(at("a")), Create(at("n"), B), DeletePath(at("m"))],
             ["change 2 (a): nothing is there", "change 4 (m): nothing is there"],
         ),
     ],
 )
-def test_every_reason_is_named_and_nothing_is_done(steps: list[Step], reasons: list[str]) -> None:
+def test_every_reason_is_named_and_nothing_is_done(
+    steps: list[BatchStep], reasons: list[str]
+) -> None:
     with pytest.raises(BatchRefused) as refused:
         changes_of(steps, DRAFT)
 
@@ -114,10 +116,10 @@ def test_every_reason_is_named_and_nothing_is_done(steps: list[Step], reasons: l
 def test_a_retried_batch_is_checked_again() -> None:
     changes = [PathChange(at("a"), A, B), PathChange(at("n"), None, A)]
 
-    assert check_again(changes, DRAFT) is Again.APPLY
-    assert check_again(changes, {at("a"): B, at("n"): A}) is Again.DONE
+    assert check_retry(changes, DRAFT) is BatchRetry.APPLY
+    assert check_retry(changes, {at("a"): B, at("n"): A}) is BatchRetry.DONE
     with pytest.raises(BatchStale) as stale:
-        check_again(changes, {at("a"): file("person"), at("n"): A})
+        check_retry(changes, {at("a"): file("person"), at("n"): A})
     assert stale.value == BatchStale(paths=("a", "n"))
 
 
@@ -126,7 +128,7 @@ anywhere = st.sampled_from(PATHS)
 steps_of_all_kinds = st.one_of(
     st.builds(Create, anywhere, st.sampled_from([A, B, link("a"), directory()])),
     st.builds(Update, anywhere, st.sampled_from([b"a", b"b"]), st.just(1)),
-    st.builds(Delete, anywhere),
+    st.builds(DeletePath, anywhere),
     st.builds(Rename, anywhere, anywhere),
     st.builds(Chmod, anywhere, st.sampled_from([0o600, 0o700, 0o500])),
 )
@@ -135,17 +137,17 @@ steps_of_all_kinds = st.one_of(
 @pytest.mark.promise("W2")
 @settings(deadline=None)
 @given(st.lists(steps_of_all_kinds, min_size=1, max_size=6))
-def test_what_is_accepted_can_be_carried_out_and_is_known_again(steps: list[Step]) -> None:
+def test_what_is_accepted_can_be_carried_out_and_is_known_again(steps: list[BatchStep]) -> None:
     draft: dict[RelativePath, PathEntry] = {at("a"): A, at("d"): directory(), at("d/x"): B}
     try:
         changes = changes_of(steps, draft)
     except BatchRefused:
         return
-    disk = ModelDisk.of(draft, lay_out(changes))
+    disk = ModelDisk.of(draft, plan_operations(changes))
 
-    assert drive(publish(disk.operations, "key"), disk).way is Way.FINISHED
+    assert drive(publish(disk.operations, "key"), disk).result is TransactionResult.FINISHED
     after = {change.path: change.after for change in changes}
     expected = {**draft, **after}
     assert disk.tree == {path: entry for path, entry in expected.items() if entry is not None}
-    assert check_again(changes, draft) is Again.APPLY
-    assert check_again(changes, disk.tree) is (Again.DONE if changes else Again.APPLY)
+    assert check_retry(changes, draft) is BatchRetry.APPLY
+    assert check_retry(changes, disk.tree) is (BatchRetry.DONE if changes else BatchRetry.APPLY)

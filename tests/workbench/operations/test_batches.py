@@ -7,16 +7,16 @@ import os
 import pytest
 
 from holdfast.workbench import (
-    Attempt,
+    BatchAttempt,
     Chmod,
-    Delete,
+    DeletePath,
     FileStep,
     NewContent,
     NewDirectory,
     NewFile,
     NewLink,
-    Records,
     Rename,
+    WorkbenchRecords,
     apply,
     list_drafts,
     review,
@@ -32,13 +32,13 @@ STEPS: list[FileStep] = [
     NewContent(at("a"), b"other\n", expected=LINES),
     Rename(at("d"), at("moved")),
     Chmod(at("moved/b"), 0o755),
-    Delete(at("new/deep/x")),
+    DeletePath(at("new/deep/x")),
 ]
 
 
 def attempts(bench: Bench) -> list[tuple[str, str, str | None]]:
     """What is written down of every try."""
-    records = Records.open(bench.workbench.directory / "meta")
+    records = WorkbenchRecords.open(bench.workbench.directory / "meta")
     return [(each.batch, each.outcome, each.failure) for each in records.attempts()]
 
 
@@ -63,8 +63,8 @@ def test_all_of_it_lands_in_the_draft_and_nothing_in_the_project(bench: Bench) -
     [
         NewFile(at("a"), b""),
         NewContent(at("a"), b"", expected=b"not that"),
-        Delete(at("d")),
-        Delete(at("nothing")),
+        DeletePath(at("d")),
+        DeletePath(at("nothing")),
         Rename(at("a"), at("d/b/c")),
         Chmod(at("nothing"), 0o600),
     ],
@@ -86,7 +86,7 @@ def test_what_cannot_be_kept_is_not_touched(bench: Bench) -> None:
     draft = bench.draft()
     bench.run("[ -e d/pipe ] || mkfifo d/pipe")
 
-    for step in (Rename(at("d"), at("e")), Delete(at("d/pipe")), NewFile(at("d/pipe"), b"")):
+    for step in (Rename(at("d"), at("e")), DeletePath(at("d/pipe")), NewFile(at("d/pipe"), b"")):
         with pytest.raises(BatchRefused):
             apply(bench.workbench, draft, [step])
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_kept_is_not_touched(bench: Bench) -> None:
 @pytest.mark.promise("W2")
 def test_without_a_draft_one_is_made_and_a_failed_first_batch_leaves_none(bench: Bench) -> None:
     with pytest.raises(BatchRefused):
-        apply(bench.workbench, None, [Delete(at("nothing"))], "first")
+        apply(bench.workbench, None, [DeletePath(at("nothing"))], "first")
     assert os.listdir(bench.workbench.directory / "drafts") == []
     assert list_drafts(bench.workbench) == ()
 
@@ -180,9 +180,9 @@ def test_a_draft_that_there_is_not(layered: Bench) -> None:
 
 def _begin(bench: Bench, key: str) -> None:
     """Write down what a try that was killed leaves behind."""
-    with bench.workbench.held() as (held, _):
-        draft = held.drafts.find()
+    with bench.workbench.locked() as (handle, _):
+        draft = handle.drafts.find()
         before = draft.revisions[-1].checkpoint
-        at_once = held.records.now()
-        begun = Attempt(at=at_once, batch=key, draft=draft.id, outcome="begun", before=before)
-        held.records.attempt(begun)
+        at_once = handle.records.now()
+        begun = BatchAttempt(at=at_once, batch=key, draft=draft.id, outcome="begun", before=before)
+        handle.records.attempt(begun)

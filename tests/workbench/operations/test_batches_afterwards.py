@@ -8,7 +8,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import make_id
 from holdfast.workbench.failures import RevisionUnwritten
 from holdfast.workbench.model import Draft, DraftMode
-from holdfast.workbench.operations.batches import at_last
+from holdfast.workbench.operations.batches import after_change
 from holdfast.world.failures import DiskFull, DiskIo, DiskQuota
 
 DRAFT = Draft(id=make_id("draft", 1, bytes(10)), project="/p", mode=DraftMode.COPY, at_ms=1)
@@ -24,7 +24,7 @@ def done(*failures: Exception) -> str:
             raise coming.pop(0)
         return " ".join(said)
 
-    return at_last(DRAFT, work, relieve=lambda: said.append("with the last room"))
+    return after_change(DRAFT, work, release_reserve=lambda: said.append("with the last room"))
 
 
 @pytest.mark.parametrize(

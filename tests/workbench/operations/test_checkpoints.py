@@ -16,16 +16,20 @@ from holdfast.workbench import (
     checkpoints,
     compare,
     list_drafts,
+    prune_checkpoints,
     publish,
     recover,
     review,
     show,
     storage_use,
-    tidy,
 )
 from holdfast.workbench.failures import CheckpointCreateFailed, CheckpointMissing
 from holdfast.workbench.model import Occasion, UncoveredReason
-from holdfast.workbench.operations.checkpoints import kept_before, let_surplus_go, tidy_after_deed
+from holdfast.workbench.operations.checkpoints import (
+    checkpoint_before,
+    prune_after_operation,
+    prune_surplus,
+)
 from holdfast.workbench.store.pruning import usage
 from tests.workbench.benches import Bench, at
 
@@ -80,9 +84,9 @@ def test_tidying_never_removes_what_a_draft_needs(bench: Bench) -> None:
         (bench.project / "c").write_bytes(b"%d" % count)
         checkpoint(bench.workbench, occasion=Occasion.AUTO)
 
-    trial = tidy(bench.workbench, quota_bytes=1, is_trial=True)
+    trial = prune_checkpoints(bench.workbench, quota_bytes=1, is_trial=True)
     before = storage_use(bench.workbench)
-    pruned = tidy(bench.workbench, quota_bytes=1)
+    pruned = prune_checkpoints(bench.workbench, quota_bytes=1)
 
     assert pruned.checkpoints == trial.checkpoints
     assert len(pruned.checkpoints) >= 4
@@ -96,13 +100,13 @@ def test_what_is_much_more_than_enough_goes_by_itself(layered: Bench) -> None:
     layered.draft()
     layered.run("echo ours > a")
     made = [checkpoint(layered.workbench, occasion=Occasion.AUTO) for _ in range(12)]
-    with layered.workbench.held() as (held, _):
-        let_surplus_go(held, keep_min=20)
-        assert {each.id for each in made} <= {each.id for each in held.store.checkpoints()}
-        let_surplus_go(held, keep_min=5)
-        left = {each.id for each in held.store.checkpoints()}
+    with layered.workbench.locked() as (handle, _):
+        prune_surplus(handle, keep_min=20)
+        assert {each.id for each in made} <= {each.id for each in handle.store.checkpoints()}
+        prune_surplus(handle, keep_min=5)
+        left = {each.id for each in handle.store.checkpoints()}
 
-        assert held.in_use() <= left
+        assert handle.in_use() <= left
         assert [each.id in left for each in made] == [False] * 7 + [True] * 5
 
 
@@ -111,13 +115,13 @@ def test_what_is_above_the_quota_goes_by_itself(layered: Bench) -> None:
     for number in range(6):
         (layered.project / "large").write_bytes(random.Random(number).randbytes(200_000))
         made.append(checkpoint(layered.workbench, occasion=Occasion.AUTO))
-    with layered.workbench.held() as (held, _):
-        let_surplus_go(held, quota_bytes=10_000_000)
-        assert len(held.store.checkpoints()) >= 6
-        let_surplus_go(held, quota_bytes=500_000)
-        left = {each.id for each in held.store.checkpoints()}
+    with layered.workbench.locked() as (handle, _):
+        prune_surplus(handle, quota_bytes=10_000_000)
+        assert len(handle.store.checkpoints()) >= 6
+        prune_surplus(handle, quota_bytes=500_000)
+        left = {each.id for each in handle.store.checkpoints()}
 
-        assert usage(held.store).kept_bytes < 700_000
+        assert usage(handle.store).kept_bytes < 700_000
         assert [each.id in left for each in made][-1]
         assert not any(each.id in left for each in made[:3])
 
@@ -129,40 +133,40 @@ def grow(bench: Bench, workbench: Workbench, number: int) -> None:
 
 def test_a_full_store_is_not_tidied_by_each_checkpoint(layered: Bench) -> None:
     sizes = list[int]()
-    with layered.workbench.at_hand() as workbench, workbench.held() as (held, _):
+    with layered.workbench.kept_open() as workbench, workbench.locked() as (handle, _):
         for number in range(20):
             grow(layered, workbench, number)
-            let_surplus_go(held, quota_bytes=2_000_000)
-            sizes.append(usage(held.store).kept_bytes)
+            prune_surplus(handle, quota_bytes=2_000_000)
+            sizes.append(usage(handle.store).kept_bytes)
 
     assert max(sizes) <= 2_000_000
     assert sum(after < before for before, after in pairwise(sizes)) == 4
 
 
 def test_what_cannot_go_is_not_tidied_in_vain(layered: Bench) -> None:
-    with layered.workbench.at_hand() as workbench, workbench.held() as (held, _):
+    with layered.workbench.kept_open() as workbench, workbench.locked() as (handle, _):
         noted = workbench.directory / "stayed"
         grow(layered, workbench, 1)
-        let_surplus_go(held, quota_bytes=1000)
+        prune_surplus(handle, quota_bytes=1000)
         tidied = noted.stat().st_mtime_ns
-        let_surplus_go(held, quota_bytes=1000)
+        prune_surplus(handle, quota_bytes=1000)
         assert noted.stat().st_mtime_ns == tidied
         grow(layered, workbench, 2)
-        let_surplus_go(held, quota_bytes=1000)
+        prune_surplus(handle, quota_bytes=1000)
 
         assert noted.stat().st_mtime_ns > tidied
-        assert usage(held.store).kept_bytes < 300_000
+        assert usage(handle.store).kept_bytes < 300_000
 
 
 @pytest.mark.promise("W3")
 def test_without_the_checkpoint_before_it_nothing_is_done(layered: Bench) -> None:
-    with layered.workbench.held() as (held, _):
-        seen = held.look()
-        held.store.object_store.segments.close()
+    with layered.workbench.locked() as (handle, _):
+        seen = handle.look()
+        handle.store.object_store.segments.close()
         (layered.workbench.directory / "seg").rename(layered.base / "elsewhere")
 
         with pytest.raises(CheckpointCreateFailed):
-            kept_before(held, seen, Occasion.PUBLISH, "")
+            checkpoint_before(handle, seen, Occasion.PUBLISH, "")
 
 
 def test_there_is_nothing_to_recover(layered: Bench) -> None:
@@ -172,10 +176,10 @@ def test_there_is_nothing_to_recover(layered: Bench) -> None:
 def test_who_does_much_in_one_hold_tidies_only_at_times(layered: Bench) -> None:
     for _ in range(12):
         checkpoint(layered.workbench, occasion=Occasion.AUTO)
-    with layered.workbench.held() as (held, _):
+    with layered.workbench.locked() as (handle, _):
         left = list[int]()
         for _ in range(9):
-            tidy_after_deed(held, keep_min=20 if not left else 5)
-            left.append(len(held.store.checkpoints()))
+            prune_after_operation(handle, keep_min=20 if not left else 5)
+            left.append(len(handle.store.checkpoints()))
 
     assert left == [12] * 8 + [5]

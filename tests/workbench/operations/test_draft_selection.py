@@ -14,7 +14,7 @@ from holdfast.workbench import (
     changed_drafts,
     discard,
     discard_unchanged,
-    entering,
+    enter_draft,
     list_drafts,
     open_draft,
     preview,
@@ -23,7 +23,7 @@ from holdfast.workbench import (
     review,
     status,
 )
-from holdfast.workbench.diff.three_way import Clashing
+from holdfast.workbench.diff.three_way import ConflictReason
 from holdfast.workbench.failures import DraftAmbiguous, FileReadFailed
 from holdfast.workbench.model import DraftMode
 from tests.faults.mounts import missing_for_mounts, mounted
@@ -107,7 +107,7 @@ def test_changes_under_a_mount_that_came_later_are_told_and_stay(layered: Bench)
     layered.run("echo new > d/b; echo new > d/made", draft)
     with mounted(layered.project / "d", "--bind", str(elsewhere)):
         found = review(layered.workbench, draft)
-        assert found.conflicts == (Conflict(path=at("d"), reason=Clashing.NOT_COVERED),)
+        assert found.conflicts == (Conflict(path=at("d"), reason=ConflictReason.NOT_COVERED),)
         assert listed(layered) == [draft]
         assert not discard_unchanged(layered.workbench, draft)
         with pytest.raises(FileReadFailed):
@@ -132,7 +132,7 @@ def test_a_draft_without_changes_goes_and_comes_back_for_its_session(bench: Benc
     bench.run("echo 1 > x", full)
 
     assert not discard_unchanged(bench.workbench, full)
-    with entering(bench.workbench, empty):
+    with enter_draft(bench.workbench, empty):
         assert not discard_unchanged(bench.workbench, empty)  # something is about to enter it
     assert discard_unchanged(bench.workbench, empty)
 

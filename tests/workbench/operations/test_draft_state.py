@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from holdfast.workbench import (
-    Clashing,
+    ConflictReason,
     PublishOrder,
     RestoreOrder,
     checkpoint,
@@ -21,7 +21,7 @@ from holdfast.workbench import (
     show,
 )
 from holdfast.workbench.failures import FileReadFailed, PublishedChanged
-from holdfast.workbench.operations.draft_state import stand
+from holdfast.workbench.operations.draft_state import draft_state
 from holdfast.workbench.operations.recovery import opened
 from tests.workbench.benches import LINES, Bench, at
 
@@ -117,7 +117,7 @@ def test_what_may_not_be_read_is_listed_and_stays_as_it_is(bench: Bench) -> None
 
     seen = review(bench.workbench)
     assert [(str(each.path), each.reason) for each in seen.conflicts] == [
-        ("d/secret", Clashing.NOT_COVERED)
+        ("d/secret", ConflictReason.NOT_COVERED)
     ]
     with pytest.raises(FileReadFailed) as refused:
         publish(bench.workbench, PublishOrder(sealed=seen.seal))
@@ -147,11 +147,11 @@ def test_the_base_is_the_project_wherever_the_draft_is_like_it(bench: Bench) -> 
     (bench.project / "a").write_bytes(b"theirs\n")
     (bench.project / "d" / "b").write_bytes(b"theirs\n")
 
-    with bench.workbench.held() as (held, _):
-        draft = held.drafts.find()
-        with opened(held, draft) as view:
-            standing = stand(held, view, draft)
-        base = {str(change.path) for change in held.store.changes(standing.base, standing.theirs)}
+    with bench.workbench.locked() as (handle, _):
+        draft = handle.drafts.find()
+        with opened(handle, draft) as view:
+            standing = draft_state(handle, view, draft)
+        base = {str(change.path) for change in handle.store.changes(standing.base, standing.theirs)}
         ours = {str(change.path) for change in standing.changes}
 
     assert base == {"a"}

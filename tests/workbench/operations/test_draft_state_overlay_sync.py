@@ -236,5 +236,5 @@ def first_byte(bench: Bench) -> bytes:
     """What the file `a` of the draft begins with, by its third review."""
     found = [review(bench.workbench).files[0] for _ in range(3)][-1].after
     assert found is not None
-    with bench.workbench.held() as (held, _):
-        return b"".join(held.store.content(found.content))[:1]
+    with bench.workbench.locked() as (handle, _):
+        return b"".join(handle.store.content(found.content))[:1]

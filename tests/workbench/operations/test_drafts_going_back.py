@@ -7,7 +7,7 @@ import pytest
 from holdfast.workbench import (
     NewFile,
     apply,
-    entering,
+    enter_draft,
     review,
     undo,
 )
@@ -57,7 +57,7 @@ def test_undoing_is_a_step_like_any_other(bench: Bench) -> None:
 
 def test_what_nobody_left_a_revision_of_can_be_gone_back_to(bench: Bench) -> None:
     draft = bench.draft()
-    with entering(bench.workbench, draft) as inside:
+    with enter_draft(bench.workbench, draft) as inside:
         root = inside.view.root
         with open(f"/proc/self/fd/{root}/x", "wb") as file:
             file.write(b"1")

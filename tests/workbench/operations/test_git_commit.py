@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench import CommitOrder, Published, PublishOrder, Workbench, publish, recover
+from holdfast.workbench import CommitOrder, PublishOrder, PublishResult, Workbench, publish, recover
 from holdfast.workbench.failures import (
     GitIdentityMissing,
     GitRepositoryMissing,
@@ -39,7 +39,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def committed(
     bench: Bench, message: str | None = "Agent's work", *, workbench: Workbench | None = None
-) -> Published:
+) -> PublishResult:
     order = PublishOrder(commit=CommitOrder(message=message))
     return publish(workbench or bench.workbench, order)
 
@@ -417,14 +417,14 @@ def test_killed_on_the_way_the_next_command_commits_or_undoes_both(
 
 @pytest.mark.promise("W14")
 def test_finished_twice_it_is_one_commit_also_if_the_person_went_on(bench: Bench) -> None:
-    with bench.workbench.held() as (held, _):
-        content, size = held.store.put_content([b"new\n"])
+    with bench.workbench.locked() as (handle, _):
+        content, size = handle.store.put_content([b"new\n"])
         entry = PathEntry(EntryKind.FILE, 0o644, content=content, size=size)
         facts = prepare_commit(
-            held, (PathChange(at("new"), None, entry),), CommitOrder(message="new")
+            handle, (PathChange(at("new"), None, entry),), CommitOrder(message="new")
         )
-        assert finish_commit(held, facts)["problem"] == ""
+        assert finish_commit(handle, facts)["problem"] == ""
         git(bench.project, "commit", "-q", "--allow-empty", "-m", "theirs")
-        assert finish_commit(held, facts)["problem"] == ""
+        assert finish_commit(handle, facts)["problem"] == ""
     log = git(bench.project, "log", "--format=%s").split()
     assert log == ["theirs", "new", "first"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.workbench import (
+    MergeSide,
     PublishOrder,
-    Side,
     Version,
     file_version,
     merge_draft,
@@ -46,8 +46,10 @@ def test_what_clashes_is_marked_in_the_draft_and_counts_as_resolved(torn: Bench)
 
 
 @pytest.mark.promise("W5")
-@pytest.mark.parametrize(("side", "line"), [(Side.OURS, b"ours\n"), (Side.THEIRS, b"theirs\n")])
-def test_one_version_is_taken(torn: Bench, side: Side, line: bytes) -> None:
+@pytest.mark.parametrize(
+    ("side", "line"), [(MergeSide.OURS, b"ours\n"), (MergeSide.THEIRS, b"theirs\n")]
+)
+def test_one_version_is_taken(torn: Bench, side: MergeSide, line: bytes) -> None:
     done = merge_draft(torn.workbench, None, [at("a")], side)
     assert done.taken == (at("a"),)
     publish(torn.workbench, PublishOrder(sealed=review(torn.workbench).seal))
@@ -58,7 +60,7 @@ def test_one_version_is_taken(torn: Bench, side: Side, line: bytes) -> None:
 
 @pytest.mark.promise("W5")
 def test_a_later_change_of_the_project_is_a_conflict_again(torn: Bench) -> None:
-    merge_draft(torn.workbench, side=Side.OURS)
+    merge_draft(torn.workbench, side=MergeSide.OURS)
     (torn.project / "a").write_bytes(b"later\n" + LINES[2:])
     with pytest.raises(PublishedChanged):
         publish(torn.workbench, PublishOrder())
@@ -81,8 +83,10 @@ def test_lines_that_go_together_are_merged(bench: Bench) -> None:
 
 
 @pytest.mark.promise("W5")
-@pytest.mark.parametrize("side", [Side.OURS, Side.THEIRS])
-def test_what_lines_cannot_decide_is_left_until_a_side_is_chosen(bench: Bench, side: Side) -> None:
+@pytest.mark.parametrize("side", [MergeSide.OURS, MergeSide.THEIRS])
+def test_what_lines_cannot_decide_is_left_until_a_side_is_chosen(
+    bench: Bench, side: MergeSide
+) -> None:
     (bench.project / "gone").write_text("gone\n")
     (bench.project / "kept").write_text("kept\n")
     (bench.project / "binary").write_bytes(b"\0one")
@@ -106,7 +110,7 @@ def test_what_lines_cannot_decide_is_left_until_a_side_is_chosen(bench: Bench, s
     publish(bench.workbench, PublishOrder(sealed=seen.seal))
 
     after = bench.sight()
-    if side is Side.THEIRS:
+    if side is MergeSide.THEIRS:
         assert after == before
     else:
         assert after[b"gone"][2] == b"ours\n" and b"kept" not in after

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.failures import Failure, TooManyOpenFiles
 from holdfast.workbench import (
-    Delete,
+    DeletePath,
     PublishOrder,
     RestoreOrder,
     Workbench,
@@ -39,7 +39,7 @@ HOLDING = """
 import sys
 from pathlib import Path
 from holdfast.workbench import Workbench
-with Workbench.at(Path(sys.argv[1]), Path(sys.argv[2])).held():
+with Workbench.at(Path(sys.argv[1]), Path(sys.argv[2])).locked():
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -109,25 +109,25 @@ def test_two_at_once_wait_for_each_other_but_not_for_ever(layered: Bench) -> Non
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdin and other.stdout
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(WorkbenchHeld), layered.workbench.held(patience=0.05):
+        with pytest.raises(WorkbenchHeld), layered.workbench.locked(patience=0.05):
             pass
         other.stdin.close()
-        with layered.workbench.held() as (held, recovered):
-            assert held.drafts.all() == recovered == ()
+        with layered.workbench.locked() as (handle, recovered):
+            assert handle.drafts.all() == recovered == ()
 
 
 def test_several_deeds_need_one_opening(layered: Bench) -> None:
-    with layered.workbench.at_hand() as workbench:
-        with pytest.raises(WorkbenchHeld), layered.workbench.held(patience=0.0):
+    with layered.workbench.kept_open() as workbench:
+        with pytest.raises(WorkbenchHeld), layered.workbench.locked(patience=0.0):
             pass
         made = checkpoint(workbench)
         (layered.project / "new").write_bytes(b"new")
-        with workbench.held() as (held, _), workbench.held() as (again, recovered):
-            assert (again, recovered) == (held, ())
+        with workbench.locked() as (handle, _), workbench.locked() as (again, recovered):
+            assert (again, recovered) == (handle, ())
         restored = restore(workbench, RestoreOrder(checkpoint=made.id))
         assert [str(path) for path in restored.paths] == ["new"]
-    with workbench.held() as (later, _):
-        assert later is not held
+    with workbench.locked() as (later, _):
+        assert later is not handle
 
 
 def hostile(project: Path, wire: Path) -> None:
@@ -164,7 +164,7 @@ def test_nothing_that_a_hostile_repository_brings_is_ever_run(bench: Bench) -> N
     kept = checkpoint(bench.workbench)
     draft = bench.draft()
     bench.run("echo new > a; echo x >> .git/config")
-    apply(bench.workbench, draft, [Delete(at("d/b"))])
+    apply(bench.workbench, draft, [DeletePath(at("d/b"))])
     (bench.project / "a").write_bytes(b"1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n")
     undo(bench.workbench)
     order = PublishOrder(force=(at("a"),), with_git=True, sealed=review(bench.workbench).seal)
@@ -212,7 +212,7 @@ def test_an_ordinary_user_does_all_that_root_does() -> None:
 def test_an_error_of_the_system_becomes_a_failure(
     layered: Bench, number: int, failure: Failure
 ) -> None:
-    with pytest.raises(type(failure)) as raised, layered.workbench.held():
+    with pytest.raises(type(failure)) as raised, layered.workbench.locked():
         raise OSError(number, "refused", "/some/where")
 
     assert raised.value == failure

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from holdfast.workbench import review
-from holdfast.workbench.operations.draft_state import stand
+from holdfast.workbench.operations.draft_state import draft_state
 from holdfast.workbench.operations.project_merge import merge_into_draft, merges_of
 from holdfast.workbench.operations.recovery import opened
 from tests.workbench.benches import LINES, Bench, at
@@ -30,11 +30,11 @@ def test_which_texts_go_together(
     bench.run(script)
     (bench.project / "a").write_bytes(theirs)
 
-    with bench.workbench.held() as (held, _):
-        draft = held.drafts.find()
-        with opened(held, draft) as view:
-            standing = stand(held, view, draft)
-        found = merges_of(held.store, standing, standing.decided())
+    with bench.workbench.locked() as (handle, _):
+        draft = handle.drafts.find()
+        with opened(handle, draft) as view:
+            standing = draft_state(handle, view, draft)
+        found = merges_of(handle.store, standing, standing.decided())
 
     assert found.merged == ({} if merged is None else {at("a"): merged})
     assert found.clashes == ({at("a")} if merged is None else frozenset())
@@ -47,12 +47,12 @@ def test_a_merged_file_has_whichever_mode_is_new_and_is_no_merge_any_more(bench:
     (bench.project / "a").write_bytes(LINES.replace(b"1", b"one"))
     os.chmod(bench.project / "a", 0o755)
 
-    with bench.workbench.held() as (held, _):
-        draft = held.drafts.find()
-        with opened(held, draft) as view:
-            standing = stand(held, view, draft)
-            merged, _ = merges_of(held.store, standing, standing.decided())
-            merge_into_draft(held, view, standing, merged)
+    with bench.workbench.locked() as (handle, _):
+        draft = handle.drafts.find()
+        with opened(handle, draft) as view:
+            standing = draft_state(handle, view, draft)
+            merged, _ = merges_of(handle.store, standing, standing.decided())
+            merge_into_draft(handle, view, standing, merged)
 
     assert bench.run("head -1 a; tail -1 a; stat -c %a a") == "one\nnine\n755\n"
     seen = review(bench.workbench)

@@ -11,15 +11,15 @@ from random import Random
 import pytest
 
 from holdfast.workbench import (
-    Delete,
+    DeletePath,
     NewContent,
     NewFile,
-    Published,
     PublishOrder,
-    Records,
+    PublishResult,
+    WorkbenchRecords,
     apply,
     checkpoints,
-    entering,
+    enter_draft,
     list_drafts,
     open_draft,
     preview,
@@ -41,7 +41,7 @@ from tests.workbench.drafting_table import run
 PAST = b"1\n2\nthree\n4\n5\n6\n7\n8\nnine\n"
 
 
-def reviewed(bench: Bench, **order: object) -> Published:
+def reviewed(bench: Bench, **order: object) -> PublishResult:
     """Review, then publish what was seen."""
     seal = review(bench.workbench).seal
     return publish(bench.workbench, PublishOrder(sealed=seal, **order))  # type: ignore[arg-type]  # as each test spells it
@@ -76,7 +76,7 @@ def test_all_of_a_draft_goes_into_the_project(bench: Bench) -> None:
 def test_whoever_has_entered_a_draft_can_use_it_after_it_was_published(layered: Bench) -> None:
     draft = layered.draft()
     layered.run("echo new > a")
-    with entering(layered.workbench, draft) as inside:
+    with enter_draft(layered.workbench, draft) as inside:
         publish(layered.workbench, PublishOrder(draft=draft))
         assert inside.view.place is not None
         assert not inside.view.place.is_lost
@@ -94,10 +94,10 @@ def test_the_project_as_it_was_is_kept_first(bench: Bench) -> None:
     kept = checkpoints(bench.workbench)
     before = next(each for each in kept if each.id == done.checkpoint)
     assert before.occasion is Occasion.PUBLISH
-    with bench.workbench.held() as (held, _):
-        node = held.store.node(before, at("a"))
+    with bench.workbench.locked() as (handle, _):
+        node = handle.store.node(before, at("a"))
         assert node is not None
-        assert b"".join(held.store.content(node.object)) == LINES
+        assert b"".join(handle.store.content(node.object)) == LINES
 
 
 @pytest.mark.promise("W6")
@@ -232,10 +232,10 @@ def test_force_is_for_each_file_and_what_it_goes_over_is_kept(bench: Bench) -> N
 
     assert (bench.project / "a").read_bytes() == b"ours\n"
     assert (bench.project / "d" / "b").read_bytes() == b"theirs\n"
-    with bench.workbench.held() as (held, _):
-        node = held.store.node(held.store.find(str(done.checkpoint)), at("a"))
+    with bench.workbench.locked() as (handle, _):
+        node = handle.store.node(handle.store.find(str(done.checkpoint)), at("a"))
         assert node is not None
-        assert b"".join(held.store.content(node.object)) == b"theirs\n"
+        assert b"".join(handle.store.content(node.object)) == b"theirs\n"
 
 
 def test_a_part_of_the_files_is_published_and_the_rest_stays(bench: Bench) -> None:
@@ -415,7 +415,7 @@ def test_what_was_done_and_what_failed_can_be_read_offline(layered: Bench) -> No
     reviewed(layered, key="done")
 
     meta = layered.workbench.directory / "meta"
-    kinds = [event.kind for event in Records.open(meta).events()]
+    kinds = [event.kind for event in WorkbenchRecords.open(meta).events()]
     assert [kind for kind in kinds if kind.startswith("publish")] == [
         "publish_failed",
         "published",
@@ -449,7 +449,7 @@ DEEDS = (
 )
 
 
-def deeds(chance: Random) -> str:
+def operation_numbers(chance: Random) -> str:
     """A few things that somebody does, of which some are not possible."""
     chosen: list[str] = []
     for _ in range(chance.randint(1, 4)):
@@ -466,13 +466,13 @@ def test_whatever_both_do_the_draft_shows_the_project_afterwards(bench: Bench, s
     chance = Random(seed)
     bench.draft()
     for _ in range(4):
-        bench.run(f"exec 2>/dev/null; {deeds(chance)}")
+        bench.run(f"exec 2>/dev/null; {operation_numbers(chance)}")
         publish(bench.workbench, PublishOrder())
-        theirs = ["/bin/sh", "-c", f"exec 2>/dev/null; {deeds(chance)}"]
+        theirs = ["/bin/sh", "-c", f"exec 2>/dev/null; {operation_numbers(chance)}"]
         subprocess.run(theirs, cwd=bench.project, check=True, timeout=60)
 
         assert review(bench.workbench).files == ()
-        with entering(bench.workbench) as inside:
+        with enter_draft(bench.workbench) as inside:
             assert sight(Path(f"/proc/self/fd/{inside.view.root}/")) == bench.sight()
 
 
@@ -486,7 +486,7 @@ def test_nothing_to_publish_is_no_failure(layered: Bench) -> None:
 
 def test_batches_are_published_as_commands_are(layered: Bench) -> None:
     draft = layered.draft()
-    steps = [NewFile(at("new/x"), b"x"), NewContent(at("a"), b"a\n"), Delete(at("d/b"))]
+    steps = [NewFile(at("new/x"), b"x"), NewContent(at("a"), b"a\n"), DeletePath(at("d/b"))]
     apply(layered.workbench, draft, steps)
 
     assert [str(path) for path in reviewed(layered).paths] == ["a", "d/b", "new", "new/x"]

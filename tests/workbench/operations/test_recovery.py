@@ -11,10 +11,10 @@ from holdfast.workbench import (
     NewContent,
     NewFile,
     PublishOrder,
-    Records,
     RestoreOrder,
-    Way,
+    TransactionResult,
     Workbench,
+    WorkbenchRecords,
     apply,
     checkpoint,
     list_drafts,
@@ -34,7 +34,9 @@ FINISHED = (COMMITTED, False)
 
 def kinds(bench: Bench) -> list[str]:
     """What happened, in words."""
-    return [each.kind for each in Records.open(bench.workbench.directory / "meta").events()]
+    return [
+        each.kind for each in WorkbenchRecords.open(bench.workbench.directory / "meta").events()
+    ]
 
 
 @pytest.mark.promise("W4")
@@ -49,8 +51,8 @@ def test_a_publication_is_finished_or_undone(layered: Bench, moment: tuple[int, 
     assert killed(layered, markers, lambda bench: publish(bench, order), is_before=is_before)
     found = recover(layered.workbench)
 
-    way = Way.FINISHED if moment == FINISHED else Way.UNDONE
-    assert [(each.what, each.way) for each in found] == [("project", way)]
+    result = TransactionResult.FINISHED if moment == FINISHED else TransactionResult.UNDONE
+    assert [(each.what, each.result) for each in found] == [("project", result)]
     if moment == FINISHED:
         assert review(layered.workbench).files == ()
         assert kinds(layered).count("published") == 1
@@ -206,7 +208,11 @@ def test_a_marker_that_comes_back_after_a_power_loss_changes_nothing(layered: Be
     marker.write_bytes(found[0])
     (recovered,) = recover(layered.workbench)
 
-    assert (recovered.what, recovered.way, recovered.rescued) == ("project", Way.FINISHED, ())
+    assert (recovered.what, recovered.result, recovered.rescued) == (
+        "project",
+        TransactionResult.FINISHED,
+        (),
+    )
     assert not marker.exists()
     assert kinds(layered) == [*said, "recovered"]
     assert (layered.project / "a").read_bytes() == b"edited since\n"
@@ -221,5 +227,10 @@ def test_what_was_recovered_is_told_by_whatever_comes_next(layered: Bench) -> No
 
     (found,) = status(layered.workbench).recovered
 
-    assert (found.what, found.way, found.theirs, found.rescued) == ("project", Way.UNDONE, (), ())
+    assert (found.what, found.result, found.theirs, found.rescued) == (
+        "project",
+        TransactionResult.UNDONE,
+        (),
+        (),
+    )
     assert kinds(layered)[-2:] == ["publish_undone", "recovered"]

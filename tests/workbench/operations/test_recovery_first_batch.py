@@ -20,10 +20,10 @@ def test_it_goes_with_a_failure_and_others_stay(layered: Bench) -> None:
 
     with (
         pytest.raises(BatchStale),
-        layered.workbench.held() as (held, _),
-        first_batch(held, "one") as made,
+        layered.workbench.locked() as (handle, _),
+        first_batch(handle, "one") as made,
     ):
-        assert {each.id for each in held.drafts.all()} == {other, made.id}
+        assert {each.id for each in handle.drafts.all()} == {other, made.id}
         raise BatchStale(paths=())
 
     assert [each.id for each in list_drafts(layered.workbench)] == [other]
@@ -34,8 +34,8 @@ def test_whoever_comes_after_a_kill_removes_it(layered: Bench) -> None:
     other = layered.draft()
     with (
         pytest.raises(KeyboardInterrupt),
-        layered.workbench.held() as (held, _),
-        first_batch(held, "one"),
+        layered.workbench.locked() as (handle, _),
+        first_batch(handle, "one"),
     ):
         raise KeyboardInterrupt
 

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry, change_kind
-from holdfast.workbench.operations.report_page import FILES_MAX, Report, report_page, report_record
+from holdfast.workbench.operations.report_page import (
+    FILES_MAX,
+    OperationReport,
+    report_page,
+    report_record,
+)
 from tests.workbench.pages import record_in
 
 OLD = PathEntry(EntryKind.FILE, 0o644, b"o" * 32, size=3)
@@ -54,7 +59,7 @@ def test_a_deed_has_a_word(before: PathEntry | None, after: PathEntry | None, de
 
 
 def test_a_report_for_a_program() -> None:
-    report = Report(
+    report = OperationReport(
         deed="publish",
         at=AT,
         project="/p",
@@ -102,7 +107,7 @@ def test_a_report_of_a_failure_says_what_to_do() -> None:
         "phase": "publish",
         "actions": ["merge_into_draft", "force"],
     }
-    report = Report(
+    report = OperationReport(
         deed="publish",
         at=AT,
         project="/p",
@@ -136,7 +141,7 @@ paths = (
 def test_whatever_stands_in_it_is_only_text(
     project: str, kept: str, path: RelativePath, remark: str
 ) -> None:
-    report = Report(
+    report = OperationReport(
         deed="restore",
         at=AT,
         project=project,
@@ -158,7 +163,7 @@ def test_a_report_is_bounded_and_counts_what_it_leaves_out() -> None:
     files = tuple(
         PathChange(RelativePath.of(f"f{number}"), None, NEW) for number in range(FILES_MAX + 7)
     )
-    report = Report(deed="publish", at=AT, project="/p", files=files)
+    report = OperationReport(deed="publish", at=AT, project="/p", files=files)
     record = report_record(report)
     assert record["filesCount"] == FILES_MAX + 7
     assert "7 more are not listed here." in report_page(report)

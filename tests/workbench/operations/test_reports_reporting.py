@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.workbench.failures import PublishedChanged
-from holdfast.workbench.operations.recovery import Deed
+from holdfast.workbench.operations.recovery import OperationKind
 from holdfast.workbench.operations.reports import report_done, report_failed
 from tests.workbench.benches import Bench
 from tests.workbench.pages import record_in
@@ -13,10 +13,12 @@ from tests.workbench.pages import record_in
 
 @pytest.mark.promise("W11")
 def test_both_leave_a_page_with_a_record(layered: Bench) -> None:
-    with layered.workbench.held() as (held, _):
-        kept = held.look()
-        report_done(held, Deed.RESTORE, {"key": "k"}, (), undo=kept)
-        report_failed(held, Deed.PUBLISH, PublishedChanged(paths=("a",)), draft="draft_x")
+    with layered.workbench.locked() as (handle, _):
+        kept = handle.look()
+        report_done(handle, OperationKind.RESTORE, {"key": "k"}, (), undo=kept)
+        report_failed(
+            handle, OperationKind.PUBLISH, PublishedChanged(paths=("a",)), draft="draft_x"
+        )
 
     reports = layered.workbench.directory / "meta" / "reports"
     failed, done = sorted(reports.iterdir(), key=lambda path: path.name.split("-")[1])
@@ -25,10 +27,10 @@ def test_both_leave_a_page_with_a_record(layered: Bench) -> None:
 
 
 def test_one_that_cannot_be_written_hides_nothing(layered: Bench) -> None:
-    with layered.workbench.held() as (held, _):
-        kept = held.look()
+    with layered.workbench.locked() as (handle, _):
+        kept = handle.look()
         meta = layered.workbench.directory / "meta"
         meta.write_bytes(b"no directory")
 
-        report_done(held, Deed.RESTORE, {"key": "k"}, (), undo=kept)
-        report_failed(held, Deed.PUBLISH, PublishedChanged(paths=("a",)))
+        report_done(handle, OperationKind.RESTORE, {"key": "k"}, (), undo=kept)
+        report_failed(handle, OperationKind.PUBLISH, PublishedChanged(paths=("a",)))

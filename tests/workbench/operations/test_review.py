@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.workbench import Conflict, review
-from holdfast.workbench.diff.three_way import Clashing
+from holdfast.workbench.diff.three_way import ConflictReason
 from tests.workbench.benches import LINES, Bench, at
 
 
@@ -67,6 +67,6 @@ def test_it_says_what_will_be_merged_and_what_somebody_must_decide(bench: Bench)
 
     assert found.merges == (at("a"),)
     assert found.conflicts == (
-        Conflict(path=at("c"), reason=Clashing.BOTH_CREATED),
-        Conflict(path=at("d/b"), reason=Clashing.BOTH_CHANGED),
+        Conflict(path=at("c"), reason=ConflictReason.BOTH_CREATED),
+        Conflict(path=at("d/b"), reason=ConflictReason.BOTH_CHANGED),
     )

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from holdfast.workbench import Status, checkpoint, checkpoints, list_drafts, recover, status
+from holdfast.workbench import (
+    WorkbenchStatus,
+    checkpoint,
+    checkpoints,
+    list_drafts,
+    recover,
+    status,
+)
 from tests.workbench.benches import LINES, Bench, at
 
 
 def test_a_project_that_nobody_did_anything_to(layered: Bench) -> None:
     workbench = layered.workbench
 
-    assert status(workbench) == Status(id=workbench.id, project=layered.project)
+    assert status(workbench) == WorkbenchStatus(id=workbench.id, project=layered.project)
     assert list_drafts(workbench) == checkpoints(workbench) == recover(workbench) == ()
     assert not (layered.base / "state").exists(), "to ask leaves something behind"
-    with workbench.held():
+    with workbench.locked():
         pass
-    assert status(workbench) == Status(id=workbench.id, project=layered.project)
+    assert status(workbench) == WorkbenchStatus(id=workbench.id, project=layered.project)
 
 
 def test_every_draft_with_what_stands_in_its_way(bench: Bench) -> None:

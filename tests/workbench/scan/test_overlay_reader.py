@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.coverage import DEPTH_MAX
-from holdfast.workbench.diff.tree_changes import Listed
+from holdfast.workbench.diff.tree_changes import LayerEntry
 from holdfast.workbench.model import STAGE_PREFIX
 from holdfast.workbench.scan.overlay_reader import listed
 from tests.parts.ordinary_user import ordinary_directory
@@ -19,7 +19,7 @@ from tests.workbench.unprivileged import held_back
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has layers")
 
 
-def looked(layer: Path) -> dict[bytes, Listed]:
+def looked(layer: Path) -> dict[bytes, LayerEntry]:
     """What is listed, without what tells one moment from another."""
     opened = os.open(layer, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -41,10 +41,10 @@ def test_every_name_is_listed_with_what_it_is(tmp_path: Path) -> None:
     (tmp_path / f"{STAGE_PREFIX}1" / "0").write_text("")
 
     assert looked(tmp_path) == {
-        b"d": Listed(b"d", stat.S_IFDIR | 0o750),
-        b"d/e": Listed(b"d/e", stat.S_IFDIR | 0o755, is_opaque=True),
-        b"d/link": Listed(b"d/link", stat.S_IFLNK | 0o777),
-        b"\xff\n": Listed(b"\xff\n", stat.S_IFREG | 0o644),
+        b"d": LayerEntry(b"d", stat.S_IFDIR | 0o750),
+        b"d/e": LayerEntry(b"d/e", stat.S_IFDIR | 0o755, is_opaque=True),
+        b"d/link": LayerEntry(b"d/link", stat.S_IFLNK | 0o777),
+        b"\xff\n": LayerEntry(b"\xff\n", stat.S_IFREG | 0o644),
     }
 
 
@@ -57,7 +57,7 @@ def test_a_directory_closed_to_us_is_said_to_be() -> None:
 
             found = looked(base / "layer")
 
-        assert found == {b"closed": Listed(b"closed", stat.S_IFDIR, is_closed=True)}
+        assert found == {b"closed": LayerEntry(b"closed", stat.S_IFDIR, is_closed=True)}
 
 
 def test_no_depth_is_too_deep(tmp_path: Path) -> None:

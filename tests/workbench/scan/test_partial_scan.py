@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.coverage import EVERYTHING, Coverage
-from holdfast.workbench.diff.tree_changes import ways_to
+from holdfast.workbench.diff.tree_changes import touched_tree
 from holdfast.workbench.model import (
     STAGE_PREFIX,
     Checkpoint,
@@ -175,7 +175,7 @@ def test_a_file_that_has_not_changed_is_not_read_again(
     (project / "d" / "whole").mkdir(parents=True)
     for name in ("a", "d/b", "d/whole/c", "d/whole/e"):
         (project / name).write_bytes(name.encode())
-    ways = ways_to(touching("a", "d/b", whole=("d/whole",)))
+    ways = touched_tree(touching("a", "d/b", whole=("d/whole",)))
     root = os.open(project, os.O_RDONLY)
 
     def reads(late_ns: int) -> int:

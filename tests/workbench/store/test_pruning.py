@@ -65,13 +65,13 @@ def messages(store: Store) -> list[str]:
 
 
 def test_what_is_too_old_goes_and_its_room_comes_back(home: Path, project: Path) -> None:
-    news: list[WorkProgress] = []
+    on_progress: list[WorkProgress] = []
     with Store.open(home) as store:
         fill(store, project, 10)
         before = usage(store)
         trial = prune(store, keep_min=3, is_trial=True)
         assert len(messages(store)) == 10
-        done = prune(store, keep_min=3, news=news.append)
+        done = prune(store, keep_min=3, on_progress=on_progress.append)
         after = usage(store)
 
         assert messages(store) == ["9", "8", "7"]
@@ -81,7 +81,7 @@ def test_what_is_too_old_goes_and_its_room_comes_back(home: Path, project: Path)
         assert after.kept_bytes < before.kept_bytes / 2
         assert abs(trial.bytes_after - done.bytes_after) < 1000
         assert (before.checkpoints, after.checkpoints) == (10, 3)
-        assert news == [WorkProgress("segments tidied", 1, 1)]
+        assert on_progress == [WorkProgress("segments tidied", 1, 1)]
         for made in store.checkpoints():
             check(store, made)
     with Store.open(home) as store:

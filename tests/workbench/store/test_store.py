@@ -251,11 +251,11 @@ def test_a_long_look_tells_how_far_it_has_come(home: Path, project: Path) -> Non
         path = project / str(number % 50) / f"f{number}"
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    news: list[WorkProgress] = []
+    on_progress: list[WorkProgress] = []
     with Store.open(home) as store:
-        store.checkpoint(CheckpointSource(project, news=news.append))
+        store.checkpoint(CheckpointSource(project, on_progress=on_progress.append))
 
-    assert [told.done // 1000 for told in news] == [1, 2]
+    assert [told.done // 1000 for told in on_progress] == [1, 2]
 
 
 def test_what_is_not_there_is_named(home: Path, project: Path) -> None:

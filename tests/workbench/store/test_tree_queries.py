@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.workbench.diff.tree_changes import Three
+from holdfast.workbench.diff.tree_changes import ThreeEntries
 from holdfast.workbench.failures import CheckpointMissing
 from holdfast.workbench.model import EntryKind, PathEntry, TouchedPaths
 from holdfast.workbench.store.store import CheckpointSource, Store
@@ -88,7 +88,7 @@ def test_where_nobody_knows(store: Store, tree: Path) -> None:
 
     assert uncovered_entries(store, base, base, base) == {}
     assert uncovered_entries(store, base, base, after) == {
-        at("d/pipe"): Three(UNKNOWN, UNKNOWN, node.entry())
+        at("d/pipe"): ThreeEntries(UNKNOWN, UNKNOWN, node.entry())
     }
 
 

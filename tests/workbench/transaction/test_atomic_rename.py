@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.transaction.atomic_rename import (
-    Name,
+    NameAt,
     exchange,
     move,
     move_by_two_names,
     start_writing,
 )
 
-Mover = Callable[[Name, Name], None]
+Mover = Callable[[NameAt, NameAt], None]
 movers = pytest.mark.parametrize("mover", [move, move_by_two_names])
 
 
@@ -42,7 +42,7 @@ def test_two_things_change_places(tmp_path: Path, here: int) -> None:
     (tmp_path / "one").write_text("1")
     (tmp_path / "other").symlink_to("2")
 
-    exchange(Name(here, b"one"), Name(here, b"other"))
+    exchange(NameAt(here, b"one"), NameAt(here, b"other"))
 
     assert state(tmp_path) == {"one": "2", "other": "1"}
 
@@ -53,7 +53,7 @@ def test_with_nothing_nothing_changes_places(tmp_path: Path, here: int, there: s
     (tmp_path / there).write_text("1")
 
     with pytest.raises(FileNotFoundError):
-        exchange(Name(here, b"one"), Name(here, b"other"))
+        exchange(NameAt(here, b"one"), NameAt(here, b"other"))
 
     assert state(tmp_path) == {there: "1"}
 
@@ -66,7 +66,7 @@ def test_a_file_and_a_link_get_a_name_that_is_free(tmp_path: Path, here: int, mo
     (tmp_path / "directory" / "leaf").touch()
 
     for old in (b"file", b"link", b"directory"):
-        mover(Name(here, old), Name(here, b"new " + old))
+        mover(NameAt(here, old), NameAt(here, b"new " + old))
 
     assert state(tmp_path) == {"new file": "1", "new link": "nowhere"}
     assert os.listdir(tmp_path / "new directory") == ["leaf"]
@@ -88,7 +88,7 @@ def test_what_has_the_name_already_keeps_it(
     before = {each.name: each.lstat().st_ino for each in tmp_path.iterdir()}
 
     with pytest.raises(FileExistsError):
-        mover(Name(here, b"old"), Name(here, b"new"))
+        mover(NameAt(here, b"old"), NameAt(here, b"new"))
 
     assert {each.name: each.lstat().st_ino for each in tmp_path.iterdir()} == before
 
@@ -99,7 +99,7 @@ def test_what_has_both_names_loses_the_old_one(tmp_path: Path, here: int, mover:
     (tmp_path / "old").write_text("1")
     (tmp_path / "new").hardlink_to(tmp_path / "old")
 
-    mover(Name(here, b"old"), Name(here, b"new"))
+    mover(NameAt(here, b"old"), NameAt(here, b"new"))
 
     assert state(tmp_path) == {"new": "1"}
 
@@ -107,7 +107,7 @@ def test_what_has_both_names_loses_the_old_one(tmp_path: Path, here: int, mover:
 @movers
 def test_nothing_gets_no_name(here: int, mover: Mover) -> None:
     with pytest.raises(FileNotFoundError):
-        mover(Name(here, b"old"), Name(here, b"new"))
+        mover(NameAt(here, b"old"), NameAt(here, b"new"))
 
 
 def test_to_start_writing_is_only_a_hint(tmp_path: Path) -> None:

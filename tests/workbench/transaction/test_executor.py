@@ -19,30 +19,30 @@ from holdfast.workbench.failures import ObjectMissing
 from holdfast.workbench.model import EntryKind, PathEntry, WorkProgress
 from holdfast.workbench.objects.formats import ObjectKind, name_of
 from holdfast.workbench.store.store import Store
-from holdfast.workbench.transaction.atomic_rename import Name, exchange
-from holdfast.workbench.transaction.executor import Hand
+from holdfast.workbench.transaction.atomic_rename import NameAt, exchange
+from holdfast.workbench.transaction.executor import Executor
 from holdfast.workbench.transaction.machine import (
-    Act,
-    Answer,
-    Deed,
-    Do,
+    Apply,
     DropStage,
-    GlanceAtPath,
-    LookAtPath,
-    LookInSlot,
+    InspectPath,
+    InspectSlot,
     MakeStage,
-    Mark,
     Marker,
-    Operation,
-    Outcome,
+    PathAction,
+    PathOperation,
+    QuickCheckPath,
     Rescue,
-    Stage,
-    State,
-    Sync,
+    StageEntry,
+    Step,
+    StepResult,
+    SyncAll,
+    TransactionOutcome,
+    TransactionResult,
+    TransactionState,
     Verb,
-    Way,
+    WriteMarker,
 )
-from holdfast.workbench.transaction.path_state import look
+from holdfast.workbench.transaction.path_state import inspect_path
 from holdfast.workbench.transaction.site import read_marker
 from holdfast.world.failures import DiskDenied
 from tests.workbench.grounds import (
@@ -71,12 +71,14 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 @pytest.fixture
 def store(ground: Ground) -> Iterator[Store]:
-    with ground.open_store() as opened:
-        yield opened
+    with ground.open_store() as open_directory:
+        yield open_directory
 
 
-def hand_for(ground: Ground, store: Store, *operations: Operation) -> Hand:
-    return Hand(ground.site, store, Marker(KEY, State.PREPARED, operations), ground.told.append)
+def hand_for(ground: Ground, store: Store, *operations: PathOperation) -> Executor:
+    return Executor(
+        ground.site, store, Marker(KEY, TransactionState.PREPARED, operations), ground.told.append
+    )
 
 
 def entry_of(store: Store, data: bytes, mode: int = 0o644) -> PathEntry:
@@ -86,8 +88,8 @@ def entry_of(store: Store, data: bytes, mode: int = 0o644) -> PathEntry:
     )
 
 
-def staged(store: Store, verb: Verb, before: PathEntry | None = None) -> Operation:
-    return Operation(verb, AT, before, entry_of(store, b"new"), 0)
+def staged(store: Store, verb: Verb, before: PathEntry | None = None) -> PathOperation:
+    return PathOperation(verb, AT, before, entry_of(store, b"new"), 0)
 
 
 def slots(ground: Ground) -> dict[str, bytes]:
@@ -95,15 +97,15 @@ def slots(ground: Ground) -> dict[str, bytes]:
     return {each.name: each.read_bytes() for each in stage.iterdir()} if stage.is_dir() else {}
 
 
-def done(hand: Hand, *acts: Act) -> list[Answer]:
-    with hand:
-        return [hand.carry_out(act) for act in acts]
+def done(executor: Executor, *acts: Step) -> list[StepResult]:
+    with executor:
+        return [executor.execute(act) for act in acts]
 
 
 def test_what_is_staged_is_in_its_slot_as_it_will_be(ground: Ground, store: Store) -> None:
     operation = staged(store, Verb.PUT)
 
-    done(hand_for(ground, store, operation), MakeStage(), Stage(operation), Sync())
+    done(hand_for(ground, store, operation), MakeStage(), StageEntry(operation), SyncAll())
 
     status = os.stat(ground.project / STAGE / "0")
     assert slots(ground) == {"0": b"new"}
@@ -114,15 +116,15 @@ def test_what_is_staged_is_in_its_slot_as_it_will_be(ground: Ground, store: Stor
 @pytest.mark.parametrize(
     ("deed", "there", "in_slot", "left_there", "left_in_slot"),
     [
-        (Deed.EXCHANGE, b"old", b"new", b"new", b"old"),
-        (Deed.PUT, None, b"new", b"new", None),
-        (Deed.TAKE, b"old", None, None, b"old"),
+        (PathAction.EXCHANGE, b"old", b"new", b"new", b"old"),
+        (PathAction.PUT, None, b"new", b"new", None),
+        (PathAction.TAKE, b"old", None, None, b"old"),
     ],
 )
 def test_a_deed_that_is_possible(
     ground: Ground,
     store: Store,
-    deed: Deed,
+    deed: PathAction,
     there: bytes | None,
     in_slot: bytes | None,
     left_there: bytes | None,
@@ -135,38 +137,38 @@ def test_a_deed_that_is_possible(
 @pytest.mark.parametrize(
     ("deed", "there", "in_slot"),
     [
-        (Deed.EXCHANGE, None, b"new"),
-        (Deed.EXCHANGE, b"old", None),
-        (Deed.PUT, b"old", b"new"),
-        (Deed.PUT, None, None),
-        (Deed.TAKE, None, None),
-        (Deed.TAKE, b"old", b"new"),
-        (Deed.REMOVE_DIRECTORY, None, None),
-        (Deed.REMOVE_DIRECTORY, b"old", None),
-        (Deed.REMAKE_DIRECTORY, b"old", None),
-        (Deed.ADJUST, None, None),
-        (Deed.ADJUST, b"old", None),
-        (Deed.READJUST, b"old", None),
+        (PathAction.EXCHANGE, None, b"new"),
+        (PathAction.EXCHANGE, b"old", None),
+        (PathAction.PUT, b"old", b"new"),
+        (PathAction.PUT, None, None),
+        (PathAction.TAKE, None, None),
+        (PathAction.TAKE, b"old", b"new"),
+        (PathAction.REMOVE_DIRECTORY, None, None),
+        (PathAction.REMOVE_DIRECTORY, b"old", None),
+        (PathAction.REMAKE_DIRECTORY, b"old", None),
+        (PathAction.ADJUST, None, None),
+        (PathAction.ADJUST, b"old", None),
+        (PathAction.READJUST, b"old", None),
     ],
 )
 def test_a_deed_is_refused_and_nothing_changes(
-    ground: Ground, store: Store, deed: Deed, there: bytes | None, in_slot: bytes | None
+    ground: Ground, store: Store, deed: PathAction, there: bytes | None, in_slot: bytes | None
 ) -> None:
     assert attempt(ground, store, deed, there, in_slot) is False
     assert there_and_slot(ground)[0] == there
 
 
 def attempt(
-    ground: Ground, store: Store, deed: Deed, there: bytes | None, in_slot: bytes | None
-) -> Answer:
+    ground: Ground, store: Store, deed: PathAction, there: bytes | None, in_slot: bytes | None
+) -> StepResult:
     old, new = PathEntry(EntryKind.DIRECTORY, 0o755), PathEntry(EntryKind.DIRECTORY, 0o700)
-    operation = Operation(Verb.ADJUST, AT, old, new, 0)
-    with hand_for(ground, store, operation) as hand:
-        hand.carry_out(MakeStage())
+    operation = PathOperation(Verb.ADJUST, AT, old, new, 0)
+    with hand_for(ground, store, operation) as executor:
+        executor.execute(MakeStage())
         for data, at in ((there, ground.project / "x"), (in_slot, ground.project / STAGE / "0")):
             if data is not None:
                 at.write_bytes(data)
-        return hand.carry_out(Do(deed, operation))
+        return executor.execute(Apply(deed, operation))
 
 
 def there_and_slot(ground: Ground) -> tuple[bytes | None, bytes | None]:
@@ -176,9 +178,11 @@ def there_and_slot(ground: Ground) -> tuple[bytes | None, bytes | None]:
 
 
 @pytest.mark.promise("W10")
-@pytest.mark.parametrize("deed", [Deed.EXCHANGE, Deed.PUT, Deed.TAKE, Deed.REMOVE_DIRECTORY])
+@pytest.mark.parametrize(
+    "deed", [PathAction.EXCHANGE, PathAction.PUT, PathAction.TAKE, PathAction.REMOVE_DIRECTORY]
+)
 def test_a_way_that_has_become_a_link_leads_nowhere(
-    ground: Ground, store: Store, deed: Deed, tmp_path: Path
+    ground: Ground, store: Store, deed: PathAction, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -187,12 +191,15 @@ def test_a_way_that_has_become_a_link_leads_nowhere(
     (ground.project / "d").symlink_to(outside)
     new = entry_of(store, b"new")
     for slot, name in enumerate(("d/x", "d/new", "d/empty")):
-        operation = Operation(Verb.SWAP, RelativePath.of(name), None, new, slot)
+        operation = PathOperation(Verb.SWAP, RelativePath.of(name), None, new, slot)
         answers = done(
-            hand_for(ground, store, operation), MakeStage(), Stage(operation), Do(deed, operation)
+            hand_for(ground, store, operation),
+            MakeStage(),
+            StageEntry(operation),
+            Apply(deed, operation),
         )
         assert answers == [None, None, False]
-        assert done(hand_for(ground, store, operation), LookAtPath(operation)) == [None]
+        assert done(hand_for(ground, store, operation), InspectPath(operation)) == [None]
     assert sorted(os.listdir(outside)) == ["empty", "x"]
     assert (outside / "x").read_bytes() == b"theirs"
 
@@ -201,16 +208,16 @@ def test_a_directory_is_made_again_as_it_was(ground: Ground, store: Store) -> No
     was = PathEntry(
         EntryKind.DIRECTORY, 0o2711, xattrs=((b"user.a", b"1"),), mtime_ns=1_600_000_000_000_000_007
     )
-    operation = Operation(Verb.REMOVE_DIRECTORY, AT, was, None, 0)
+    operation = PathOperation(Verb.REMOVE_DIRECTORY, AT, was, None, 0)
     (ground.project / STAGE).mkdir()
     (ground.project / STAGE / "0").mkdir()  # by one who was killed
 
     answers = done(
         hand_for(ground, store, operation),
-        Do(Deed.REMAKE_DIRECTORY, operation),
-        Sync(),
-        LookAtPath(operation),
-        Do(Deed.REMOVE_DIRECTORY, operation),
+        Apply(PathAction.REMAKE_DIRECTORY, operation),
+        SyncAll(),
+        InspectPath(operation),
+        Apply(PathAction.REMOVE_DIRECTORY, operation),
     )
 
     assert answers == [True, None, was, True]
@@ -226,12 +233,17 @@ def test_a_directory_that_came_out_is_rescued_with_all_that_is_in_it(
         ground.project,
         {b"x": directory(0o711), b"x/deep": directory(), b"x/deep/leaf": file(b"theirs")},
     )
-    with hand_for(ground, store, operation) as hand:
-        for act in (MakeStage(), Stage(operation), Sync(), Do(Deed.EXCHANGE, operation)):
-            hand.carry_out(act)
-        assert hand.carry_out(LookInSlot(operation)) == PathEntry(EntryKind.DIRECTORY, 0o711)
-        hand.carry_out(Rescue(operation))
-        hand.carry_out(DropStage())
+    with hand_for(ground, store, operation) as executor:
+        for act in (
+            MakeStage(),
+            StageEntry(operation),
+            SyncAll(),
+            Apply(PathAction.EXCHANGE, operation),
+        ):
+            executor.execute(act)
+        assert executor.execute(InspectSlot(operation)) == PathEntry(EntryKind.DIRECTORY, 0o711)
+        executor.execute(Rescue(operation))
+        executor.execute(DropStage())
 
     (kept,) = store.checkpoints()
     leaf = store.node(kept, RelativePath.of("0/deep/leaf"))
@@ -254,32 +266,38 @@ def test_what_cannot_be_read_is_not_dropped(ground: Ground, store: Store) -> Non
 def test_a_glance_reads_only_what_does_not_fit(ground: Ground, store: Store) -> None:
     plant(ground.project, {b"a": file(b"old")})
     path = RelativePath.of("a")
-    before = look(ground.site.root, path)
-    operation = Operation(Verb.SWAP, path, before, before, 0)
+    before = inspect_path(ground.site.root, path)
+    operation = PathOperation(Verb.SWAP, path, before, before, 0)
     found = ground.project / "a"
     status = found.stat()
-    with hand_for(ground, store, operation) as hand:
-        assert hand.carry_out(GlanceAtPath(operation)) == before
+    with hand_for(ground, store, operation) as executor:
+        assert executor.execute(QuickCheckPath(operation)) == before
         found.write_bytes(b"edited")
-        assert hand.carry_out(GlanceAtPath(operation)) == look(ground.site.root, path) != before
+        assert (
+            executor.execute(QuickCheckPath(operation))
+            == inspect_path(ground.site.root, path)
+            != before
+        )
         found.write_bytes(b"odd")
         os.utime(found, ns=(status.st_mtime_ns, status.st_mtime_ns))
-        assert hand.carry_out(GlanceAtPath(operation)) == before  # what comes out will tell
-        assert hand.carry_out(LookAtPath(operation)) != before
+        assert executor.execute(QuickCheckPath(operation)) == before  # what comes out will tell
+        assert executor.execute(InspectPath(operation)) != before
         found.unlink()
-        assert hand.carry_out(GlanceAtPath(operation)) is None
+        assert executor.execute(QuickCheckPath(operation)) is None
 
 
-@pytest.mark.parametrize("ending", [State.COMMITTED, State.UNDONE])
-def test_the_marker_is_there_until_it_is_not(ground: Ground, store: Store, ending: State) -> None:
-    found: list[tuple[State | None, State | None]] = []
-    with hand_for(ground, store) as hand:
-        for state in (State.PREPARED, ending, ending, None, None):
-            hand.carry_out(Mark(state))
+@pytest.mark.parametrize("ending", [TransactionState.COMMITTED, TransactionState.UNDONE])
+def test_the_marker_is_there_until_it_is_not(
+    ground: Ground, store: Store, ending: TransactionState
+) -> None:
+    found: list[tuple[TransactionState | None, TransactionState | None]] = []
+    with hand_for(ground, store) as executor:
+        for state in (TransactionState.PREPARED, ending, ending, None, None):
+            executor.execute(WriteMarker(state))
             marker = read_marker(ground.site)
-            found.append((hand.marked, marker and marker.state))
+            found.append((executor.marked, marker and marker.state))
 
-    states = (State.PREPARED, ending, ending, None, None)
+    states = (TransactionState.PREPARED, ending, ending, None, None)
     assert found == [(state, state) for state in states]
     assert ground.is_tidy()
 
@@ -288,7 +306,7 @@ def test_it_says_how_far_it_has_come(ground: Ground) -> None:
     plant(ground.project, {})
     changes = ground.changes({b"%03d" % number: file(b"") for number in range(201)})
     heard: list[WorkProgress] = []
-    ground.carry_out(changes, news=heard.append)
+    ground.execute(changes, on_progress=heard.append)
 
     assert heard == [
         WorkProgress(what, number, 201) for what in ("stage", "change") for number in (0, 100, 200)
@@ -309,7 +327,7 @@ def test_what_is_new_belongs_to_whom_the_directory_belongs(ground: Ground) -> No
         b"ours": file(b"two"),
     }
 
-    ground.carry_out(ground.changes(after))
+    ground.execute(ground.changes(after))
 
     assert ground.tree() == after
     owners = {name: os.lstat(os.fsencode(ground.project) + b"/" + name) for name in after}
@@ -347,8 +365,8 @@ class Person:
             elif what == "save" and not is_directory:
                 self._save(at, path)
             elif what == "write" and os.path.isfile(at) and not os.path.islink(at):
-                with open(at, "wb") as opened:
-                    opened.write(data := self._fresh())
+                with open(at, "wb") as open_directory:
+                    open_directory.write(data := self._fresh())
                 self._note(path, data)
             elif what == "become a directory" and not is_directory:
                 with suppress(FileNotFoundError):
@@ -359,8 +377,8 @@ class Person:
 
     def _save(self, at: bytes, path: bytes) -> None:
         beside = os.path.join(self._project, b"beside")
-        with open(beside, "wb") as opened:
-            opened.write(data := self._fresh())
+        with open(beside, "wb") as open_directory:
+            open_directory.write(data := self._fresh())
         try:
             os.rename(beside, at)
         except OSError:
@@ -419,13 +437,13 @@ def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
         changes = ground.changes(after)
         person = Person(ground)
 
-        def meanwhile(now: int, _: Act) -> None:
+        def meanwhile(now: int, _: Step) -> None:
             for _, what, path in [edit for edit in edits if edit[0] == now]:
                 person.act(what, path)
 
         outcome = ground.drive(changes, meanwhile, can_exchange=can_exchange)
 
-        expected = after if outcome.way is Way.FINISHED else before
+        expected = after if outcome.result is TransactionResult.FINISHED else before
         tree = ground.tree()
         for path in {*NAMES, *tree}:
             assert is_accounted_for(path, tree.get(path), expected.get(path), person), outcome
@@ -437,7 +455,7 @@ def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
                 rescued = [each for each in outcome.rescued if RelativePath.of(path).within(each)]
                 assert is_there or rescued, (path, outcome)
         assert ground.is_tidy()
-        assert bool(person.wrote) or outcome == Outcome(Way.FINISHED, KEY)
+        assert bool(person.wrote) or outcome == TransactionOutcome(TransactionResult.FINISHED, KEY)
 
 
 def is_accounted_for(path: bytes, found: Thing | None, ours: Thing | None, person: Person) -> bool:
@@ -466,14 +484,16 @@ def test_what_is_saved_between_two_acts_is_put_back_or_rescued(
     changes = ground.changes({b"x": file(b"2")})
     person = Person(ground)
 
-    def meanwhile(_: int, act: Act) -> None:
-        if isinstance(act, Do | LookInSlot) and len(person.wrote.get(b"x", ())) < 2:
+    def meanwhile(_: int, act: Step) -> None:
+        if isinstance(act, Apply | InspectSlot) and len(person.wrote.get(b"x", ())) < 2:
             person.act("save", b"x")
 
     outcome = ground.drive(changes, meanwhile, can_exchange=can_exchange)
 
     assert (ground.project / "x").read_bytes() == b"person 1"
-    assert outcome == Outcome(Way.UNDONE, KEY, conflicts=(AT,), theirs=(AT,), rescued=(AT,))
+    assert outcome == TransactionOutcome(
+        TransactionResult.UNDONE, KEY, conflicts=(AT,), theirs=(AT,), rescued=(AT,)
+    )
     with ground.open_store() as store:
         assert is_kept(store, b"person 0")
 
@@ -487,14 +507,14 @@ def test_what_is_typed_into_the_old_file_after_all_was_done_is_rescued(
     changes = ground.changes({b"x": file(b"2")})
     typing = os.open(ground.project / "x", os.O_WRONLY)
 
-    def meanwhile(_: int, act: Act) -> None:
-        if act == Mark(State.COMMITTED):
+    def meanwhile(_: int, act: Step) -> None:
+        if act == WriteMarker(TransactionState.COMMITTED):
             os.pwrite(typing, b"9", 0)
 
     outcome = ground.drive(changes, meanwhile, can_exchange=can_exchange)
 
     os.close(typing)
-    assert outcome == Outcome(Way.FINISHED, KEY, rescued=(AT,))
+    assert outcome == TransactionOutcome(TransactionResult.FINISHED, KEY, rescued=(AT,))
     assert (ground.project / "x").read_bytes() == b"2"
     with ground.open_store() as store:
         assert is_kept(store, b"9")
@@ -504,7 +524,7 @@ def swap_for_good(project: Path) -> None:
     """Let a directory and a link of another name change places, again and again."""
     here = os.open(project, os.O_RDONLY)
     while True:
-        exchange(Name(here, b"d"), Name(here, b"link"))
+        exchange(NameAt(here, b"d"), NameAt(here, b"link"))
 
 
 THEIRS = {b"deep": directory(0o711), b"x": file(b"theirs"), b"y": file(b"theirs, too")}
@@ -521,28 +541,28 @@ def test_no_race_leads_out_of_the_project(ground: Ground, store: Store, tmp_path
     plant(ground.project, ours)
     new, old = entry_of(store, b"new"), PathEntry(EntryKind.DIRECTORY, 0o755)
     operations = (
-        Operation(Verb.PUT, RelativePath.of("d/x"), None, new, 0),
-        Operation(Verb.SWAP, RelativePath.of("d/y"), None, new, 1),
-        Operation(
+        PathOperation(Verb.PUT, RelativePath.of("d/x"), None, new, 0),
+        PathOperation(Verb.SWAP, RelativePath.of("d/y"), None, new, 1),
+        PathOperation(
             Verb.ADJUST, RelativePath.of("d/deep"), old, PathEntry(EntryKind.DIRECTORY, 0o700), 2
         ),
     )
-    deeds = [
-        *(Do(deed, operations[0]) for deed in (Deed.PUT, Deed.TAKE)),
-        Do(Deed.EXCHANGE, operations[1]),
-        Do(Deed.REMOVE_DIRECTORY, operations[2]),
-        Do(Deed.REMAKE_DIRECTORY, operations[2]),
-        *(Do(deed, operations[2]) for deed in (Deed.ADJUST, Deed.READJUST)),
-        *map(LookAtPath, operations),
+    operation_numbers = [
+        *(Apply(deed, operations[0]) for deed in (PathAction.PUT, PathAction.TAKE)),
+        Apply(PathAction.EXCHANGE, operations[1]),
+        Apply(PathAction.REMOVE_DIRECTORY, operations[2]),
+        Apply(PathAction.REMAKE_DIRECTORY, operations[2]),
+        *(Apply(deed, operations[2]) for deed in (PathAction.ADJUST, PathAction.READJUST)),
+        *map(InspectPath, operations),
     ]
     swapper = fork(lambda: swap_for_good(ground.project))
-    answers: list[Answer] = []
+    answers: list[StepResult] = []
     try:
-        with hand_for(ground, store, *operations) as hand:
-            for act in (MakeStage(), Stage(operations[0]), Stage(operations[1])):
-                hand.carry_out(act)
+        with hand_for(ground, store, *operations) as executor:
+            for act in (MakeStage(), StageEntry(operations[0]), StageEntry(operations[1])):
+                executor.execute(act)
             for _ in range(3_000):
-                answers += [hand.carry_out(act) for act in deeds]
+                answers += [executor.execute(act) for act in operation_numbers]
     finally:
         os.kill(swapper, signal.SIGKILL)
         os.waitpid(swapper, 0)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.workbench.failures import ObjectMissing
 from holdfast.workbench.store.store import Store
-from holdfast.workbench.transaction.executor import Supply
+from holdfast.workbench.transaction.executor import ContentPrefetch
 
 LARGE = bytes(range(256)) * 40_000
 DATA = [b"", b"1", b"22", LARGE, b"4", b"x" * (5 * 2**20), b"6"]
@@ -17,14 +17,14 @@ DATA = [b"", b"1", b"22", LARGE, b"4", b"x" * (5 * 2**20), b"6"]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(tmp_path / "state") as opened:
-        yield opened
+    with Store.open(tmp_path / "state") as open_directory:
+        yield open_directory
 
 
 @pytest.mark.parametrize("order", [range(7), range(6, -1, -1), [2, 2, 0, 6, 3, 3, 1, 5, 2]])
 def test_every_content_comes_as_it_was_kept(store: Store, order: list[int]) -> None:
     names = [store.put_content([data])[0] for data in DATA]
-    supply = Supply(store, [*names[:3], *names])
+    supply = ContentPrefetch(store, [*names[:3], *names])
 
     assert [b"".join(supply.pieces(names[each])) for each in order] == [DATA[at] for at in order]
 
@@ -32,9 +32,9 @@ def test_every_content_comes_as_it_was_kept(store: Store, order: list[int]) -> N
 def test_what_was_not_announced_comes_too(store: Store) -> None:
     name, _ = store.put_content([b"1"])
 
-    assert b"".join(Supply(store, ()).pieces(name)) == b"1"
+    assert b"".join(ContentPrefetch(store, ()).pieces(name)) == b"1"
 
 
 def test_what_is_not_there_is_missed(store: Store) -> None:
     with pytest.raises(ObjectMissing):
-        b"".join(Supply(store, [bytes(32)]).pieces(bytes(32)))
+        b"".join(ContentPrefetch(store, [bytes(32)]).pieces(bytes(32)))

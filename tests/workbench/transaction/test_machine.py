@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import PathChange, PathEntry
-from holdfast.workbench.transaction.machine import Outcome, Way, lay_out, publish, recover
+from holdfast.workbench.transaction.machine import (
+    TransactionOutcome,
+    TransactionResult,
+    plan_operations,
+    publish,
+    recover,
+)
 from tests.workbench.modelled import (
     KEY,
     Killed,
@@ -52,10 +58,13 @@ AFTER: dict[RelativePath, PathEntry] = {
     at("closed/leaf"): file("7"),
     at("untouched"): file("6"),
 }
-FINISHED, UNDONE = Outcome(Way.FINISHED, KEY), Outcome(Way.UNDONE, KEY)
-NOTHING = Outcome(Way.NOTHING)
+FINISHED, UNDONE = (
+    TransactionOutcome(TransactionResult.FINISHED, KEY),
+    TransactionOutcome(TransactionResult.UNDONE, KEY),
+)
+NOTHING = TransactionOutcome(TransactionResult.NOTHING)
 SOME = ("edited", "deleted", "gone", "opened", "file to directory")
-TREES = {Way.FINISHED: AFTER, Way.UNDONE: BEFORE}
+TREES = {TransactionResult.FINISHED: AFTER, TransactionResult.UNDONE: BEFORE}
 exchanging = pytest.mark.parametrize("can_exchange", [True, False])
 
 
@@ -67,7 +76,7 @@ def fresh(
     before: dict[RelativePath, PathEntry] = BEFORE, *, can_exchange: bool = True
 ) -> ModelDisk:
     wanted = changes(before, after_of(before))
-    return ModelDisk.of(before, lay_out(wanted, can_exchange=can_exchange))
+    return ModelDisk.of(before, plan_operations(wanted, can_exchange=can_exchange))
 
 
 def fallen(
@@ -82,7 +91,7 @@ def fallen(
     return None
 
 
-def is_over(disk: ModelDisk, outcome: Outcome) -> bool:
+def is_over(disk: ModelDisk, outcome: TransactionOutcome) -> bool:
     """Whether nothing is left to tidy up, and opening it once more changes nothing."""
     tree = disk.tree
     return (
@@ -94,11 +103,15 @@ def is_over(disk: ModelDisk, outcome: Outcome) -> bool:
     )
 
 
-def went(disk: ModelDisk, outcome: Outcome) -> Way:
+def went(disk: ModelDisk, outcome: TransactionOutcome) -> TransactionResult:
     """Which way it went; who is killed at the very end has told so already."""
     if outcome == NOTHING and disk.told:
-        return disk.told[-1].way
-    return Way.FINISHED if outcome.way is Way.FINISHED else Way.UNDONE
+        return disk.told[-1].result
+    return (
+        TransactionResult.FINISHED
+        if outcome.result is TransactionResult.FINISHED
+        else TransactionResult.UNDONE
+    )
 
 
 def interruptions() -> Iterator[dict[str, int]]:
@@ -119,7 +132,7 @@ def test_a_publication_that_nobody_disturbs_brings_everything(can_exchange: bool
 @pytest.mark.promise("W4")
 @exchanging
 def test_killed_at_any_act_it_is_finished_or_undone(can_exchange: bool) -> None:
-    ways = set[Way]()
+    ways = set[TransactionResult]()
     for interruption in interruptions():
         disk = fresh(can_exchange=can_exchange)
         try:
@@ -130,10 +143,10 @@ def test_killed_at_any_act_it_is_finished_or_undone(can_exchange: bool) -> None:
         assert disk.tree == TREES[went(disk, outcome)], interruption
         assert outcome in (FINISHED, UNDONE, NOTHING)
         assert is_over(disk, outcome)
-        ways.add(outcome.way)
+        ways.add(outcome.result)
     else:
         raise AssertionError("there are more acts than were interrupted")
-    assert ways == set(Way)
+    assert ways == set(TransactionResult)
 
 
 def kill_twice(before: dict[RelativePath, PathEntry], *, can_exchange: bool) -> None:
@@ -147,7 +160,9 @@ def kill_twice(before: dict[RelativePath, PathEntry], *, can_exchange: bool) -> 
                 break
             except Killed:
                 outcome = reopened(disk)
-            expected = after_of(before) if went(disk, outcome) is Way.FINISHED else before
+            expected = (
+                after_of(before) if went(disk, outcome) is TransactionResult.FINISHED else before
+            )
             assert disk.tree == expected, (first, second)
             assert is_over(disk, outcome)
 
@@ -199,7 +214,9 @@ def test_after_a_power_cut_in_the_recovery_too_it_is_finished_or_undone(can_exch
             except Killed:
                 disk.power_cut(0)
             outcome = reopened(disk)
-            expected = after_of(before) if went(disk, outcome) is Way.FINISHED else before
+            expected = (
+                after_of(before) if went(disk, outcome) is TransactionResult.FINISHED else before
+            )
             assert disk.tree == expected, (first, second)
 
 
@@ -224,7 +241,7 @@ def test_a_project_that_changed_before_is_not_touched_and_every_conflict_is_name
     outcome = drive(publish(disk.operations, KEY), disk)
 
     expected = (at("created"), at("deleted"), at("edited"))
-    assert outcome == Outcome(Way.UNDONE, KEY, conflicts=expected)
+    assert outcome == TransactionOutcome(TransactionResult.UNDONE, KEY, conflicts=expected)
     assert disk.tree == found
     assert disk.marker is None
     assert not disk.slots
@@ -236,7 +253,9 @@ TWICE = [("save", "save"), ("save", "write"), ("save", "delete"), ("write", "sav
 TYPED = [("open", "type"), ("type", "save"), ("save", "type"), ("type", "delete")]
 
 
-def disturbed(disk: ModelDisk, edits: Iterable[tuple[int, str, RelativePath]]) -> Outcome:
+def disturbed(
+    disk: ModelDisk, edits: Iterable[tuple[int, str, RelativePath]]
+) -> TransactionOutcome:
     """Publish, with a person who edits at these moments and finds all of it afterwards."""
     person, moments = Person(disk), count()
 
@@ -256,24 +275,33 @@ def disturbed(disk: ModelDisk, edits: Iterable[tuple[int, str, RelativePath]]) -
 @pytest.mark.parametrize(("before", "after"), ENDS)
 @pytest.mark.parametrize("deeds", [*TWICE, *TYPED])
 def test_two_edits_at_any_two_moments_are_kept(
-    before: PathEntry | None, after: PathEntry | None, deeds: tuple[str, str], can_exchange: bool
+    before: PathEntry | None,
+    after: PathEntry | None,
+    operation_numbers: tuple[str, str],
+    can_exchange: bool,
 ) -> None:
     """Most of the time one of them is a conflict; a rescue is the exception."""
-    operations = lay_out([PathChange(ONE, before, after)], can_exchange=can_exchange)
+    operations = plan_operations([PathChange(ONE, before, after)], can_exchange=can_exchange)
     tree = {ONE: before} if before else {}
     for first, second in product(range(24), repeat=2):
-        edits = [(0, "open", ONE), (first, deeds[0], ONE), (second, deeds[1], ONE)]
+        edits = [
+            (0, "open", ONE),
+            (first, operation_numbers[0], ONE),
+            (second, operation_numbers[1], ONE),
+        ]
         disturbed(ModelDisk.of(tree, operations), edits)
 
 
 @pytest.mark.promise("W5")
 def test_what_they_saved_twice_is_rescued_once_and_told() -> None:
     """The first came out by our exchange; the second is what they see."""
-    disk = ModelDisk.of({ONE: file("1")}, lay_out([PathChange(ONE, file("1"), file("2"))]))
+    disk = ModelDisk.of({ONE: file("1")}, plan_operations([PathChange(ONE, file("1"), file("2"))]))
 
     outcome = disturbed(disk, [(5, "save", ONE), (6, "save", ONE)])
 
-    assert outcome == Outcome(Way.UNDONE, KEY, conflicts=(ONE,), theirs=(ONE,), rescued=(ONE,))
+    assert outcome == TransactionOutcome(
+        TransactionResult.UNDONE, KEY, conflicts=(ONE,), theirs=(ONE,), rescued=(ONE,)
+    )
     assert disk.tree == {ONE: file("person 2")}
     assert disk.store == {file("person 1")}
 
@@ -307,7 +335,7 @@ def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
     after: dict[RelativePath, PathEntry],
     can_exchange: bool,
 ) -> None:
-    disk = ModelDisk.of(before, lay_out(changes(before, after), can_exchange=can_exchange))
+    disk = ModelDisk.of(before, plan_operations(changes(before, after), can_exchange=can_exchange))
     person = Person(disk)
     edits = data.draw(
         st.lists(
@@ -332,7 +360,7 @@ def test_with_a_person_at_work_each_path_is_base_theirs_or_ours(
             run = recover(disk.marker)
     assert outcome is not None
 
-    expected = after if went(disk, outcome) is Way.FINISHED else before
+    expected = after if went(disk, outcome) is TransactionResult.FINISHED else before
     for path in PATHS:
         allowed = {expected.get(path), *person.wrote.get(path, set())}
         assert disk.look(path) in allowed, (path, outcome, disk.told)

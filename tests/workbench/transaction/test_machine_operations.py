@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
-from holdfast.workbench.transaction.machine import ACCESS, Operation, Verb, lay_out
+from holdfast.workbench.transaction.machine import ACCESS, PathOperation, Verb, plan_operations
 from tests.workbench.modelled import at, directory, file, link
 
 OLD, NEW = file("old"), file("new")
@@ -35,10 +35,11 @@ def test_one_change(
     after: PathEntry | None,
     expected: list[tuple[Verb, PathEntry | None, PathEntry | None]],
 ) -> None:
-    steps = lay_out([PathChange(at("x"), before, after)])
+    steps = plan_operations([PathChange(at("x"), before, after)])
 
     assert steps == tuple(
-        Operation(verb, at("x"), *entries, slot) for slot, (verb, *entries) in enumerate(expected)
+        PathOperation(verb, at("x"), *entries, slot)
+        for slot, (verb, *entries) in enumerate(expected)
     )
 
 
@@ -64,7 +65,7 @@ SHARED_HALF = PathEntry(EntryKind.DIRECTORY, 0o775, xattrs=((ACCESS, b"acl"),))
 def test_a_directory_changes_one_thing_at_a_time(
     before: PathEntry, after: PathEntry, states: list[PathEntry]
 ) -> None:
-    steps = lay_out([PathChange(at("x"), before, after)])
+    steps = plan_operations([PathChange(at("x"), before, after)])
 
     assert {step.verb for step in steps} == {Verb.ADJUST}
     assert [step.before for step in steps] == [before, *states]
@@ -72,14 +73,14 @@ def test_a_directory_changes_one_thing_at_a_time(
 
 
 def test_without_exchange_a_file_is_taken_and_another_put() -> None:
-    assert lay_out([PathChange(at("x"), OLD, NEW)], can_exchange=False) == (
-        Operation(Verb.TAKE, at("x"), OLD, None, 0),
-        Operation(Verb.PUT, at("x"), None, NEW, 1),
+    assert plan_operations([PathChange(at("x"), OLD, NEW)], can_exchange=False) == (
+        PathOperation(Verb.TAKE, at("x"), OLD, None, 0),
+        PathOperation(Verb.PUT, at("x"), None, NEW, 1),
     )
 
 
 def test_directories_are_emptied_from_below_filled_from_above_and_closed_at_the_end() -> None:
-    steps = lay_out(
+    steps = plan_operations(
         [
             PathChange(at("z"), OPEN, CLOSED),
             PathChange(at("z/new"), None, NEW),
@@ -110,4 +111,4 @@ def test_directories_are_emptied_from_below_filled_from_above_and_closed_at_the_
 
 def test_what_cannot_be_stored_is_never_moved() -> None:
     with pytest.raises(AssertionError):
-        lay_out([PathChange(at("x"), PathEntry(EntryKind.SPECIAL, 0o600), None)])
+        plan_operations([PathChange(at("x"), PathEntry(EntryKind.SPECIAL, 0o600), None)])

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from holdfast.nouns import RelativePath
 from holdfast.workbench.failures import MarkerDamaged, MarkerForeign
 from holdfast.workbench.model import EntryKind, PathEntry
-from holdfast.workbench.transaction.machine import Marker, Operation, State, Verb
+from holdfast.workbench.transaction.machine import Marker, PathOperation, TransactionState, Verb
 from holdfast.workbench.transaction.marker import decode_marker, encode_marker
 
 ENTRY = PathEntry(EntryKind.FILE, 0o644, bytes(range(32)), b"", ((b"user.x", b"\xff\0"),), 7, 8)
 LINK = PathEntry(EntryKind.LINK, 0o777, target=b"\xff/..")
-STEP = Operation(Verb.SWAP, RelativePath.of(b"d\xff/new\nline"), ENTRY, LINK, 3)
-MARKER = Marker("key", State.PREPARED, (STEP,))
+STEP = PathOperation(Verb.SWAP, RelativePath.of(b"d\xff/new\nline"), ENTRY, LINK, 3)
+MARKER = Marker("key", TransactionState.PREPARED, (STEP,))
 
 entries = st.none() | st.builds(
     PathEntry,
@@ -31,7 +31,7 @@ entries = st.none() | st.builds(
 )
 names = st.binary(min_size=1, max_size=20).filter(lambda name: not set(b"\0/.") & set(name))
 operations = st.builds(
-    Operation,
+    PathOperation,
     st.sampled_from(Verb),
     names.map(RelativePath.of),
     entries,
@@ -44,7 +44,7 @@ operations = st.builds(
     st.builds(
         Marker,
         st.text(st.characters(codec="utf-8")),
-        st.sampled_from(State),
+        st.sampled_from(TransactionState),
         st.lists(operations, max_size=3).map(tuple),
     )
 )

@@ -12,7 +12,12 @@ import pytest
 from holdfast.nouns import RelativePath
 from holdfast.workbench.model import EntryKind, PathEntry
 from holdfast.workbench.store.store import CheckpointSource, Store
-from holdfast.workbench.transaction.path_state import Nearby, look, opened, see
+from holdfast.workbench.transaction.path_state import (
+    ParentCache,
+    inspect_path,
+    inspect_with_stat,
+    open_directory,
+)
 from tests.workbench.grounds import directory, file, link, plant
 from tests.workbench.unprivileged import held_back
 
@@ -42,7 +47,7 @@ def test_it_says_the_same_as_a_checkpoint(project: Path, root: int, tmp_path: Pa
         for path in map(RelativePath.of, TREE):
             node = store.node(checkpoint, path)
             assert node is not None
-            kept, found = node.entry(), look(root, path)
+            kept, found = node.entry(), inspect_path(root, path)
             assert found == kept
             assert found is not None
             assert found.mtime_ns == kept.mtime_ns == TREE[path.raw].mtime_ns
@@ -56,29 +61,29 @@ def test_where_no_plain_way_leads_there_is_nothing(project: Path, root: int, pat
     plant(project, {**TREE, b"away": link(b".."), b"d/away": link(b"..")})
     (project.parent / "x").touch()
 
-    assert look(root, RelativePath.of(path)) is None
+    assert inspect_path(root, RelativePath.of(path)) is None
 
 
 def test_what_is_no_file_is_not_opened(project: Path, root: int) -> None:
     os.mkfifo(project / "fifo", 0o640)
     os.mknod(project / "socket", stat.S_IFSOCK | 0o700)
 
-    assert look(root, RelativePath.of("fifo")) == PathEntry(EntryKind.SPECIAL, 0o640)
-    assert look(root, RelativePath.of("socket")) == PathEntry(EntryKind.SPECIAL, 0o700)
+    assert inspect_path(root, RelativePath.of("fifo")) == PathEntry(EntryKind.SPECIAL, 0o640)
+    assert inspect_path(root, RelativePath.of("socket")) == PathEntry(EntryKind.SPECIAL, 0o700)
 
 
 def test_what_cannot_be_read_is_like_nothing_else(project: Path, root: int) -> None:
     plant(project, {b"file": file(b"1", 0o000), b"d": directory(0o300)})
     with held_back():
-        assert look(root, RelativePath.of("file")) == PathEntry(EntryKind.SPECIAL, 0)
-        assert look(root, RelativePath.of("d")) == PathEntry(EntryKind.DIRECTORY, 0o300)
+        assert inspect_path(root, RelativePath.of("file")) == PathEntry(EntryKind.SPECIAL, 0)
+        assert inspect_path(root, RelativePath.of("d")) == PathEntry(EntryKind.DIRECTORY, 0o300)
 
 
 def test_it_tells_what_the_system_says(project: Path, root: int) -> None:
     plant(project, TREE)
 
     for path in TREE:
-        seen = see(root, path)
+        seen = inspect_with_stat(root, path)
         assert seen is not None
         assert os.path.samestat(seen[1], os.lstat(os.fsencode(project) + b"/" + path))
 
@@ -89,11 +94,11 @@ def test_a_directory_is_held_for_a_moment(project: Path, root: int) -> None:
 
     for path in (None, RelativePath.of("d")):
         for flags in ([], [os.O_RDONLY | os.O_DIRECTORY]):
-            with opened(root, path, *flags) as descriptor:
+            with open_directory(root, path, *flags) as descriptor:
                 assert os.path.samestat(
                     os.fstat(descriptor), os.stat(project / (str(path) if path else "."))
                 )
-    with pytest.raises(NotADirectoryError), opened(root, RelativePath.of("file")):
+    with pytest.raises(NotADirectoryError), open_directory(root, RelativePath.of("file")):
         pass
     assert len(os.listdir("/proc/self/fd")) == count
 
@@ -104,7 +109,7 @@ def test_the_last_directory_stays_open_and_no_link_leads_to_another(
     (project / "one").mkdir()
     (project / "two").mkdir()
     (project / "led").symlink_to("two")
-    nearby = Nearby(root)
+    nearby = ParentCache(root)
     first = nearby.above(RelativePath.of("one/a"))
     assert nearby.above(RelativePath.of("one/b")) == first
     (project / "one").rename(project / "away")

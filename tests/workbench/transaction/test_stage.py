@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.model import EntryKind, PathEntry
-from holdfast.workbench.transaction.atomic_rename import Name
+from holdfast.workbench.transaction.atomic_rename import NameAt
 from holdfast.workbench.transaction.stage import StageDirectory, adjust
 from tests.faults.mounts import missing_for_mounts, mounted
 from tests.workbench.grounds import Thing, directory, file, link, read
@@ -196,4 +196,4 @@ def test_a_directory_is_adjusted(project: Path, before: Thing, after: Thing) -> 
 def test_a_slot_is_a_name_on_the_stage(stage: StageDirectory) -> None:
     stage.make()
 
-    assert stage.slot(12) == Name(stage.slot(3).directory, b"12")
+    assert stage.slot(12) == NameAt(stage.slot(3).directory, b"12")

@@ -22,11 +22,18 @@ from holdfast.workbench.failures import MarkerDamaged, MarkerForeign, Transactio
 from holdfast.workbench.model import PathChange, ignore_progress
 from holdfast.workbench.store.store import RESCUED
 from holdfast.workbench.transaction import machine as publication
-from holdfast.workbench.transaction.executor import Hand
-from holdfast.workbench.transaction.machine import Act, Marker, Outcome, Purpose, State, Way
+from holdfast.workbench.transaction.executor import Executor
+from holdfast.workbench.transaction.machine import (
+    Marker,
+    Purpose,
+    Step,
+    TransactionOutcome,
+    TransactionResult,
+    TransactionState,
+)
 from holdfast.workbench.transaction.site import read_marker
 from holdfast.workbench.transaction.stage import EXCHANGING
-from holdfast.workbench.transaction.transaction import carry_out
+from holdfast.workbench.transaction.transaction import execute
 from holdfast.world import SystemDisk
 from holdfast.world.disk import SystemFile
 from holdfast.world.failures import DiskDenied, DiskFull, DiskIo, DiskReadOnly, DiskUnusable
@@ -49,7 +56,7 @@ from tests.workbench.grounds import (
     read,
 )
 
-FINISHED = Outcome(Way.FINISHED, KEY)
+FINISHED = TransactionOutcome(TransactionResult.FINISHED, KEY)
 MISSING = missing_for_mounts()
 mounts = pytest.mark.skipif(MISSING is not None, reason=f"nothing can be mounted: {MISSING}")
 
@@ -128,7 +135,7 @@ def test_one_thing_becomes_another(
     plant(ground.project, {b"x": before} if before else {})
     wanted = {b"x": after} if after else {}
 
-    outcome = ground.carry_out(ground.changes(wanted))
+    outcome = ground.execute(ground.changes(wanted))
 
     assert outcome == FINISHED
     assert ground.told == [FINISHED]
@@ -140,9 +147,9 @@ def test_one_thing_becomes_another(
 def test_a_whole_tree_becomes_another_and_back(ground: Ground) -> None:
     plant(ground.project, BEFORE)
 
-    assert ground.carry_out(ground.changes(AFTER)) == FINISHED
+    assert ground.execute(ground.changes(AFTER)) == FINISHED
     assert ground.tree() == AFTER
-    assert ground.carry_out(ground.changes(BEFORE)) == FINISHED
+    assert ground.execute(ground.changes(BEFORE)) == FINISHED
     assert ground.tree() == BEFORE
     assert ground.is_tidy()
 
@@ -190,10 +197,10 @@ def test_any_tree_becomes_any_other(quick_path: Path, before: Tree, after: Tree)
 
         if os.geteuid() != 0 and is_closed_for(changes, before):
             with pytest.raises(DiskDenied):
-                ground.carry_out(changes)
+                ground.execute(changes)
             assert ground.tree() == before
         else:
-            assert ground.carry_out(changes) == FINISHED
+            assert ground.execute(changes) == FINISHED
             assert ground.tree() == after
         assert ground.is_tidy()
 
@@ -228,9 +235,9 @@ def test_where_one_path_is_not_as_expected_nothing_changes(
         found = ground.tree()
         names = os.listdir(ground.project)
 
-        outcome = ground.carry_out(changes)
+        outcome = ground.execute(changes)
 
-        assert outcome == Outcome(Way.UNDONE, KEY, conflicts=(path,))
+        assert outcome == TransactionOutcome(TransactionResult.UNDONE, KEY, conflicts=(path,))
         assert ground.tree() == found
         assert os.listdir(ground.project) == names
         assert ground.told == []
@@ -249,10 +256,10 @@ def test_nothing_to_recover_costs_two_looks_and_changes_nothing(ground: Ground) 
 DEAD = 77
 
 
-def dies_at(moment: int) -> Callable[[int, Act], None]:
+def dies_at(moment: int) -> Callable[[int, Step], None]:
     """Die before an act, as if killed: nothing is closed or cleaned up."""
 
-    def meanwhile(count: int, _: Act) -> None:
+    def meanwhile(count: int, _: Step) -> None:
         if count == moment:
             os._exit(DEAD)
 
@@ -262,23 +269,25 @@ def dies_at(moment: int) -> Callable[[int, Act], None]:
 def recover_and_die(ground: Ground, moment: int) -> None:
     with ground.open_store() as store:
         marker = read_marker(ground.site)
-        nothing = Marker("", State.UNDONE, ())
-        with Hand(
+        nothing = Marker("", TransactionState.UNDONE, ())
+        with Executor(
             ground.site, store, marker or nothing, ground.told.append, ignore_progress
-        ) as hand:
-            drive(publication.recover(marker), hand, dies_at(moment))
+        ) as executor:
+            drive(publication.recover(marker), executor, dies_at(moment))
 
 
-def has_gone(ground: Ground, outcome: Outcome | None, before: Tree, after: Tree) -> Way:
+def has_gone(
+    ground: Ground, outcome: TransactionOutcome | None, before: Tree, after: Tree
+) -> TransactionResult:
     """Which way a project went as a whole."""
     assert ground.is_tidy()
     assert ground.recover() is None
     assert outcome is None or (outcome.conflicts, outcome.theirs, outcome.rescued) == ((), (), ())
     tree = ground.tree()
     assert tree in (before, after)
-    way = Way.FINISHED if tree == after else Way.UNDONE
-    assert outcome is None or outcome.way is way
-    return way
+    result = TransactionResult.FINISHED if tree == after else TransactionResult.UNDONE
+    assert outcome is None or outcome.result is result
+    return result
 
 
 @pytest.mark.promise("W4")
@@ -294,7 +303,7 @@ def has_gone(ground: Ground, outcome: Outcome | None, before: Tree, after: Tree)
 def test_killed_before_any_act_it_is_finished_or_undone(
     quick_path: Path, can_exchange: bool, step: int
 ) -> None:
-    ways: list[Way] = []
+    ways: list[TransactionResult] = []
     for moment in count(0, step):
         with fresh_ground(quick_path) as ground:
             plant(ground.project, BEFORE)
@@ -306,8 +315,10 @@ def test_killed_before_any_act_it_is_finished_or_undone(
             ways.append(has_gone(ground, outcome, BEFORE, AFTER))
             has_marker = outcome is not None and outcome.key != ""
             assert ground.told == [outcome] * has_marker
-    assert ways == sorted(ways, key=[Way.UNDONE, Way.FINISHED].index), "there is one commit point"
-    assert set(ways) == {Way.UNDONE, Way.FINISHED}
+    assert ways == sorted(ways, key=[TransactionResult.UNDONE, TransactionResult.FINISHED].index), (
+        "there is one commit point"
+    )
+    assert set(ways) == {TransactionResult.UNDONE, TransactionResult.FINISHED}
     assert moment > 100
 
 
@@ -360,11 +371,11 @@ def test_an_old_system_does_the_same_in_more_steps(quick_path: Path) -> None:
         plant(ground.project, BEFORE)
         changes = ground.changes(AFTER)
 
-        assert in_child(in_the_past(partial(ground.carry_out, changes))) == 0
+        assert in_child(in_the_past(partial(ground.execute, changes))) == 0
         assert ground.tree() == AFTER
         assert ground.is_tidy()
 
-        assert in_child(in_the_past(partial(ground.carry_out, ground.changes(BEFORE)))) == 0
+        assert in_child(in_the_past(partial(ground.execute, ground.changes(BEFORE)))) == 0
         assert ground.tree() == BEFORE
 
 
@@ -378,9 +389,9 @@ def test_where_names_no_longer_change_places_nothing_happens_and_then_all(quick_
         def twice() -> None:
             EXCHANGING.add(ground.project.stat().st_dev)
             with pytest.raises(DiskUnusable):
-                ground.carry_out(changes)
+                ground.execute(changes)
             assert ground.tree() == BEFORE
-            ground.carry_out(changes)
+            ground.execute(changes)
 
         assert in_child(in_the_past(twice)) == 0
         assert ground.tree() == AFTER
@@ -389,7 +400,7 @@ def test_where_names_no_longer_change_places_nothing_happens_and_then_all(quick_
 @pytest.mark.promise("W4")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux takes calls away from a process")
 def test_killed_on_an_old_system_it_is_finished_or_undone_there(quick_path: Path) -> None:
-    ways: set[Way] = set()
+    ways: set[TransactionResult] = set()
     for moment in count(0, 7):
         with fresh_ground(quick_path) as ground:
             plant(ground.project, BEFORE)
@@ -399,7 +410,7 @@ def test_killed_on_an_old_system_it_is_finished_or_undone_there(quick_path: Path
                 break
             assert in_child(in_the_past(ground.recover)) == 0
             ways.add(has_gone(ground, None, BEFORE, AFTER))
-    assert ways == {Way.UNDONE, Way.FINISHED}
+    assert ways == {TransactionResult.UNDONE, TransactionResult.FINISHED}
 
 
 @pytest.mark.promise("W4")
@@ -417,11 +428,11 @@ def test_in_a_layer_over_a_project_it_is_the_same(tmp_path: Path, options: str) 
     ):
         ground.move_to(merged, flags=os.O_PATH)
         for tree in (AFTER, BEFORE):
-            assert ground.carry_out(ground.changes(tree)) == FINISHED
+            assert ground.execute(ground.changes(tree)) == FINISHED
             assert ground.tree() == tree
         changes = ground.changes(AFTER)
         assert in_child(partial(ground.drive, changes, dies_at(70))) == DEAD
-        assert has_gone(ground, ground.recover(), BEFORE, AFTER) is Way.UNDONE
+        assert has_gone(ground, ground.recover(), BEFORE, AFTER) is TransactionResult.UNDONE
     assert read(layers["lowerdir"]) == BEFORE
 
 
@@ -453,7 +464,7 @@ def test_on_a_full_disk_nothing_changes_and_with_room_all_of_it(
         for free in range(0, 264, 8):
             fill(small / "filler", leaving=free * 1024)
             try:
-                outcome = ground.carry_out(changes)
+                outcome = ground.execute(changes)
             except DiskFull:
                 assert ground.tree() == BEFORE
                 assert ground.relieved > 0
@@ -462,7 +473,7 @@ def test_on_a_full_disk_nothing_changes_and_with_room_all_of_it(
                 assert ground.tree() == LARGER
                 (small / "filler").unlink()
                 back = tuple(PathChange(each.path, each.after, each.before) for each in changes)
-                assert ground.carry_out(back) == FINISHED
+                assert ground.execute(back) == FINISHED
             ways.add(ground.told[-1:] == [FINISHED])
             ground.told.clear()
             assert ground.is_tidy()
@@ -491,7 +502,7 @@ def test_a_project_that_takes_no_writes_is_left_alone(tmp_path: Path, quick_path
             subprocess.run(["mount", "-o", "remount,bind,ro", str(place)], check=True)
             ground.move_to(place)
             with pytest.raises(DiskReadOnly):
-                ground.carry_out(ground.changes(AFTER))
+                ground.execute(ground.changes(AFTER))
             assert ground.tree() == BEFORE
             assert ground.is_tidy()
 
@@ -508,12 +519,12 @@ def test_what_may_not_be_moved_stops_all(tmp_path: Path) -> None:
             subprocess.run(["chattr", "+i", at], check=True)
             try:
                 with pytest.raises(DiskDenied):
-                    ground.carry_out(changes)
+                    ground.execute(changes)
             finally:
                 subprocess.run(["chattr", "-i", at], check=True)
             assert ground.tree() == BEFORE
             assert ground.is_tidy()
-        assert ground.carry_out(changes) == FINISHED
+        assert ground.execute(changes) == FINISHED
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -527,7 +538,7 @@ def test_where_we_may_not_write_nothing_changes(quick_path: Path) -> None:
             mode = os.stat(at).st_mode
             os.chmod(at, 0o555)
             with suppress(DiskDenied):
-                assert ground.carry_out(changes).conflicts
+                assert ground.execute(changes).conflicts
             os.chmod(at, mode)
             assert ground.tree() == before
             assert ground.is_tidy()
@@ -576,7 +587,7 @@ def test_when_the_marker_cannot_be_written_it_is_all_or_nothing(
             changes = ground.changes(SMALL[1])
             ground.disk = TroubledDisk(patience, for_good=for_good)
             try:
-                outcome = ground.carry_out(changes)
+                outcome = ground.execute(changes)
                 assert outcome == replace(FINISHED, is_tidy=outcome.is_tidy)
                 ended.append("finished" if outcome.is_tidy else "untidy")
             except (DiskIo, TransactionUnsettled) as failure:
@@ -601,11 +612,13 @@ def test_who_cannot_tell_has_finished_all_the_same(quick_path: Path) -> None:
         plant(ground.project, BEFORE)
         changes = ground.changes(AFTER)
 
-        def tell(_: Outcome) -> None:
+        def record_outcome(_: TransactionOutcome) -> None:
             raise DiskIo(path="events", reason="enough")
 
         with ground.open_store() as store:
-            outcome = carry_out(ground.site, store, changes, purpose=Purpose(KEY), tell=tell)
+            outcome = execute(
+                ground.site, store, changes, purpose=Purpose(KEY), record_outcome=record_outcome
+            )
 
         assert outcome == replace(FINISHED, is_tidy=False)
         assert ground.tree() == AFTER
@@ -622,8 +635,8 @@ def test_what_another_left_behind_is_settled_before_anything_begins(quick_path: 
         assert in_child(partial(ground.drive, changes, dies_at(60))) == DEAD
         assert not ground.is_tidy()
 
-        assert ground.carry_out(changes) == FINISHED
-        assert ground.told == [Outcome(Way.UNDONE, KEY), FINISHED]
+        assert ground.execute(changes) == FINISHED
+        assert ground.told == [TransactionOutcome(TransactionResult.UNDONE, KEY), FINISHED]
         assert ground.tree() == AFTER
 
 
@@ -664,7 +677,7 @@ def test_a_marker_of_another_version_is_left_alone(quick_path: Path) -> None:
             with pytest.raises(MarkerForeign):
                 ground.recover()
             with pytest.raises(MarkerForeign):
-                ground.carry_out(())
+                ground.execute(())
         assert {**ground.tree(), **read(ground.project / STAGE)} == found
 
 
@@ -687,6 +700,6 @@ def test_whatever_has_the_name_of_the_stage_leads_nowhere(
         else:
             stage.write_bytes(b"")
 
-        assert ground.carry_out(changes) == FINISHED
+        assert ground.execute(changes) == FINISHED
         assert ground.tree() == AFTER
         assert read(tmp_path) == outside

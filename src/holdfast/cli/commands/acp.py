@@ -140,9 +140,9 @@ def _root(session: KeptSession, settings: Settings) -> str:
     """Where the agent of a session sees the project; empty if that is where it is."""
     bench = Workbench.at(Path(session.project), settings.state)
     reopen_draft(bench, session.draft)
-    with bench.held() as (held, _):
-        draft = held.drafts.find(session.draft)
-        return "" if draft.mode is DraftMode.OVERLAY else str(held.drafts.copy_of(draft))
+    with bench.locked() as (handle, _):
+        draft = handle.drafts.find(session.draft)
+        return "" if draft.mode is DraftMode.OVERLAY else str(handle.drafts.copy_of(draft))
 
 
 def _opened(session: KeptSession) -> Opened:

@@ -47,9 +47,9 @@ from holdfast.workbench import (
     checkpoints,
     compare,
     preview_restore,
+    prune_checkpoints,
     show,
     storage_use,
-    tidy,
 )
 from holdfast.workbench import restore as restored
 from holdfast.workbench.model import Occasion
@@ -203,7 +203,7 @@ def storage(request: Request, settings: Settings) -> Outcome:
                 return Outcome(answer=json_line(storage_record(room)))
             return Outcome(answer=storage_page(room, look))
         is_trial = request.has("--dry-run")
-        pruned = tidy(
+        pruned = prune_checkpoints(
             project.workbench,
             quota_bytes=quota,
             with_manual=request.has("--manual"),

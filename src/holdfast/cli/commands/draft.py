@@ -42,13 +42,13 @@ from holdfast.exec.model import Command
 from holdfast.failures import Failure
 from holdfast.nouns import printable
 from holdfast.workbench import (
-    Entered,
+    EnteredDraft,
+    MergeSide,
     Review,
-    Side,
     Version,
     changed_drafts,
     discard,
-    entering,
+    enter_draft,
     file_version,
     list_drafts,
     merge_draft,
@@ -85,7 +85,7 @@ def path(request: Request, settings: Settings) -> Outcome:
     """Print where a draft can be looked at."""
     with (
         at_work(request, settings) as project,
-        entering(project.workbench, draft_meant(request, settings, project)) as entered,
+        enter_draft(project.workbench, draft_meant(request, settings, project)) as entered,
     ):
         where, draft = seen_at(entered), entered.draft
     if request.is_json:
@@ -97,7 +97,7 @@ def path(request: Request, settings: Settings) -> Outcome:
     return Outcome()
 
 
-def seen_at(entered: Entered) -> str:
+def seen_at(entered: EnteredDraft) -> str:
     """The directory in which a draft is seen from outside: its copy, or through its holder."""
     place = entered.view.place
     if place is None or place.holder is None:
@@ -164,7 +164,7 @@ def run(request: Request, settings: Settings) -> Outcome:
         refuse("say what to run, as in: holdfast draft run -- make", request)
     with at_work(request, settings) as project:
         name = draft_meant(request, settings, project) or _newest(project)
-        with entering(project.workbench, name) as entered:
+        with enter_draft(project.workbench, name) as entered:
             project.progress.clear()
             draft = entered.draft
             try:
@@ -186,7 +186,7 @@ class _StayInDraft(Stay):
 
 
 async def _stayed(
-    request: Request, settings: Settings, project: Project, entered: Entered
+    request: Request, settings: Settings, project: Project, entered: EnteredDraft
 ) -> Outcome:
     server, place = server_of(Request(), settings), entered.view.place
     inside = _inside(project)
@@ -252,8 +252,8 @@ def merging(request: Request, settings: Settings) -> Outcome:
     """Bring the project's newer files into a draft."""
     if request.has("--ours") and request.has("--theirs"):
         refuse("--ours and --theirs exclude each other", request)
-    side = Side.OURS if request.has("--ours") else Side.BOTH
-    side = Side.THEIRS if request.has("--theirs") else side
+    side = MergeSide.OURS if request.has("--ours") else MergeSide.BOTH
+    side = MergeSide.THEIRS if request.has("--theirs") else side
     with at_work(request, settings) as project:
         paths = project.paths(request.words)
         found = merge_draft(project.workbench, draft_meant(request, settings, project), paths, side)

@@ -43,8 +43,8 @@ from holdfast.nouns import RelativePath
 from holdfast.workbench import (
     BranchReview,
     CommitOrder,
-    Published,
     PublishOrder,
+    PublishResult,
     Review,
     preview,
     review_branch,
@@ -77,7 +77,7 @@ def commit_order(request: Request) -> CommitOrder | None:
     return CommitOrder(message=message)
 
 
-def require_commit(published: Published) -> None:
+def require_commit(published: PublishResult) -> None:
     """Raise GitCommitNotMade if a commit was asked for and its branch does not have it."""
     commit = published.commit
     if commit is not None and commit.problem:
@@ -232,7 +232,7 @@ def _failed(request: Request, failure: Failure) -> Outcome:
     return Outcome(failure=failure, hint=_NEXT.get(failure.code, ""))
 
 
-def _done(published: Published) -> Done:
+def _done(published: PublishResult) -> Done:
     return Done(
         deed="publish",
         key=published.key,

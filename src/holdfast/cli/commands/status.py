@@ -24,7 +24,7 @@ from holdfast.cli.render.status import (
     status_page,
     status_record,
 )
-from holdfast.workbench import Records, Status, checkpoints
+from holdfast.workbench import WorkbenchRecords, WorkbenchStatus, checkpoints
 from holdfast.workbench import status as stand
 from holdfast.workbench.model import Checkpoint, Occasion
 
@@ -60,7 +60,7 @@ def recover(request: Request, settings: Settings) -> Outcome:
 
 def _last_failure(records: Path) -> LastFailure | None:
     """What went wrong last, unless something has gone well since."""
-    for event in reversed(Records.open(records).events()):
+    for event in reversed(WorkbenchRecords.open(records).events()):
         if event.kind in _WELL:
             return None
         if event.kind.endswith(_FAILED):
@@ -70,7 +70,7 @@ def _last_failure(records: Path) -> LastFailure | None:
     return None
 
 
-def _standing(found: Status, kept: Sequence[Checkpoint]) -> Standing:
+def _standing(found: WorkbenchStatus, kept: Sequence[Checkpoint]) -> Standing:
     return Standing(
         id=found.id,
         project=str(found.project),

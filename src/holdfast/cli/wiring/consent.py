@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.cli.declarations import Request
 from holdfast.cli.terminal import confirmed
 from holdfast.runners import Around, Conversation, Memory, Runner
-from holdfast.workbench import Consent, Records, Scope, Sending, Workbench, require_consent
+from holdfast.workbench import Consent, Scope, Sending, Workbench, WorkbenchRecords, require_consent
 from holdfast.workbench.failures import ConsentRequired
 from holdfast.world import SystemClock
 
@@ -54,7 +54,7 @@ def require(workbench: Workbench, provider: str | None) -> None:
 
 def said(workbench: Workbench) -> tuple[Consent, ...]:
     """Everything that was agreed to or withdrawn about a project, in order."""
-    with Records.open(workbench.directory / "meta") as records:
+    with WorkbenchRecords.open(workbench.directory / "meta") as records:
         return records.consents()
 
 
@@ -67,8 +67,8 @@ def write_down(workbench: Workbench, provider: str, *, is_given: bool) -> None:
         is_given=is_given,
         at_ms=int(SystemClock().now() * 1000),
     )
-    with workbench.held() as (held, _):
-        held.records.consent(consent)
+    with workbench.locked() as (handle, _):
+        handle.records.consent(consent)
 
 
 class Agreed(Around):

@@ -20,7 +20,7 @@ from holdfast.exec import Client
 from holdfast.failures import Failure
 from holdfast.runners import Runner, Stage
 from holdfast.runners.failures import RunnerUnknown
-from holdfast.workbench import Workbench, entering
+from holdfast.workbench import Workbench, enter_draft
 
 if TYPE_CHECKING:
     from holdfast.agent import CrashHistory, McpServerConfig
@@ -50,7 +50,7 @@ class Engagement:
         session = self._session
         bench = Workbench.at(Path(session.project), self._settings.state)
         server = server_of(Request(), self._settings)
-        with entering(bench, session.draft) as entered:
+        with enter_draft(bench, session.draft) as entered:
             place, root = entered.view.place, str(entered.directory)
             if place is not None and place.holder is not None:
                 server = await guest_of(server, Path(place.holder.directory))

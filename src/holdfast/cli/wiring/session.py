@@ -70,8 +70,8 @@ def begin_session(
         if draft is None:
             draft = open_draft(project.workbench).id
         else:
-            with project.workbench.held() as (held, _):
-                draft = held.drafts.find(draft).id
+            with project.workbench.locked() as (handle, _):
+                draft = handle.drafts.find(draft).id
     made = Sessions(settings).make(
         where, draft, runner, title=title.strip()[:TITLE_MOST], options=options
     )

@@ -54,7 +54,7 @@ _MODULES: Final = b".gitmodules"
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class PatchSide:
     """One side of a patch: what git knows of a file or link. `blob` is the id of its content."""
 
     mode: int
@@ -116,7 +116,7 @@ def quoted(name: bytes, *, is_forced: bool = False) -> bytes:
     )
 
 
-def header(path: RelativePath, before: Side | None, after: Side | None) -> bytes:
+def header(path: RelativePath, before: PatchSide | None, after: PatchSide | None) -> bytes:
     """The lines before the content, up to the blob ids; those are left out where none are given."""
     name = path.raw
     # Unquoted, git finds the end of some names with spaces only by the lines that follow, and an

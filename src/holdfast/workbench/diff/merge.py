@@ -13,14 +13,14 @@ MERGE_BYTES_MAX: Final = 8 << 20  # nobody reads more than that to check a merge
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedText:
     """What both changes make of the text together."""
 
     content: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Clash:
+class LineConflict:
     """Lines that both changed, each in their own way; of the base, counted from 1."""
 
     line: int
@@ -30,10 +30,10 @@ class Clash:
 
 
 @dataclass(frozen=True, slots=True)
-class Clashes:
+class LineConflicts:
     """Why there is no merge; nobody chooses for the person."""
 
-    places: tuple[Clash, ...]
+    places: tuple[LineConflict, ...]
 
 
 def is_text(content: bytes) -> bool:
@@ -41,19 +41,21 @@ def is_text(content: bytes) -> bool:
     return len(content) <= MERGE_BYTES_MAX and b"\0" not in content
 
 
-def merge(base: bytes, theirs: bytes, ours: bytes) -> Merged | Clashes:
+def merge(base: bytes, theirs: bytes, ours: bytes) -> MergedText | LineConflicts:
     """Both changes in one text; lines that both changed, or that touch, clash."""
     merged: list[bytes] = []
-    clashes: list[Clash] = []
+    clashes: list[LineConflict] = []
     for stretch in stretches(base, theirs, ours):
-        if isinstance(stretch, Clash):
+        if isinstance(stretch, LineConflict):
             clashes.append(stretch)
         else:
             merged += stretch
-    return Clashes(tuple(clashes)) if clashes else Merged(b"".join(merged))
+    return LineConflicts(tuple(clashes)) if clashes else MergedText(b"".join(merged))
 
 
-def stretches(base: bytes, theirs: bytes, ours: bytes) -> Iterator[tuple[bytes, ...] | Clash]:
+def stretches(
+    base: bytes, theirs: bytes, ours: bytes
+) -> Iterator[tuple[bytes, ...] | LineConflict]:
     """The merged text from its beginning: lines that go together, and where they clash."""
     lines, their_lines, our_lines = map(split_lines, (base, theirs, ours))
     in_theirs = _places(lines, their_lines)
@@ -62,7 +64,7 @@ def stretches(base: bytes, theirs: bytes, ours: bytes) -> Iterator[tuple[bytes, 
     for line in [*(line for line in in_theirs if line in in_ours), len(lines)]:
         their_end = in_theirs.get(line, len(their_lines))
         our_end = in_ours.get(line, len(our_lines))
-        clash = Clash(
+        clash = LineConflict(
             here + 1,
             tuple(lines[here:line]),
             tuple(their_lines[there:their_end]),
@@ -83,7 +85,7 @@ def _places(base: list[bytes], side: list[bytes]) -> dict[int, int]:
     }
 
 
-def _chosen(stretch: Clash) -> tuple[bytes, ...] | None:
+def _chosen(stretch: LineConflict) -> tuple[bytes, ...] | None:
     if stretch.ours in (stretch.theirs, stretch.base):
         return stretch.theirs
     return stretch.ours if stretch.theirs == stretch.base else None
@@ -96,27 +98,27 @@ BETWEEN: Final = b"=======\n"
 PROJECT: Final = b">>>>>>> project\n"
 
 
-class Marked(NamedTuple):
+class MarkedMerge(NamedTuple):
     """A text that both changes are in, and how many places of it somebody must decide about."""
 
     content: bytes
     clashes: int
 
 
-def merge_marked(base: bytes, theirs: bytes, ours: bytes) -> Marked:
+def merge_marked(base: bytes, theirs: bytes, ours: bytes) -> MarkedMerge:
     """Both changes in one text; where they clash both are there, between markers."""
     merged: list[bytes] = []
     clashes = 0
     for stretch in stretches(base, theirs, ours):
-        if isinstance(stretch, Clash):
+        if isinstance(stretch, LineConflict):
             clashes += 1
             merged += _marked(stretch)
         else:
             merged += stretch
-    return Marked(b"".join(merged), clashes)
+    return MarkedMerge(b"".join(merged), clashes)
 
 
-def _marked(clash: Clash) -> list[bytes]:
+def _marked(clash: LineConflict) -> list[bytes]:
     """Both sides between markers; lines that they share at the ends stand outside."""
     ours, theirs = clash.ours, clash.theirs
     first = _shared(ours, theirs)

@@ -24,11 +24,11 @@ from holdfast.workbench.failures import FileReadFailed, PublishedChanged
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
 
 Tree = Mapping[RelativePath, PathEntry]
-Decisions = Mapping[RelativePath, "Decision"]
+Decisions = Mapping[RelativePath, "PathDecision"]
 _REPOSITORY = RelativePath.of(".git")
 
 
-class Verdict(StrEnum):
+class PathVerdict(StrEnum):
     """What becomes of one path."""
 
     NOTHING = "nothing"  # both are the same already
@@ -39,7 +39,7 @@ class Verdict(StrEnum):
     WITHHELD = "withheld"  # the draft changed it, but it is not published unless asked
 
 
-class Clashing(StrEnum):
+class ConflictReason(StrEnum):
     """Why a path is a conflict."""
 
     BOTH_CHANGED = "both_changed"
@@ -51,26 +51,28 @@ class Clashing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class PathDecision:
     """The verdict on one path, and why it is one that stops a publication."""
 
-    verdict: Verdict
-    reason: Clashing | None = None
+    verdict: PathVerdict
+    reason: ConflictReason | None = None
 
 
-def decide(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> Decision:
+def decide(
+    base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None
+) -> PathDecision:
     """The verdict on one path, by what is there in each of the three."""
     if theirs == ours:
-        return Decision(Verdict.NOTHING)
+        return PathDecision(PathVerdict.NOTHING)
     if ours == base:
-        return Decision(Verdict.KEEP_THEIRS)
+        return PathDecision(PathVerdict.KEEP_THEIRS)
     if _is_special(theirs) or _is_special(ours):
-        return Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
+        return PathDecision(PathVerdict.CONFLICT, ConflictReason.NOT_COVERED)
     if theirs == base:
-        return Decision(Verdict.APPLY)
+        return PathDecision(PathVerdict.APPLY)
     if _is_mergeable(base, theirs, ours):
-        return Decision(Verdict.MERGE)
-    return Decision(Verdict.CONFLICT, _reason(base, theirs, ours))
+        return PathDecision(PathVerdict.MERGE)
+    return PathDecision(PathVerdict.CONFLICT, _reason(base, theirs, ours))
 
 
 def decide_all(
@@ -91,7 +93,7 @@ def decide_all(
     every = ((path, base.get(path), theirs.get(path), ours.get(path)) for path in paths)
     decisions = {path: decide(*three) for path, *three in every if not _are_same(*three)}
     decisions |= {
-        path: Decision(Verdict.WITHHELD)
+        path: PathDecision(PathVerdict.WITHHELD)
         for path, decision in decisions.items()
         if decision.verdict in _CHANGING
         and (path in withheld or (not publishes_repository and is_own_repository(path)))
@@ -115,8 +117,8 @@ def forced(
         path
         for path in paths
         if path in decisions
-        and decisions[path].verdict in {Verdict.MERGE, Verdict.CONFLICT}
-        and decisions[path].reason is not Clashing.NOT_COVERED
+        and decisions[path].verdict in {PathVerdict.MERGE, PathVerdict.CONFLICT}
+        and decisions[path].reason is not ConflictReason.NOT_COVERED
     }
     gone = {
         above
@@ -125,9 +127,9 @@ def forced(
         for above in above_of(path)
         if above in decisions and above not in theirs and _is_directory(ours.get(above))
     }
-    if not force and all(found.verdict is not Verdict.CONFLICT for found in decisions.values()):
+    if not force and all(found.verdict is not PathVerdict.CONFLICT for found in decisions.values()):
         return decisions
-    now = {**decisions, **dict.fromkeys(force | gone, Decision(Verdict.APPLY))}
+    now = {**decisions, **dict.fromkeys(force | gone, PathDecision(PathVerdict.APPLY))}
     return _placed(now, theirs, ours, uncovered)
 
 
@@ -147,9 +149,9 @@ def require_agreement(decisions: Decisions) -> None:
     stops = {
         path: found
         for path, found in decisions.items()
-        if found.verdict in {Verdict.MERGE, Verdict.CONFLICT}
+        if found.verdict in {PathVerdict.MERGE, PathVerdict.CONFLICT}
     }
-    lost = [path for path, found in stops.items() if found.reason is Clashing.NOT_COVERED]
+    lost = [path for path, found in stops.items() if found.reason is ConflictReason.NOT_COVERED]
     if lost:
         raise FileReadFailed(paths=tuple(map(str, sorted(lost))))
     if stops:
@@ -158,7 +160,7 @@ def require_agreement(decisions: Decisions) -> None:
 
 def changes_of(decisions: Decisions, theirs: Tree, ours: Tree) -> tuple[PathChange, ...]:
     """What is applied."""
-    applied = [path for path, found in decisions.items() if found.verdict is Verdict.APPLY]
+    applied = [path for path, found in decisions.items() if found.verdict is PathVerdict.APPLY]
     return tuple(PathChange(path, theirs.get(path), ours.get(path)) for path in sorted(applied))
 
 
@@ -179,7 +181,7 @@ def above_of(path: RelativePath) -> Iterator[RelativePath]:
         path = parent
 
 
-_CHANGING = {Verdict.APPLY, Verdict.MERGE, Verdict.CONFLICT}
+_CHANGING = {PathVerdict.APPLY, PathVerdict.MERGE, PathVerdict.CONFLICT}
 
 
 def _is_mergeable(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> bool:
@@ -204,34 +206,36 @@ def merged_entry(
     )
 
 
-def _reason(base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None) -> Clashing:
+def _reason(
+    base: PathEntry | None, theirs: PathEntry | None, ours: PathEntry | None
+) -> ConflictReason:
     if base is None:
-        return Clashing.BOTH_CREATED
+        return ConflictReason.BOTH_CREATED
     if theirs is None:
-        return Clashing.DELETED_THERE
-    return Clashing.DELETED_HERE if ours is None else Clashing.BOTH_CHANGED
+        return ConflictReason.DELETED_THERE
+    return ConflictReason.DELETED_HERE if ours is None else ConflictReason.BOTH_CHANGED
 
 
 def _placed(
     decisions: Decisions, theirs: Tree, ours: Tree, uncovered: Collection[RelativePath]
 ) -> Decisions:
     """The same without what would stand below no directory, or above something that stays."""
-    applied = {path for path, found in decisions.items() if found.verdict is Verdict.APPLY}
+    applied = {path for path, found in decisions.items() if found.verdict is PathVerdict.APPLY}
     out = _holding_uncovered(applied, ours, uncovered)
     # A directory that cannot be made takes along what is below it, so this is repeated.
     while refused := _misplaced(applied - out.keys(), theirs, ours):
-        out |= dict.fromkeys(refused, Decision(Verdict.CONFLICT, Clashing.IN_THE_WAY))
+        out |= dict.fromkeys(refused, PathDecision(PathVerdict.CONFLICT, ConflictReason.IN_THE_WAY))
     return {**decisions, **out}
 
 
 def _holding_uncovered(
     applied: AbstractSet[RelativePath], ours: Tree, uncovered: Collection[RelativePath]
-) -> dict[RelativePath, Decision]:
+) -> dict[RelativePath, PathDecision]:
     """What would remove or replace something that is not covered."""
     lost = frozenset(uncovered)
     holding = lost | {above for path in lost for above in above_of(path)}
     return {
-        path: Decision(Verdict.CONFLICT, Clashing.NOT_COVERED)
+        path: PathDecision(PathVerdict.CONFLICT, ConflictReason.NOT_COVERED)
         for path in applied
         if (path in holding and not _is_directory(ours.get(path)))
         or (lost and is_chosen(path, lost))

@@ -45,29 +45,29 @@ _STAGE = STAGE_PREFIX.encode()
 
 
 @dataclass(slots=True)
-class Way:
+class TouchedTree:
     """A name on the way: touched itself, replaced with all below it, or only passed through."""
 
     is_touched: bool = False
     is_whole: bool = False
-    below: dict[bytes, Way] = field(default_factory=dict[bytes, "Way"])
+    below: dict[bytes, TouchedTree] = field(default_factory=dict[bytes, "TouchedTree"])
 
 
-def ways_to(touched: TouchedPaths) -> Way:
+def touched_tree(touched: TouchedPaths) -> TouchedTree:
     """The ways to what was touched, from the root; a stage of ours is not among them."""
-    root = Way()
+    root = TouchedTree()
     for path in touched.paths | touched.whole:
         if is_stage(path.parts[0]):
             continue
         way = root
         for part in path.parts:
-            way = way.below.setdefault(part, Way())
+            way = way.below.setdefault(part, TouchedTree())
         way.is_touched = True
         way.is_whole = way.is_whole or path in touched.whole
     return root
 
 
-def on_the_way_to(paths: Iterable[bytes]) -> frozenset[bytes]:
+def with_parents(paths: Iterable[bytes]) -> frozenset[bytes]:
     """These paths, and every directory that leads to one of them, except the root."""
     ways: set[bytes] = set()
     for path in paths:
@@ -84,7 +84,7 @@ def is_stage(name: bytes) -> bool:
     return name.startswith(_STAGE)
 
 
-class Listed(NamedTuple):
+class LayerEntry(NamedTuple):
     """One name in a layer; `is_closed` says of a directory that nobody could look into it."""
 
     path: bytes
@@ -94,10 +94,10 @@ class Listed(NamedTuple):
     stamp: tuple[int, int, int] = (0, 0, 0)  # changes whenever it is written to
 
 
-class Layer:
+class OverlayLayer:
     """The upper layer of an overlay: where a draft decides itself, and where the project shows."""
 
-    def __init__(self, listed: Iterable[Listed]) -> None:
+    def __init__(self, listed: Iterable[LayerEntry]) -> None:
         self._at = {each.path: each for each in listed}
 
     def decides(self, path: RelativePath) -> bool:
@@ -124,12 +124,12 @@ def _above(path: RelativePath) -> Iterator[bytes]:
         yield raw
 
 
-def _hides(listed: Listed | None) -> bool:
+def _hides(listed: LayerEntry | None) -> bool:
     """Whether nothing of the project is seen below it."""
     return listed is not None and (listed.is_opaque or not stat.S_ISDIR(listed.mode))
 
 
-def touched(listed: Iterable[Listed]) -> TouchedPaths:
+def touched(listed: Iterable[LayerEntry]) -> TouchedPaths:
     """Where a draft may differ, of all that its layer holds, in any order."""
     paths: dict[bytes, RelativePath] = {}
     whole: dict[bytes, RelativePath] = {}
@@ -153,7 +153,7 @@ def nearest(raw: bytes) -> RelativePath:
             raw = raw.rpartition(b"/")[0]
 
 
-def _is_whole(each: Listed, path: RelativePath) -> bool:
+def _is_whole(each: LayerEntry, path: RelativePath) -> bool:
     """Whether to look at all that is below, too."""
     if len(each.path) > PATH_BYTES_MAX:
         return True  # whoever looks at what it is in says that it is too long
@@ -280,22 +280,24 @@ Save = Callable[[Iterable[Node]], bytes]
 """Keeps a directory and gives its name."""
 
 
-def combine(now: bytes, kept: bytes, ways: Way, *, load: Load, save: Save) -> tuple[bytes, Totals]:
+def combine(
+    now: bytes, kept: bytes, ways: TouchedTree, *, load: Load, save: Save
+) -> tuple[bytes, Totals]:
     """The tree `now`, except at touched paths, where it is as `kept`; costs what was touched.
 
     A touched directory is as kept by itself, without what is in it. One that is there no more
     stays as kept if anything below it does.
     """
-    nodes = _Combining(load, save).nodes(now, kept, ways)
+    nodes = _Combination(load, save).nodes(now, kept, ways)
     return save(nodes), totals_of(nodes)
 
 
-class _Combining:
+class _Combination:
     def __init__(self, load: Load, save: Save) -> None:
         self._load = load
         self._save = save
 
-    def nodes(self, now: bytes | None, kept: bytes | None, way: Way) -> list[Node]:
+    def nodes(self, now: bytes | None, kept: bytes | None, way: TouchedTree) -> list[Node]:
         nodes, old = self._named(now), self._named(kept)
         for name, below in way.below.items():
             node = self._node(nodes.pop(name, None), old.get(name), below)
@@ -303,7 +305,7 @@ class _Combining:
                 nodes[name] = node
         return list(nodes.values())
 
-    def _node(self, now: Node | None, kept: Node | None, way: Way) -> Node | None:
+    def _node(self, now: Node | None, kept: Node | None, way: TouchedTree) -> Node | None:
         if way.is_whole or (kept is not None and kept.kind is NodeKind.UNCOVERED):
             return kept
         was_directory = kept is not None and kept.kind is NodeKind.DIRECTORY
@@ -335,7 +337,7 @@ _SAME_DIRECTORY = PathEntry(
 _UNKNOWN = PathEntry(EntryKind.SPECIAL, 0)
 
 
-class Trees(NamedTuple):
+class ThreeTrees(NamedTuple):
     """The base, the project and the draft, each as far as it matters."""
 
     base: dict[RelativePath, PathEntry]
@@ -343,7 +345,7 @@ class Trees(NamedTuple):
     ours: dict[RelativePath, PathEntry]
 
 
-class Three(NamedTuple):
+class ThreeEntries(NamedTuple):
     """What stands at one path in the base, the project and the draft."""
 
     base: PathEntry | None
@@ -354,8 +356,8 @@ class Three(NamedTuple):
 def differing(
     theirs: Iterable[PathChange],
     ours: Iterable[PathChange],
-    obscured: Mapping[RelativePath, Three] | None = None,
-) -> Trees:
+    obscured: Mapping[RelativePath, ThreeEntries] | None = None,
+) -> ThreeTrees:
     """The trees that these changes of one base lead to, restricted to where they differ.
 
     `obscured` is what stands where one of the trees is not covered, of which changes are silent.
@@ -367,8 +369,8 @@ def differing(
         their, our = there.get(path), here.get(path)
         base = (their or here[path]).before
         assert not (their and our) or their.before == our.before, f"two bases of {path}"
-        found[path] = Three(base, their.after if their else base, our.after if our else base)
-    trees = Trees({}, {}, {})
+        found[path] = ThreeEntries(base, their.after if their else base, our.after if our else base)
+    trees = ThreeTrees({}, {}, {})
     for path, three in found.items():
         for tree, entry in zip(trees, three, strict=True):
             if entry is not None:
@@ -387,12 +389,12 @@ def _way_to(parts: tuple[bytes, ...]) -> Iterator[RelativePath]:
     yield from above_of(path)
 
 
-def three_of(base: Node | None, theirs: Node | None, ours: Node | None) -> Three | None:
+def three_entries(base: Node | None, theirs: Node | None, ours: Node | None) -> ThreeEntries | None:
     """What stands at a path that not every tree covers; None if nothing of the project matters.
 
     What is not covered equals only what is not covered, either: nobody can tell a difference.
     """
-    three = Three(*map(known_entry, (base, theirs, ours)))
+    three = ThreeEntries(*map(known_entry, (base, theirs, ours)))
     is_stray = three.base is None and three.theirs is None  # a socket that only the draft has
     return None if is_stray else three
 

@@ -16,7 +16,7 @@ LINES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
+class DiffHunk:
     """Lines that are replaced: where they begin, what goes and what comes; counted from 0."""
 
     before: int
@@ -26,7 +26,7 @@ class Hunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class UnifiedDiff:
     """A unified diff; what was too long for it is counted, not shown."""
 
     text: bytes
@@ -36,20 +36,20 @@ class Shown:
     hunks: int = 0
 
 
-def hunks(before: bytes, after: bytes) -> tuple[Hunk, ...]:
+def hunks(before: bytes, after: bytes) -> tuple[DiffHunk, ...]:
     """What must be replaced to make one of the other, in order."""
     old, new = split_lines(before), split_lines(after)
     ends = [Match(0, 0, 0), *matches(old, new), Match(len(old), len(new), 0)]
-    found: list[Hunk] = []
+    found: list[DiffHunk] = []
     for one, other in pairwise(ends):
         here, there = one.before + one.count, one.after + one.count
         removed, added = tuple(old[here : other.before]), tuple(new[there : other.after])
         if removed or added:
-            found.append(Hunk(here, there, removed, added))
+            found.append(DiffHunk(here, there, removed, added))
     return tuple(found)
 
 
-def with_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
+def with_hunks(before: bytes, chosen: Iterable[DiffHunk]) -> bytes:
     """The file with these of its hunks, and without the others."""
     lines, made, here = split_lines(before), list[bytes](), 0
     for hunk in sorted(chosen, key=lambda hunk: hunk.before):
@@ -61,19 +61,19 @@ def with_hunks(before: bytes, chosen: Iterable[Hunk]) -> bytes:
     return b"".join([*made, *lines[here:]])
 
 
-def unified(before: bytes, after: bytes, *, lines_max: int | None = LINES_MAX) -> Shown:
+def unified(before: bytes, after: bytes, *, lines_max: int | None = LINES_MAX) -> UnifiedDiff:
     """The hunks of a change as `diff -u` writes them, numbered, without a header.
 
     There are none where one side is not text, see `is_text`. A `lines_max` of None leaves nothing
     out.
     """
     if before == after or not (is_text(before) and is_text(after)):
-        return Shown(b"")
+        return UnifiedDiff(b"")
     found = hunks(before, after)
     numbers = {hunk: number for number, hunk in enumerate(found, start=1)}
     old = split_lines(before)
     lines = [line for group in _grouped(found) for line in _shown(group, old, numbers[group[0]])]
-    return Shown(
+    return UnifiedDiff(
         b"".join(lines[:lines_max]),
         added=sum(len(hunk.added) for hunk in found),
         removed=sum(len(hunk.removed) for hunk in found),
@@ -82,9 +82,9 @@ def unified(before: bytes, after: bytes, *, lines_max: int | None = LINES_MAX) -
     )
 
 
-def _grouped(found: Sequence[Hunk]) -> Iterator[list[Hunk]]:
+def _grouped(found: Sequence[DiffHunk]) -> Iterator[list[DiffHunk]]:
     """Hunks whose context would meet are shown together."""
-    group: list[Hunk] = []
+    group: list[DiffHunk] = []
     for hunk in found:
         if group and hunk.before - _end(group[-1]) > 2 * CONTEXT:
             yield group
@@ -94,7 +94,7 @@ def _grouped(found: Sequence[Hunk]) -> Iterator[list[Hunk]]:
         yield group
 
 
-def _shown(group: list[Hunk], old: list[bytes], number: int) -> Iterator[bytes]:
+def _shown(group: list[DiffHunk], old: list[bytes], number: int) -> Iterator[bytes]:
     first, last = group[0], group[-1]
     start, end = max(0, first.before - CONTEXT), min(len(old), _end(last) + CONTEXT)
     there = first.after - (first.before - start)
@@ -115,7 +115,7 @@ def _numbered(first: int, count: int) -> bytes:
     return b"change %d" % first if count == 1 else b"changes %d-%d" % (first, first + count - 1)
 
 
-def _end(hunk: Hunk) -> int:
+def _end(hunk: DiffHunk) -> int:
     return hunk.before + len(hunk.removed)
 
 

@@ -35,12 +35,12 @@ _AT_ONCE: Final = 1 << 20
 _NOT_HERE: Final = {errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY}
 
 
-def share(source: int, target: int) -> None:
+def reflink(source: int, target: int) -> None:
     """Let an empty file have the data of another, for no space; raises `OSError` if it cannot."""
     fcntl.ioctl(target, _FICLONE, source)
 
 
-def fill(source: int, target: int, size: int) -> None:
+def copy_data(source: int, target: int, size: int) -> None:
     """Copy so many bytes into an empty file; where nothing was ever written, nothing is now."""
     for start, end in _written(source, size):
         at = start
@@ -99,19 +99,19 @@ _ENTER = _OPEN | os.O_DIRECTORY
 _MAKE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _GONE: Final = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO}
 _NO_SHARING: Final = {errno.EXDEV, errno.EOPNOTSUPP, errno.ENOTTY, errno.ENOSYS}
-_NEWS_EVERY: Final = 1000
+_PROGRESS_EVERY: Final = 1000
 _POINTER_BYTES_MAX: Final = 1 << 16
 
 
 def copy_project(
-    project: Path, copy: Path, *, shares: bool, news: ProgressCallback
+    project: Path, copy: Path, *, shares: bool, on_progress: ProgressCallback
 ) -> tuple[UncoveredPath, ...]:
     """Make a copy that survives a power loss; return what is not in it, and why.
 
     If it `shares` its data with the project, it takes no space; raises ReflinkUnavailable if that
     is not possible. Raises WorktreeUncovered if git in the copy would write to the project.
     """
-    copying = _Copying(project, shares=shares, news=news)
+    copying = _ProjectCopy(project, shares=shares, on_progress=on_progress)
     try:
         with ExitStack() as opened:
             source = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -134,14 +134,14 @@ class _Unreadable(Exception):
     """We may not read it."""
 
 
-class _Copying:
+class _ProjectCopy:
     """One copy under way."""
 
-    def __init__(self, project: Path, *, shares: bool, news: ProgressCallback) -> None:
+    def __init__(self, project: Path, *, shares: bool, on_progress: ProgressCallback) -> None:
         self.left_out: list[UncoveredPath] = []
         self._project = str(project)
         self._shares = shares
-        self._news = news
+        self._on_progress = on_progress
         self._device = 0
         self._mounted: frozenset[bytes] = frozenset()
         self._done = 0
@@ -151,7 +151,7 @@ class _Copying:
         self._device = status.st_dev
         self._mounted = mounted_below(source)
         self._fill_directory(source, target, b"")
-        _dress(source, target, status)
+        _apply_metadata(source, target, status)
 
     def _fill_directory(self, source: int, target: int, path: bytes) -> None:
         for name, way in list_names(source, path):
@@ -164,8 +164,8 @@ class _Copying:
             if reason is not None:
                 self.left_out.append(UncoveredPath(nearest(way), reason))
             self._done += 1
-            if self._done % _NEWS_EVERY == 0:
-                self._news(WorkProgress("copy", self._done))
+            if self._done % _PROGRESS_EVERY == 0:
+                self._on_progress(WorkProgress("copy", self._done))
 
     def _copy(self, source: int, target: int, name: bytes, way: bytes) -> UncoveredReason | None:
         """Copy one name; return why that is not possible, if it is not."""
@@ -192,7 +192,7 @@ class _Copying:
             there = os.open(name, _ENTER, dir_fd=target)
             opened.callback(os.close, there)
             self._fill_directory(here, there, way)
-            _dress(here, there, status)
+            _apply_metadata(here, there, status)
             if is_stand_in(os.fsdecode(way), status.st_mode, 0) and not os.listdir(there):
                 os.rmdir(name, dir_fd=target)
         return None
@@ -203,7 +203,7 @@ class _Copying:
         if name == b".git":
             self._refuse_pointer(spelled)
         os.symlink(spelled, name, dir_fd=target)
-        with _ours_otherwise():
+        with _ignore_unmapped_owner():
             os.chown(name, status.st_uid, status.st_gid, dir_fd=target, follow_symlinks=False)
         times = (status.st_atime_ns, status.st_mtime_ns)
         os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
@@ -219,28 +219,28 @@ class _Copying:
                     return UncoveredReason.CHANGING
                 there = os.open(name, _MAKE, 0o600, dir_fd=target)
                 opened.callback(os.close, there)
-                self._fill(here, there, before.st_size)
+                self._copy_content(here, there, before.st_size)
                 if name == b".git":
                     self._refuse_pointer(pointed_to(os.pread(here, _POINTER_BYTES_MAX, 0)))
                 if stat_line(os.fstat(here)) == stat_line(before):
-                    _dress(here, there, before)
+                    _apply_metadata(here, there, before)
                     return None
                 os.unlink(name, dir_fd=target)
         return UncoveredReason.CHANGING
 
-    def _fill(self, here: int, there: int, size: int) -> None:
+    def _copy_content(self, here: int, there: int, size: int) -> None:
         if not self._shares:
-            fill(here, there, size)
+            copy_data(here, there, size)
             return
         try:
-            share(here, there)
+            reflink(here, there)
         except OSError as error:
             if error.errno in _NO_SHARING:
                 reason = os.strerror(error.errno)
                 raise ReflinkUnavailable(project=self._project, reason=reason) from error
             if error.errno != errno.EINVAL:  # this very file cannot be shared
                 raise
-            fill(here, there, size)
+            copy_data(here, there, size)
 
     def _refuse_pointer(self, pointed: bytes | None) -> None:
         """Refuse a repository that the copy would share with the project."""
@@ -267,7 +267,7 @@ def _reading(path: bytes) -> Generator[None]:
 
 
 @contextmanager
-def _ours_otherwise() -> Generator[None]:
+def _ignore_unmapped_owner() -> Generator[None]:
     """Keep a file ours whose owner cannot be set: not permitted, or not mapped in our namespace."""
     try:
         yield
@@ -276,9 +276,9 @@ def _ours_otherwise() -> Generator[None]:
             raise
 
 
-def _dress(source: int, target: int, status: os.stat_result) -> None:
+def _apply_metadata(source: int, target: int, status: os.stat_result) -> None:
     """Give a file or directory all that the other has beside its content."""
-    with _ours_otherwise():
+    with _ignore_unmapped_owner():
         os.fchown(target, status.st_uid, status.st_gid)
     for name, value in read_xattrs(source):
         with suppress(PermissionError, NotImplementedError):

@@ -23,7 +23,7 @@ from holdfast.confine.failures import ForeignOwners, PlaceUnavailable
 from holdfast.failures import Failure
 from holdfast.nouns import Id, IdInvalid, PathInvalid, RelativePath, check_id
 from holdfast.workbench.draft.copying import copy_project
-from holdfast.workbench.draft.mounting import held_place
+from holdfast.workbench.draft.mounting import find_or_create_place
 from holdfast.workbench.failures import (
     DraftDamaged,
     DraftMissing,
@@ -236,7 +236,7 @@ class Drafts:
         mode: DraftMode | None = None,
         *,
         id: Id | None = None,
-        news: ProgressCallback = ignore_progress,
+        on_progress: ProgressCallback = ignore_progress,
     ) -> Draft:
         """Make a draft that shows the project as it is; durable when it returns.
 
@@ -258,7 +258,7 @@ class Drafts:
                 reason="; ".join(reasons),
             )
             try:
-                return self._made(draft, news)
+                return self._made(draft, on_progress)
             except _OTHERWISE as failure:
                 if mode is not None:
                     raise
@@ -333,31 +333,31 @@ class Drafts:
             hidden=self._hidden,
         )
 
-    def _made(self, draft: Draft, news: ProgressCallback) -> Draft:
+    def _made(self, draft: Draft, on_progress: ProgressCallback) -> Draft:
         new = self.directory / f"{_NEW}{draft.id}"
         with ExitStack() as undo:
             undo.callback(remove_whole, new)
             self._make_directory(new)
             if draft.mode is not DraftMode.OVERLAY:
-                draft = self._copied(draft, new / _COPY, news)
+                draft = self._copied(draft, new / _COPY, on_progress)
             replace_file(self._disk, new / _RECORD, (encode_draft(draft),))
             self._disk.rename(new, self.home(draft))
             undo.pop_all()
             undo.callback(self.remove, draft)
             self._disk.sync_directory(self.directory)
             if draft.mode is DraftMode.OVERLAY:
-                held_place(self.spec(draft)).close()
+                find_or_create_place(self.spec(draft)).close()
             undo.pop_all()
         return draft
 
-    def _copied(self, draft: Draft, copy: Path, news: ProgressCallback) -> Draft:
+    def _copied(self, draft: Draft, copy: Path, on_progress: ProgressCallback) -> Draft:
         if draft.also:
             reason = draft.reason or f"a {draft.mode} does not cover it"
             raise WorktreeUncovered(
                 project=draft.project, outside=", ".join(draft.also), reason=reason
             )
         shares = draft.mode is DraftMode.REFLINK
-        left_out = copy_project(self.project, copy, shares=shares, news=news)
+        left_out = copy_project(self.project, copy, shares=shares, on_progress=on_progress)
         return replace(draft, left_out=left_out)
 
     def _make_directory(self, new: Path) -> None:

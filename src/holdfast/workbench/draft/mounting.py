@@ -22,7 +22,7 @@ _UPPER, _OLD, _GROUND = "upper", "old-upper", "ground"
 _TRIES_MAX, _WAIT = 200, 0.01  # who was killed while it made a place takes a moment to go
 
 
-def held_place(spec: PlaceSpec) -> Place:
+def find_or_create_place(spec: PlaceSpec) -> Place:
     """The place that somebody holds, or a new one; either may be lost at any moment.
 
     Raises ProjectRefused while something runs over a project that was replaced by another.
@@ -36,7 +36,7 @@ def held_place(spec: PlaceSpec) -> Place:
         except (PlaceHeld, PlaceLost):  # somebody was faster, or is on the way out
             select.select([], [], [], _WAIT)
             continue
-        _note_ground(spec)
+        _record_covered(spec)
         return place
     raise PlaceLost(directory=spec.directory)
 
@@ -73,7 +73,7 @@ def _found(spec: PlaceSpec) -> Place | None:
         return None
     with ExitStack() as undo:
         undo.callback(place.close)
-        if _is_same_ground(spec) and place.is_covering:
+        if _is_same_directory(spec) and place.is_covering:
             undo.pop_all()
             return place
         if processes_in(place):
@@ -85,24 +85,24 @@ def _found(spec: PlaceSpec) -> Place | None:
     return None
 
 
-def _is_same_ground(spec: PlaceSpec) -> bool:
+def _is_same_directory(spec: PlaceSpec) -> bool:
     try:
         noted = Path(spec.directory, _GROUND).read_text("ascii")
     except OSError:
         return True  # nobody knows: whoever made it was killed a moment later
-    return noted == _ground(spec)
+    return noted == _covered_inodes(spec)
 
 
-def _note_ground(spec: PlaceSpec) -> None:
+def _record_covered(spec: PlaceSpec) -> None:
     path = Path(spec.directory, _GROUND)
     try:
         path.unlink(missing_ok=True)
-        path.write_text(_ground(spec), encoding="ascii")
+        path.write_text(_covered_inodes(spec), encoding="ascii")
     except OSError as error:
         raise disk_failure(error, path=str(path)) from error
 
 
-def _ground(spec: PlaceSpec) -> str:
+def _covered_inodes(spec: PlaceSpec) -> str:
     """Which directories are at the paths of a place now."""
     found: list[str] = []
     for path in spec.covered:

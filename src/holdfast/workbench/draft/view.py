@@ -19,11 +19,11 @@ from holdfast.confine import Place, PlaceSpec, Rooted, end, remount
 from holdfast.confine.failures import PlaceLost
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.tree_changes import Layer, Listed, nearest, touched
+from holdfast.workbench.diff.tree_changes import LayerEntry, OverlayLayer, nearest, touched
 from holdfast.workbench.draft.drafts import Drafts
 from holdfast.workbench.draft.mounting import (
     drop_layer,
-    held_place,
+    find_or_create_place,
     layer_of,
     processes_in,
     remove_old_layer,
@@ -42,7 +42,7 @@ _REMOVED = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE}  # while it 
 _NAMES_LARGE, _BYTES_LARGE = 1000, 64 * 2**20
 
 
-class View:
+class DraftView:
     """A draft that is open: `root` is a descriptor of the directory that stands for the project.
 
     `place` is where processes run that are to see it at the project's own path; None if it is a
@@ -56,7 +56,7 @@ class View:
         self.root = root
         self.place = place
         self._spec = spec
-        self._seen: frozenset[Listed] | None = None
+        self._seen: frozenset[LayerEntry] | None = None
 
     @property
     def processes(self) -> int:
@@ -100,9 +100,9 @@ class View:
         finally:
             os.close(upper)
 
-    def layer(self) -> Layer | None:
+    def layer(self) -> OverlayLayer | None:
         """What the draft decides itself, as of now; None for a copy, which decides all."""
-        return None if self._spec is None else Layer(self._listed(self._spec))
+        return None if self._spec is None else OverlayLayer(self._listed(self._spec))
 
     def detach(self, directories: Iterable[RelativePath]) -> None:
         """Let these directories show only what the draft itself has there, which is all they show.
@@ -129,7 +129,7 @@ class View:
         except OSError as error:
             raise disk_failure(error, path=self._spec.project) from error
 
-    def is_seen(self, layout: bytes) -> bool:
+    def is_current(self, layout: bytes) -> bool:
         """Whether the overlay was refreshed when the project had these directories."""
         if self._spec is None:
             return True
@@ -138,7 +138,7 @@ class View:
         except OSError:
             return False
 
-    def note_seen(self, layout: bytes) -> None:
+    def note_current(self, layout: bytes) -> None:
         """Note that the overlay was refreshed; without a note it is merely refreshed once more."""
         # Not synced: it describes a mount, and no mount outlives a power cut. A torn note matches
         # no layout.
@@ -177,7 +177,9 @@ class View:
         below = os.open(self._spec.project, _OPEN)
         try:
             return frozenset(
-                path for path in paths if _sight(self.root, path) != _sight(below, path)
+                path
+                for path in paths
+                if _stat_identity(self.root, path) != _stat_identity(below, path)
             )
         finally:
             os.close(below)
@@ -221,7 +223,7 @@ class View:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _is_emptied(self, spec: PlaceSpec, seen: frozenset[Listed]) -> bool:
+    def _is_emptied(self, spec: PlaceSpec, seen: frozenset[LayerEntry]) -> bool:
         """End the place and empty its layer, unless somebody is inside or something came."""
         if self.place is not None and not self.place.is_lost and self.processes:
             return False
@@ -231,9 +233,9 @@ class View:
             drop_layer(spec)
         return is_same
 
-    def _dead(self, seen: frozenset[Listed]) -> frozenset[bytes]:
+    def _dead(self, seen: frozenset[LayerEntry]) -> frozenset[bytes]:
         """Directories of the layer that cannot be listed; only such that the project has, too."""
-        layer = Layer(seen)
+        layer = OverlayLayer(seen)
         return frozenset(
             each.path
             for each in seen
@@ -261,7 +263,7 @@ class View:
         os.close(fresh)
 
     @staticmethod
-    def _listed(spec: PlaceSpec) -> frozenset[Listed]:
+    def _listed(spec: PlaceSpec) -> frozenset[LayerEntry]:
         try:
             layer = os.open(layer_of(spec), _OPEN)
             try:
@@ -272,22 +274,22 @@ class View:
             raise disk_failure(error, path=spec.directory) from error
 
 
-def open_view(drafts: Drafts, draft: Draft) -> View:
+def open_view(drafts: Drafts, draft: Draft) -> DraftView:
     """Open a draft; its place is found, or made if nobody holds it any more."""
     if draft.mode is not DraftMode.OVERLAY:
         copy = drafts.copy_of(draft)
         try:
-            return View(os.open(copy, _OPEN))
+            return DraftView(os.open(copy, _OPEN))
         except OSError as error:
             raise disk_failure(error, path=str(copy)) from error
     spec = drafts.spec(draft)
     for _ in range(_TRIES_MAX):
         with ExitStack() as undo, suppress(PlaceLost):  # who was about to hold it died with us
-            place = held_place(spec)
+            place = find_or_create_place(spec)
             undo.callback(place.close)
             root = _opened(place, spec)
             undo.pop_all()
-            return View(root, place, spec)
+            return DraftView(root, place, spec)
     raise PlaceLost(directory=spec.directory)
 
 
@@ -298,7 +300,7 @@ def _opened(place: Place, spec: PlaceSpec) -> int:
         raise disk_failure(error, path=spec.project) from error
 
 
-def _sight(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:
+def _stat_identity(root: int, path: RelativePath) -> tuple[int, int, int, int] | None:
     """What tells one state of a name from another; None if no such name is there."""
     try:
         named = Rooted(root).open_without_links(path.raw, os.O_PATH)

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.merge import Merged, is_text, merge
+from holdfast.workbench.diff.merge import MergedText, is_text, merge
 from holdfast.workbench.diff.three_way import above_of
 from holdfast.workbench.model import ChangeNote, EntryKind, PathChange, PathEntry
 
@@ -102,7 +102,7 @@ def combined_content(before: bytes, committed: bytes, after: bytes) -> bytes | N
     if not all(map(is_text, (before, committed, after))):
         return None
     result = merge(before, committed, after)
-    return result.content if isinstance(result, Merged) else None
+    return result.content if isinstance(result, MergedText) else None
 
 
 def index_lines(entries: Mapping[bytes, TreeEntry | None], *, object_digits: int) -> bytes:

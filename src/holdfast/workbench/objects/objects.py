@@ -25,7 +25,7 @@ from holdfast.workbench.objects.formats import (
 from holdfast.workbench.objects.index import IndexTransaction
 from holdfast.workbench.objects.segments import Location, Segments
 
-_NEWS_PIECES = 32
+_PROGRESS_PIECES = 32
 _NODES_MAX = 20_000  # so many names of directories that were read are remembered
 _CHECKPOINTS_MAX = 100
 
@@ -68,7 +68,7 @@ class Objects:
         self._cache = cache or ObjectCache()
         self.rows = rows
         self.damaged = set[bytes]() if damaged is None else damaged
-        self.news: ProgressCallback = ignore_progress
+        self.on_progress: ProgressCallback = ignore_progress
         self._fresh: dict[bytes, Location] = {}
         self._unbundled: dict[bytes, bytes] = {}
         self._unbundled_bytes = 0
@@ -86,8 +86,8 @@ class Objects:
         names: list[bytes] = []
         for piece in pieces:
             names.append(self.put(ObjectKind.BLOB, piece))
-            if len(names) % _NEWS_PIECES == 0:
-                self.news(WorkProgress("MiB of a large file", len(names)))
+            if len(names) % _PROGRESS_PIECES == 0:
+                self.on_progress(WorkProgress("MiB of a large file", len(names)))
         return self.put(ObjectKind.PIECES, b"".join(names))
 
     def put_tree(self, nodes: Iterable[Node]) -> bytes:

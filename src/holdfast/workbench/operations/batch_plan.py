@@ -41,7 +41,7 @@ class Update:
 
 
 @dataclass(frozen=True, slots=True)
-class Delete:
+class DeletePath:
     """Nothing any more where a file or an empty directory is."""
 
     path: RelativePath
@@ -63,10 +63,10 @@ class Chmod:
     mode: int
 
 
-Step = Create | Update | Delete | Rename | Chmod
+BatchStep = Create | Update | DeletePath | Rename | Chmod
 
 
-class Again(StrEnum):
+class BatchRetry(StrEnum):
     """What is to be done with a batch that was begun before."""
 
     APPLY = "apply"  # the draft is as it was
@@ -77,7 +77,7 @@ class _UnfitError(ValueError):
     """A step does not fit, in words; it never leaves this module."""
 
 
-def changes_of(steps: Sequence[Step], draft: Tree) -> tuple[PathChange, ...]:
+def changes_of(steps: Sequence[BatchStep], draft: Tree) -> tuple[PathChange, ...]:
     """What a batch does to a draft, for each path; refused, with every reason, if it cannot be."""
     staged = _Staged(draft)
     reasons: list[str] = []
@@ -91,13 +91,13 @@ def changes_of(steps: Sequence[Step], draft: Tree) -> tuple[PathChange, ...]:
     return staged.changes()
 
 
-def check_again(changes: Iterable[PathChange], draft: Tree) -> Again:
+def check_retry(changes: Iterable[PathChange], draft: Tree) -> BatchRetry:
     """Whether a batch still fits the draft it was made for; stale, with the paths, if not."""
     changes = tuple(changes)
     if all(draft.get(change.path) == change.before for change in changes):
-        return Again.APPLY
+        return BatchRetry.APPLY
     if all(draft.get(change.path) == change.after for change in changes):
-        return Again.DONE
+        return BatchRetry.DONE
     moved = [change for change in changes if draft.get(change.path) != change.before]
     raise BatchStale(paths=tuple(str(change.path) for change in moved))
 
@@ -116,7 +116,7 @@ class _Staged:
             if self._draft.get(path) != after
         )
 
-    def take(self, step: Step) -> None:
+    def take(self, step: BatchStep) -> None:
         match step:
             case Create(path, entry):
                 _require(entry.kind is not EntryKind.SPECIAL, "only files, links and directories")
@@ -127,7 +127,7 @@ class _Staged:
                 _require(found.kind is EntryKind.FILE, "it is no file")
                 _require(expected in (None, found.content), "it is not as expected")
                 self._new[path] = replace(found, content=content, size=size)
-            case Delete(path):
+            case DeletePath(path):
                 self._found(path)
                 _require(not self._below(path), "the directory is not empty")
                 self._new[path] = None

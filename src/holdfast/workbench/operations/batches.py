@@ -13,38 +13,38 @@ from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import above_of
 from holdfast.workbench.diff.tree_changes import known_entry
-from holdfast.workbench.draft.view import View
+from holdfast.workbench.draft.view import DraftView
 from holdfast.workbench.failures import BatchStale, RevisionUnwritten
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import Checkpoint, Draft, EntryKind, PathChange, PathEntry, Revision
 from holdfast.workbench.objects.formats import name_of, split_content
 from holdfast.workbench.operations.batch_plan import (
-    Again,
+    BatchRetry,
+    BatchStep,
     Chmod,
     Create,
-    Delete,
+    DeletePath,
     Rename,
-    Step,
     Update,
     changes_of,
-    check_again,
+    check_retry,
 )
-from holdfast.workbench.operations.draft_state import Standing, stand
+from holdfast.workbench.operations.draft_state import DraftState, draft_state
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import (
-    Deed,
-    Intent,
+    OperationKind,
+    TransactionIntent,
     facts_of,
     first_batch,
     number_in,
     opened,
     transact,
 )
-from holdfast.workbench.operations.reports import told
+from holdfast.workbench.operations.reports import redacted_wire
 from holdfast.workbench.operations.revisions import FOUND, next_number, revised
-from holdfast.workbench.records import Attempt
+from holdfast.workbench.records import BatchAttempt
 from holdfast.workbench.store.tree_queries import entries_below, store_contents
-from holdfast.workbench.transaction.machine import Facts, Way
+from holdfast.workbench.transaction.machine import Facts, TransactionResult
 from holdfast.world.failures import DiskFull, DiskQuota
 
 # What is left to do once a draft was changed: it comes too late to take the change back.
@@ -52,13 +52,15 @@ from holdfast.world.failures import DiskFull, DiskQuota
 Answer = TypeVar("Answer")
 
 
-def at_last(draft: Draft, work: Callable[[], Answer], *, relieve: Callable[[], None]) -> Answer:
-    """Do it, on a full disk with the room that `relieve` gives up; else raise RevisionUnwritten."""
+def after_change(
+    draft: Draft, work: Callable[[], Answer], *, release_reserve: Callable[[], None]
+) -> Answer:
+    """Run `work`, again after `release_reserve` on a full disk; else RevisionUnwritten."""
     try:
         try:
             return work()
         except (DiskFull, DiskQuota):
-            relieve()
+            release_reserve()
             return work()
     except (Failure, OSError) as failure:
         raise RevisionUnwritten(draft=draft.id, reason=str(failure)) from failure
@@ -102,7 +104,7 @@ class NewContent:
     expected: bytes | None = None
 
 
-FileStep = NewFile | NewDirectory | NewLink | NewContent | Delete | Rename | Chmod
+FileStep = NewFile | NewDirectory | NewLink | NewContent | DeletePath | Rename | Chmod
 """One change of a batch; a later one finds what an earlier one made."""
 
 
@@ -123,101 +125,107 @@ def apply(
     again, and BatchStale if the draft is no longer what it was made for. Raises BatchRefused, with
     every reason, if it does not fit.
     """
-    with workbench.held() as (held, _):
-        done = facts_of(held, Deed.BATCH, key)
+    with workbench.locked() as (handle, _):
+        done = facts_of(handle, OperationKind.BATCH, key)
         if done is not None:
-            return _applied(held, done)
-        key = key or held.ids.make("batch")
+            return _applied(handle, done)
+        key = key or handle.ids.make("batch")
         if draft is not None:
-            return _tried(held, held.drafts.find(draft), steps, key)
-        with first_batch(held, key) as made:
-            return _tried(held, made, steps, key)
+            return _tried(handle, handle.drafts.find(draft), steps, key)
+        with first_batch(handle, key) as made:
+            return _tried(handle, made, steps, key)
 
 
-def _tried(held: Held, draft: Draft, steps: Sequence[FileStep], key: str) -> Applied:
-    with opened(held, draft) as view:
-        standing = stand(held, view, draft)
-        standing = replace(standing, draft=revised(held, standing, FOUND))
-        attempt = Attempt(
-            at=held.records.now(),
+def _tried(handle: WorkbenchHandle, draft: Draft, steps: Sequence[FileStep], key: str) -> Applied:
+    with opened(handle, draft) as view:
+        state = draft_state(handle, view, draft)
+        state = replace(state, draft=revised(handle, state, FOUND))
+        attempt = BatchAttempt(
+            at=handle.records.now(),
             batch=key,
             draft=draft.id,
             outcome=BEGUN,
             paths=tuple(str(step.path) for step in steps),
-            before=standing.ours.id,
+            before=state.ours.id,
         )
         try:
-            changes = _stamped(held, _planned(held, standing.ours, steps, key))
-            held.records.attempt(attempt)
-            applied = _made(held, view, standing, changes, key)
+            changes = _stamped(handle, _planned(handle, state.ours, steps, key))
+            handle.records.attempt(attempt)
+            applied = _made(handle, view, state, changes, key)
         except Failure as failure:
             with suppress(Failure):  # the failure matters more than that it is written down
                 failed = msgspec.structs.replace(attempt, outcome=FAILED, failure=failure.code)
-                held.records.attempt(failed)
-                facts = {"draft": draft.id, "batch": key, "error": told(failure)}
-                held.records.note("apply_failed", facts)
+                handle.records.attempt(failed)
+                facts = {"draft": draft.id, "batch": key, "error": redacted_wire(failure)}
+                handle.records.note("apply_failed", facts)
             raise
     after = applied.revision.checkpoint
     with suppress(Failure):  # it is done, and that it was begun is written down
-        held.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
+        handle.records.attempt(msgspec.structs.replace(attempt, outcome=APPLIED, after=after))
     return applied
 
 
 def _made(
-    held: Held, view: View, standing: Standing, changes: tuple[PathChange, ...], key: str
+    handle: WorkbenchHandle,
+    view: DraftView,
+    state: DraftState,
+    changes: tuple[PathChange, ...],
+    key: str,
 ) -> Applied:
-    draft = standing.draft
-    intent = Intent(
-        deed=Deed.BATCH,
+    draft = state.draft
+    intent = TransactionIntent(
+        deed=OperationKind.BATCH,
         key=key,
         draft=draft.id,
         facts={"revision": next_number(draft)},
     )
-    outcome, facts = transact(held, held.draft_site(draft, view), changes, intent)
-    if outcome.way is not Way.FINISHED:
+    outcome, facts = transact(handle, handle.draft_site(draft, view), changes, intent)
+    if outcome.result is not TransactionResult.FINISHED:
         raise BatchStale(paths=tuple(map(str, outcome.conflicts)))
-    return at_last(
+    return after_change(
         draft,
-        lambda: _revised(held, view, facts, standing.theirs),
-        relieve=held.store.object_store.reserve.release,
+        lambda: _revised(handle, view, facts, state.theirs),
+        release_reserve=handle.store.object_store.reserve.release,
     )
 
 
-def _applied(held: Held, facts: Facts) -> Applied:
+def _applied(handle: WorkbenchHandle, facts: Facts) -> Applied:
     """What came of a batch that is done already; whoever did it may have died right after."""
-    draft = held.drafts.find(str(facts["draft"]))
+    draft = handle.drafts.find(str(facts["draft"]))
     number = number_in(facts, "revision")
     revision = next((each for each in draft.revisions if each.number == number), None)
     if revision is not None:
         return Applied(draft=draft, revision=revision)
-    with opened(held, draft) as view:
-        return _revised(held, view, facts)
+    with opened(handle, draft) as view:
+        return _revised(handle, view, facts)
 
 
-def _revised(held: Held, view: View, facts: Facts, theirs: Checkpoint | None = None) -> Applied:
-    standing = stand(held, view, held.drafts.find(str(facts["draft"])), theirs)
-    draft = revised(held, standing, f"batch {facts['key']}", is_due=True)
+def _revised(
+    handle: WorkbenchHandle, view: DraftView, facts: Facts, theirs: Checkpoint | None = None
+) -> Applied:
+    state = draft_state(handle, view, handle.drafts.find(str(facts["draft"])), theirs)
+    draft = revised(handle, state, f"batch {facts['key']}", is_due=True)
     return Applied(draft=draft, revision=draft.revisions[-1])
 
 
 def _planned(
-    held: Held, ours: Checkpoint, steps: Sequence[FileStep], key: str
+    handle: WorkbenchHandle, ours: Checkpoint, steps: Sequence[FileStep], key: str
 ) -> tuple[PathChange, ...]:
     """What the batch changes; one that was begun before must find what it found then."""
-    spelled = _spelled(held, steps)
-    tries = [each for each in held.records.attempts() if each.batch == key]
+    spelled = _spelled(handle, steps)
+    tries = [each for each in handle.records.attempts() if each.batch == key]
     begun = next((each.before for each in tries if each.outcome == BEGUN), None)
     if begun is None:
-        return changes_of(spelled, _reached(held, ours, spelled))
-    changes = changes_of(spelled, _reached(held, held.store.find(begun), spelled))
-    now = {change.path: known_entry(held.store.node(ours, change.path)) for change in changes}
+        return changes_of(spelled, _reached(handle, ours, spelled))
+    changes = changes_of(spelled, _reached(handle, handle.store.find(begun), spelled))
+    now = {change.path: known_entry(handle.store.node(ours, change.path)) for change in changes}
     there = {path: entry for path, entry in now.items() if entry is not None}
-    return changes if check_again(changes, there) is Again.APPLY else ()
+    return changes if check_retry(changes, there) is BatchRetry.APPLY else ()
 
 
-def _stamped(held: Held, changes: tuple[PathChange, ...]) -> tuple[PathChange, ...]:
+def _stamped(handle: WorkbenchHandle, changes: tuple[PathChange, ...]) -> tuple[PathChange, ...]:
     """The same, with the time of now wherever a file becomes another one: tools look at that."""
-    now_ns = int(held.bench.ports.clock.now() * 1e9)
+    now_ns = int(handle.context.ports.clock.now() * 1e9)
     return tuple(
         PathChange(each.path, each.before, msgspec.structs.replace(each.after, mtime_ns=now_ns))
         if each.after is not None and _is_written(each.before, each.after)
@@ -232,14 +240,14 @@ def _is_written(before: PathEntry | None, after: PathEntry) -> bool:
     return before.content != after.content
 
 
-def _spelled(held: Held, steps: Sequence[FileStep]) -> list[Step]:
+def _spelled(handle: WorkbenchHandle, steps: Sequence[FileStep]) -> list[BatchStep]:
     """The changes as the core has them: with contents by their names, which are in the store."""
     data = [step.data for step in steps if isinstance(step, NewFile | NewContent)]
-    kept = iter(store_contents(held.store, data))
+    kept = iter(store_contents(handle.store, data))
     return [_step(step, kept) for step in steps]
 
 
-def _step(step: FileStep, kept: Iterator[tuple[bytes, int]]) -> Step:
+def _step(step: FileStep, kept: Iterator[tuple[bytes, int]]) -> BatchStep:
     match step:
         case NewFile(path, _, mode):
             content, size = next(kept)
@@ -256,22 +264,24 @@ def _step(step: FileStep, kept: Iterator[tuple[bytes, int]]) -> Step:
             return step
 
 
-def _reached(held: Held, ours: Checkpoint, steps: Sequence[Step]) -> dict[RelativePath, PathEntry]:
+def _reached(
+    handle: WorkbenchHandle, ours: Checkpoint, steps: Sequence[BatchStep]
+) -> dict[RelativePath, PathEntry]:
     """Of the draft, what these changes can meet with."""
     found: dict[RelativePath, PathEntry] = {}
     named = {path for step in steps for path in _paths(step)}
     above = {each for path in named for each in above_of(path)}
     for path in named | above:
-        entry = known_entry(held.store.node(ours, path))
+        entry = known_entry(handle.store.node(ours, path))
         if entry is not None:
             found[path] = entry
     for step in steps:
-        if isinstance(step, Delete | Rename):
-            found |= entries_below(held.store, ours, step.path)
+        if isinstance(step, DeletePath | Rename):
+            found |= entries_below(handle.store, ours, step.path)
     return found
 
 
-def _paths(step: Step) -> Iterator[RelativePath]:
+def _paths(step: BatchStep) -> Iterator[RelativePath]:
     yield step.path
     if isinstance(step, Rename):
         yield step.target

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from holdfast.nouns import RelativePath, printable, why_it_runs
 from holdfast.workbench.diff.git_patch import (
-    Side,
+    PatchSide,
     blob_id,
     comment,
     differ,
@@ -26,7 +26,7 @@ from holdfast.workbench.diff.git_patch import (
     notes_of,
 )
 from holdfast.workbench.diff.merge import is_text
-from holdfast.workbench.diff.unified import LINES_MAX, Shown, unified
+from holdfast.workbench.diff.unified import LINES_MAX, UnifiedDiff, unified
 from holdfast.workbench.model import ChangeNote, EntryKind, PathChange, PathEntry
 from holdfast.workbench.store.store import Store
 from holdfast.workbench.store.tree_queries import text_of
@@ -123,7 +123,7 @@ def _content(entry: PathEntry | None) -> bytes:
 def _file_diff(store: Store, change: PathChange, runs: str) -> FileDiff:
     """One change, in as many lines as people read at once."""
     before, after = change.before, change.after
-    text, total, is_binary = b"", Shown(b""), False
+    text, total, is_binary = b"", UnifiedDiff(b""), False
     for part in _parts(change):
         old, new = _lines_of(store, part.before), _lines_of(store, part.after)
         text += header(part.path, _side(part.before), _side(part.after))
@@ -134,7 +134,7 @@ def _file_diff(store: Store, change: PathChange, runs: str) -> FileDiff:
             continue
         shown = unified(old, new, lines_max=LINES_MAX)
         text += (names(part.path, **ends) if shown.text else b"") + shown.text
-        total = Shown(
+        total = UnifiedDiff(
             b"",
             total.added + shown.added,
             total.removed + shown.removed,
@@ -162,9 +162,9 @@ def _is_file(part: PathChange, change: PathChange) -> bool:
     return one is not None and one.kind is EntryKind.FILE and part == change
 
 
-def _side(entry: PathEntry | None, blob: bytes = b"") -> Side | None:
+def _side(entry: PathEntry | None, blob: bytes = b"") -> PatchSide | None:
     mode = git_mode(entry)
-    return None if mode is None else Side(mode, blob)
+    return None if mode is None else PatchSide(mode, blob)
 
 
 def _lines_of(store: Store, entry: PathEntry | None) -> bytes | None:

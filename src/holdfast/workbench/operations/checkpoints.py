@@ -12,7 +12,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import is_chosen
 from holdfast.workbench.failures import CheckpointCreateFailed
-from holdfast.workbench.handle import PUBLISHED, Held, writable
+from holdfast.workbench.handle import PUBLISHED, WorkbenchHandle, encodable
 from holdfast.workbench.model import Checkpoint, Occasion, UncoveredPath
 from holdfast.workbench.operations.change_view import FileDiff, file_diffs, write_patch
 from holdfast.workbench.operations.open import Workbench
@@ -23,7 +23,7 @@ from holdfast.workbench.store.store import CheckpointSource
 from holdfast.workbench.store.tree_queries import find_checkpoint
 
 _SLACK_SHARE = 5  # so that not every checkpoint is paid for with a pruning
-_DEEDS_BETWEEN = 8
+_OPERATIONS_BETWEEN = 8
 NOW = "now"
 """In place of a checkpoint: the project as it is."""
 
@@ -40,12 +40,14 @@ def checkpoint(
     workbench: Workbench, message: str = "", occasion: Occasion = Occasion.MANUAL
 ) -> Checkpoint:
     """Keep the project as it is; durable when it returns."""
-    with workbench.held() as (held, _):
-        subject = CheckpointSource(held.bench.project, PUBLISHED, news=held.bench.news)
-        made = held.store.checkpoint(subject, occasion, writable(message))
+    with workbench.locked() as (handle, _):
+        subject = CheckpointSource(
+            handle.context.project, PUBLISHED, on_progress=handle.context.on_progress
+        )
+        made = handle.store.checkpoint(subject, occasion, encodable(message))
         facts = {"checkpoint": made.id, "files": made.files, "uncovered": made.uncovered}
-        held.records.note("checkpoint_created", facts, key=made.id)
-        tidy_after_deed(held)
+        handle.records.note("checkpoint_created", facts, key=made.id)
+        prune_after_operation(handle)
         return made
 
 
@@ -53,16 +55,16 @@ def checkpoints(workbench: Workbench, *, of_drafts: bool = False) -> tuple[Check
     """The checkpoints of the project, the newest first; those of its drafts, too, if asked for."""
     if not workbench.is_used:
         return ()
-    with workbench.held() as (held, _):
-        every = held.store.checkpoints()
+    with workbench.locked() as (handle, _):
+        every = handle.store.checkpoints()
     return tuple(each for each in every if of_drafts or each.origin == PUBLISHED)
 
 
 def show(workbench: Workbench, id: str) -> ShownCheckpoint:
     """A checkpoint, by its id or the beginning of just one."""
-    with workbench.held() as (held, _):
-        found = find_checkpoint(held.store, id)
-        return ShownCheckpoint(checkpoint=found, uncovered=held.store.uncovered(found))
+    with workbench.locked() as (handle, _):
+        found = find_checkpoint(handle.store, id)
+        return ShownCheckpoint(checkpoint=found, uncovered=handle.store.uncovered(found))
 
 
 def compare(
@@ -78,32 +80,33 @@ def compare(
     `patch` is a file that gets all of it in the form that `git apply` takes.
     """
     only = frozenset(paths) or None
-    with workbench.held() as (held, _):
+    with workbench.locked() as (handle, _):
         one, other = (
-            held.look() if id == NOW else find_checkpoint(held.store, id) for id in (before, after)
+            handle.look() if id == NOW else find_checkpoint(handle.store, id)
+            for id in (before, after)
         )
-        every = held.store.changes(one, other)
+        every = handle.store.changes(one, other)
         changes = [each for each in every if is_chosen(each.path, only)]
         if patch is not None:
-            write_patch(held.store, changes, patch)
-        return file_diffs(held.store, changes)
+            write_patch(handle.store, changes, patch)
+        return file_diffs(handle.store, changes)
 
 
 def recover(workbench: Workbench) -> tuple[Recovered, ...]:
     """Finish or undo what was interrupted, as holding the workbench does by itself; say which."""
     if not workbench.is_used:
         return ()
-    with workbench.held() as (_, recovered):
+    with workbench.locked() as (_, recovered):
         return recovered
 
 
 def storage_use(workbench: Workbench) -> Usage:
     """How much room is taken by what is kept of the project."""
-    with workbench.held() as (held, _):
-        return usage(held.store)
+    with workbench.locked() as (handle, _):
+        return usage(handle.store)
 
 
-def tidy(
+def prune_checkpoints(
     workbench: Workbench,
     *,
     quota_bytes: int | None = None,
@@ -114,14 +117,14 @@ def tidy(
 
     Those that a person made by hand go only `with_manual`.
     """
-    with workbench.held() as (held, _):
+    with workbench.locked() as (handle, _):
         pruned = prune(
-            held.store,
+            handle.store,
             quota_bytes=quota_bytes,
-            in_use=held.in_use(),
+            in_use=handle.in_use(),
             with_manual=with_manual,
             is_trial=is_trial,
-            news=held.bench.news,
+            on_progress=handle.context.on_progress,
         )
         if not is_trial:
             facts = {
@@ -129,20 +132,22 @@ def tidy(
                 "bytes_before": pruned.bytes_before,
                 "bytes_after": pruned.bytes_after,
             }
-            held.records.note("pruned", facts)
+            handle.records.note("pruned", facts)
         return pruned
 
 
-def tidy_after_deed(held: Held, keep_min: int = KEEP_MIN) -> None:
+def prune_after_operation(handle: WorkbenchHandle, keep_min: int = KEEP_MIN) -> None:
     """Let old checkpoints go if there are too many; who does much in one hold asks only at times.
 
     What comes with a few deeds more is far less than what may stay anyway.
     """
-    if next(held.deeds) % _DEEDS_BETWEEN == 0:
-        let_surplus_go(held, keep_min)
+    if next(handle.operation_numbers) % _OPERATIONS_BETWEEN == 0:
+        prune_surplus(handle, keep_min)
 
 
-def let_surplus_go(held: Held, keep_min: int = KEEP_MIN, quota_bytes: int | None = None) -> None:
+def prune_surplus(
+    handle: WorkbenchHandle, keep_min: int = KEEP_MIN, quota_bytes: int | None = None
+) -> None:
     """Let old checkpoints go by themselves once there are many more than enough, or too large.
 
     As much goes as makes room for a while. What then is still too large stays so: it is not tried
@@ -150,39 +155,43 @@ def let_surplus_go(held: Held, keep_min: int = KEEP_MIN, quota_bytes: int | None
     done before it did.
     """
     with suppress(Failure, OSError):
-        use = load(held.store)
+        use = load(handle.store)
         quota = use.quota_bytes if quota_bytes is None else quota_bytes
         many = keep_min + keep_min // _SLACK_SHARE
-        is_over = use.kept_bytes > quota and use.kept_bytes > _stayed_and_more(held)
+        is_over = use.kept_bytes > quota and use.kept_bytes > _stayed_and_more(handle)
         if use.checkpoints <= many and not is_over:
             return  # the drafts need not be asked
-        in_use = held.in_use()
+        in_use = handle.in_use()
         if use.checkpoints - len(in_use) > many or is_over:
             pruned = prune(
-                held.store,
+                handle.store,
                 quota_bytes=quota - quota // _SLACK_SHARE,
                 keep_min=keep_min + len(in_use),
                 in_use=in_use,
             )
-            _stayed(held).write_text(f"{pruned.bytes_after}", encoding="ascii")
+            _stayed(handle).write_text(f"{pruned.bytes_after}", encoding="ascii")
 
 
-def _stayed(held: Held) -> Path:
+def _stayed(handle: WorkbenchHandle) -> Path:
     """Where it is written down how much stayed when it was last tidied; nothing depends on it."""
-    return held.bench.directory / "stayed"
+    return handle.context.directory / "stayed"
 
 
-def _stayed_and_more(held: Held) -> int:
+def _stayed_and_more(handle: WorkbenchHandle) -> int:
     try:
-        stayed = int(_stayed(held).read_text("ascii"))
+        stayed = int(_stayed(handle).read_text("ascii"))
     except (OSError, ValueError):
         return 0
     return stayed + stayed // _SLACK_SHARE
 
 
-def kept_before(held: Held, theirs: Checkpoint, occasion: Occasion, message: str) -> Checkpoint:
+def checkpoint_before(
+    handle: WorkbenchHandle, theirs: Checkpoint, occasion: Occasion, message: str
+) -> Checkpoint:
     """A checkpoint of the project as it was just seen, without which nothing is done to it."""
     try:
-        return held.store.record_checkpoint(theirs, occasion, message)
+        return handle.store.record_checkpoint(theirs, occasion, message)
     except Failure as failure:
-        raise CheckpointCreateFailed(path=str(held.bench.project), reason=str(failure)) from failure
+        raise CheckpointCreateFailed(
+            path=str(handle.context.project), reason=str(failure)
+        ) from failure

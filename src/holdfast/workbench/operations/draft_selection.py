@@ -12,13 +12,13 @@ from contextlib import suppress
 from holdfast.confine import end, find
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.three_way import Clashing, is_own_repository
+from holdfast.workbench.diff.three_way import ConflictReason, is_own_repository
 from holdfast.workbench.diff.tree_changes import is_stage
 from holdfast.workbench.draft.mounting import processes_in
 from holdfast.workbench.failures import DraftAmbiguous, DraftMissing
-from holdfast.workbench.handle import Held, is_visited
+from holdfast.workbench.handle import WorkbenchHandle, is_draft_in_use
 from holdfast.workbench.model import Draft, DraftMode, PathChange
-from holdfast.workbench.operations.draft_state import Standing, stand, unpublishable
+from holdfast.workbench.operations.draft_state import DraftState, draft_state, unpublishable
 from holdfast.workbench.operations.ignored_files import ignored_paths
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import opened
@@ -27,8 +27,12 @@ from holdfast.workbench.scan.file_content import raise_resource_error
 _INDEX = RelativePath.of(".git/index")  # `git status` writes it; what is staged is in other files
 
 
-def meant_draft(
-    held: Held, draft: str | None, *, with_git: bool = False, with_ignored: bool = False
+def resolve_draft(
+    handle: WorkbenchHandle,
+    draft: str | None,
+    *,
+    with_git: bool = False,
+    with_ignored: bool = False,
 ) -> Draft:
     """The draft of an id; without one, the only draft with changes, else the newest.
 
@@ -36,23 +40,23 @@ def meant_draft(
     Raises DraftAmbiguous if several may be meant, DraftMissing if there is no draft.
     """
     if draft is not None:
-        return held.drafts.find(draft)
-    every = held.drafts.all()
+        return handle.drafts.find(draft)
+    every = handle.drafts.all()
     if len(every) < 2:
-        return held.drafts.find()
-    changed = _foremost(held, with_git=with_git, with_ignored=with_ignored)
+        return handle.drafts.find()
+    changed = _candidates(handle, with_git=with_git, with_ignored=with_ignored)
     if len(changed) > 1:
         names = tuple(each.id for each in reversed(changed))
-        raise DraftAmbiguous(drafts=names, project=str(held.bench.project))
-    return changed[0] if changed else held.drafts.find()
+        raise DraftAmbiguous(drafts=names, project=str(handle.context.project))
+    return changed[0] if changed else handle.drafts.find()
 
 
 def changed_drafts(workbench: Workbench) -> tuple[Draft, ...]:
     """The drafts of the project in which something was changed, the oldest first."""
     if not workbench.is_used:
         return ()
-    with workbench.held() as (held, _):
-        return changed_in(held)
+    with workbench.locked() as (handle, _):
+        return changed_in(handle)
 
 
 def default_drafts(
@@ -65,115 +69,121 @@ def default_drafts(
     """
     if not workbench.is_used:
         return ()
-    with workbench.held() as (held, _):
-        return _foremost(held, with_git=with_git, with_ignored=with_ignored)
+    with workbench.locked() as (handle, _):
+        return _candidates(handle, with_git=with_git, with_ignored=with_ignored)
 
 
-def _foremost(held: Held, *, with_git: bool, with_ignored: bool) -> tuple[Draft, ...]:
-    changed = changed_in(held)
+def _candidates(
+    handle: WorkbenchHandle, *, with_git: bool, with_ignored: bool
+) -> tuple[Draft, ...]:
+    changed = changed_in(handle)
     if len(changed) < 2:
         return changed
     found = [
         each
         for each in changed
-        if _is_publishable(held, each, with_git=with_git, with_ignored=with_ignored)
+        if _is_publishable(handle, each, with_git=with_git, with_ignored=with_ignored)
     ]
     return tuple(found) or changed
 
 
-def _is_publishable(held: Held, draft: Draft, *, with_git: bool, with_ignored: bool) -> bool:
+def _is_publishable(
+    handle: WorkbenchHandle, draft: Draft, *, with_git: bool, with_ignored: bool
+) -> bool:
     """Whether a publication would take anything of a draft, or fail because of it."""
     try:
-        with opened(held, draft) as view:
-            standing = stand(held, view, draft)
+        with opened(handle, draft) as view:
+            state = draft_state(handle, view, draft)
     except Failure:
         return True
-    ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(held, standing)
-    is_outside = with_git and bool(draft.also) and _is_written_outside(held, draft)
+    ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(handle, state)
+    is_outside = with_git and bool(draft.also) and _is_written_outside(handle, draft)
     return is_outside or any(
-        counts(each) and each.path not in ignored and (with_git or not is_own_repository(each.path))
-        for each in standing.changes
+        is_relevant(each)
+        and each.path not in ignored
+        and (with_git or not is_own_repository(each.path))
+        for each in state.changes
     )
 
 
-def changed_in(held: Held) -> tuple[Draft, ...]:
+def changed_in(handle: WorkbenchHandle) -> tuple[Draft, ...]:
     """The drafts in which something was changed, the oldest first."""
-    return tuple(each for each in held.drafts.all() if is_changed(held, each))
+    return tuple(each for each in handle.drafts.all() if is_changed(handle, each))
 
 
-def is_changed(held: Held, draft: Draft) -> bool:
+def is_changed(handle: WorkbenchHandle, draft: Draft) -> bool:
     """Whether a draft differs from its project; an empty layer is told without opening it.
 
     One that cannot be looked at, wholly or in part, is taken for changed: nothing may be lost.
     """
-    if not _is_written(held, draft):
+    if not _is_written(handle, draft):
         return False
     try:
-        with opened(held, draft) as view:
-            standing = stand(held, view, draft)
+        with opened(handle, draft) as view:
+            state = draft_state(handle, view, draft)
     except Failure:
         return True
-    if unpublishable(held, standing) or _is_obstructed(standing):
+    if unpublishable(handle, state) or _is_obstructed(state):
         return True
-    return any(map(counts, standing.changes)) or (
-        bool(draft.also) and _is_written_outside(held, draft)
+    return any(map(is_relevant, state.changes)) or (
+        bool(draft.also) and _is_written_outside(handle, draft)
     )
 
 
-def _is_obstructed(standing: Standing) -> bool:
+def _is_obstructed(state: DraftState) -> bool:
     """Whether the project has something that cannot be looked at where the draft has something."""
-    return any(each.reason is Clashing.NOT_COVERED for each in standing.decided().values())
+    return any(each.reason is ConflictReason.NOT_COVERED for each in state.decided().values())
 
 
-def counts(change: PathChange) -> bool:
+def is_relevant(change: PathChange) -> bool:
     """Whether a change makes a draft one that has changes."""
     return change.path != _INDEX
 
 
 def discard_unchanged(workbench: Workbench, draft: str) -> bool:
     """Remove a draft if nothing was changed in it and nothing is inside; say whether it is gone."""
-    with workbench.held() as (held, _):
+    with workbench.locked() as (handle, _):
         try:
-            found = held.drafts.find(draft)
+            found = handle.drafts.find(draft)
         except DraftMissing:
             return True
-        if _is_used(held, found) or is_changed(held, found) or _is_used(held, found):
+        if _is_used(handle, found) or is_changed(handle, found) or _is_used(handle, found):
             return False
-        held.records.note("draft_discarded", {"draft": found.id}, key=f"discard {found.id}")
-        held.drafts.remove(found)
+        handle.records.note("draft_discarded", {"draft": found.id}, key=f"discard {found.id}")
+        handle.drafts.remove(found)
         return True
 
 
-def release_unchanged(held: Held) -> None:
+def release_unchanged(handle: WorkbenchHandle) -> None:
     """End the places of drafts in which nothing was written and nothing is inside."""
-    for draft in held.drafts.all():
-        if draft.mode is not DraftMode.OVERLAY or _is_written(held, draft):
+    for draft in handle.drafts.all():
+        if draft.mode is not DraftMode.OVERLAY or _is_written(handle, draft):
             continue
         with suppress(Failure, OSError):  # it costs a little more until the next time
-            if not _is_used(held, draft):
-                end(held.drafts.spec(draft).directory)
+            if not _is_used(handle, draft):
+                end(handle.drafts.spec(draft).directory)
 
 
-def _is_used(held: Held, draft: Draft) -> bool:
+def _is_used(handle: WorkbenchHandle, draft: Draft) -> bool:
     """Whether something is inside of a draft, or about to enter it."""
-    if is_visited(held.drafts.home(draft)):
+    if is_draft_in_use(handle.drafts.home(draft)):
         return True
-    place = find(held.drafts.spec(draft).directory) if draft.mode is DraftMode.OVERLAY else None
+    place = find(handle.drafts.spec(draft).directory) if draft.mode is DraftMode.OVERLAY else None
     if place is None:
         return False
     with place:
         return bool(processes_in(place))
 
 
-def _is_written(held: Held, draft: Draft) -> bool:
+def _is_written(handle: WorkbenchHandle, draft: Draft) -> bool:
     """Whether anything is in the layers of a draft; in a copy something may always be."""
     if draft.mode is not DraftMode.OVERLAY:
         return True
-    return _has_names(held.drafts.written(draft)) or _is_written_outside(held, draft)
+    return _has_names(handle.drafts.written(draft)) or _is_written_outside(handle, draft)
 
 
-def _is_written_outside(held: Held, draft: Draft) -> bool:
-    first = held.drafts.written(draft)
+def _is_written_outside(handle: WorkbenchHandle, draft: Draft) -> bool:
+    first = handle.drafts.written(draft)
     numbers = range(1, len(draft.also) + 1)
     return any(_has_names(first.with_name(f"{first.name}-{number}")) for number in numbers)
 

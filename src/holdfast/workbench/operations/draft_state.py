@@ -16,7 +16,7 @@ the options that places are mounted with (no `redirect_dir`, `metacopy`, `index`
    later mount merges the two, and what was removed is back. Therefore such a directory is detached,
    that is marked opaque in the upper layer, before a publication makes it in the project, and when
    it is found there. From then on the draft has a copy of it: what the person changes in it is
-   written into the draft (`standing`). A directory that the project has lost while the draft keeps
+   written into the draft (`state`). A directory that the project has lost while the draft keeps
    its own is such a directory, too, from then on: the base still has it, so when the project gets
    it back there is no difference that would tell.
 2. A directory of the project that was removed and made again is seen as the removed one, which is
@@ -38,9 +38,9 @@ from pathlib import Path
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import Decisions, changes_of, decide_all, seal_of
-from holdfast.workbench.diff.tree_changes import Trees, differing, known_entry
-from holdfast.workbench.draft.view import View
-from holdfast.workbench.handle import PUBLISHED, Held
+from holdfast.workbench.diff.tree_changes import ThreeTrees, differing, known_entry
+from holdfast.workbench.draft.view import DraftView
+from holdfast.workbench.handle import PUBLISHED, WorkbenchHandle
 from holdfast.workbench.model import (
     Checkpoint,
     Draft,
@@ -53,9 +53,9 @@ from holdfast.workbench.model import (
 )
 from holdfast.workbench.store.store import CheckpointSource
 from holdfast.workbench.store.tree_queries import combined, latest, uncovered_entries
-from holdfast.workbench.transaction.machine import Purpose, Way
-from holdfast.workbench.transaction.path_state import look
-from holdfast.workbench.transaction.transaction import carry_out
+from holdfast.workbench.transaction.machine import Purpose, TransactionResult
+from holdfast.workbench.transaction.path_state import inspect_path
+from holdfast.workbench.transaction.transaction import execute
 
 
 def made_in(changes: Iterable[PathChange]) -> Iterator[RelativePath]:
@@ -72,7 +72,11 @@ def gone_in(changes: Iterable[PathChange]) -> Iterator[RelativePath]:
 
 
 def follow_project(
-    held: Held, view: View, draft: Draft, moved: tuple[PathChange, ...], theirs: Checkpoint
+    handle: WorkbenchHandle,
+    view: DraftView,
+    draft: Draft,
+    moved: tuple[PathChange, ...],
+    theirs: Checkpoint,
 ) -> None:
     """Let everything inside of a draft see the project as it is, where the draft wrote nothing.
 
@@ -81,20 +85,24 @@ def follow_project(
     layer = view.layer()
     if layer is None:
         return
-    layout = held.store.layout(PUBLISHED)
-    is_renewed = not view.is_seen(layout)
+    layout = handle.store.layout(PUBLISHED)
+    is_renewed = not view.is_current(layout)
     if not moved and not is_renewed:
         return
     view.detach(made_in(moved))
     view.refresh()
     view.detach(gone_in(moved))
-    _repair(held, view, draft, theirs, view.stale(change.path for change in moved))
+    _repair(handle, view, draft, theirs, view.stale(change.path for change in moved))
     if not view.processes and not view.has_dead:
-        view.note_seen(layout)
+        view.note_current(layout)
 
 
 def _repair(
-    held: Held, view: View, draft: Draft, theirs: Checkpoint, stale: Iterable[RelativePath]
+    handle: WorkbenchHandle,
+    view: DraftView,
+    draft: Draft,
+    theirs: Checkpoint,
+    stale: Iterable[RelativePath],
 ) -> None:
     """Write the project's entries to paths at which the kernel shows others.
 
@@ -104,17 +112,17 @@ def _repair(
     assert layer is not None, "only an overlay can be stale"
     changes: list[PathChange] = []
     for path in sorted(path for path in stale if not layer.decides(path)):
-        want, have = known_entry(held.store.node(theirs, path)), look(view.root, path)
+        want, have = known_entry(handle.store.node(theirs, path)), inspect_path(view.root, path)
         if want != have and not _is_special(want) and not _is_special(have):
             changes.append(PathChange(path, have, want))
     if changes:
-        carry_out(
-            held.draft_site(draft, view),
-            held.store,
+        execute(
+            handle.draft_site(draft, view),
+            handle.store,
             changes,
-            purpose=Purpose(held.ids.make("tx")),
-            tell=lambda _: None,
-            news=held.bench.news,
+            purpose=Purpose(handle.ids.make("tx")),
+            record_outcome=lambda _: None,
+            on_progress=handle.context.on_progress,
         )
 
 
@@ -123,7 +131,7 @@ def _is_special(entry: PathEntry | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class DraftChanges:
     """A draft, what it is counted from, and what it changes of that."""
 
     draft: Draft
@@ -138,14 +146,14 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing(Own):
+class DraftState(DraftChanges):
     """The same with the project as it is now, and where all three differ.
 
     `uncovered` is what of the project cannot be kept, and must stay as it is.
     """
 
     theirs: Checkpoint
-    trees: Trees
+    trees: ThreeTrees
     uncovered: frozenset[RelativePath]
 
     def decided(
@@ -160,129 +168,135 @@ class Standing(Own):
         )
 
 
-def stand(held: Held, view: View, draft: Draft, theirs: Checkpoint | None = None) -> Standing:
+def draft_state(
+    handle: WorkbenchHandle, view: DraftView, draft: Draft, theirs: Checkpoint | None = None
+) -> DraftState:
     """Bring a draft up to date with its project, and tell how they stand to each other.
 
     `theirs` is the project, if somebody has just looked at it.
     """
-    theirs = theirs or held.look()
-    draft, base = _based(held, view, draft, theirs)
-    follow_project(held, view, draft, held.store.changes(base, theirs), theirs)
-    ours = _look(held, view, draft, theirs)
-    ours = _follow(held, view, draft, (base, theirs, ours))
-    draft, base = _rebased(held, draft, (base, theirs, ours))
-    changes = held.store.changes(base, ours)
-    hidden = uncovered_entries(held.store, base, theirs, ours)
-    return Standing(
+    theirs = theirs or handle.look()
+    draft, base = _based(handle, view, draft, theirs)
+    follow_project(handle, view, draft, handle.store.changes(base, theirs), theirs)
+    ours = _look(handle, view, draft, theirs)
+    ours = _follow(handle, view, draft, (base, theirs, ours))
+    draft, base = _rebased(handle, draft, (base, theirs, ours))
+    changes = handle.store.changes(base, ours)
+    hidden = uncovered_entries(handle.store, base, theirs, ours)
+    return DraftState(
         draft=draft,
         base=base,
         ours=ours,
         changes=changes,
         theirs=theirs,
-        trees=differing(held.store.changes(base, theirs), changes, hidden),
-        uncovered=uncovered_in(held, theirs),
+        trees=differing(handle.store.changes(base, theirs), changes, hidden),
+        uncovered=uncovered_in(handle, theirs),
     )
 
 
-def own_of(held: Held, view: View, draft: Draft) -> Own:
+def draft_changes(handle: WorkbenchHandle, view: DraftView, draft: Draft) -> DraftChanges:
     """What a draft that was brought up to date before changes now; the project is not looked at.
 
     In a layer it costs what was written.
     """
     if draft.base is None:
-        return stand(held, view, draft)
-    base = held.store.find(draft.base)
-    ours = _look(held, view, draft, base)
-    return Own(draft=draft, base=base, ours=ours, changes=held.store.changes(base, ours))
+        return draft_state(handle, view, draft)
+    base = handle.store.find(draft.base)
+    ours = _look(handle, view, draft, base)
+    return DraftChanges(draft=draft, base=base, ours=ours, changes=handle.store.changes(base, ours))
 
 
-def uncovered_in(held: Held, checkpoint: Checkpoint) -> frozenset[RelativePath]:
+def uncovered_in(handle: WorkbenchHandle, checkpoint: Checkpoint) -> frozenset[RelativePath]:
     """The paths that a checkpoint does not cover."""
     if not checkpoint.uncovered:
         return frozenset()
-    return frozenset(each.path for each in held.store.uncovered(checkpoint))
+    return frozenset(each.path for each in handle.store.uncovered(checkpoint))
 
 
-def unpublishable(held: Held, standing: Standing) -> tuple[UncoveredPath, ...]:
+def unpublishable(handle: WorkbenchHandle, state: DraftState) -> tuple[UncoveredPath, ...]:
     """What is in a draft, not in its project, and cannot be kept: so it cannot be published."""
-    if not standing.ours.uncovered:
+    if not state.ours.uncovered:
         return ()
     return tuple(
         each
-        for each in held.store.uncovered(standing.ours)
-        if each.reason is not UncoveredReason.POLICY and each.path not in standing.uncovered
+        for each in handle.store.uncovered(state.ours)
+        if each.reason is not UncoveredReason.POLICY and each.path not in state.uncovered
     )
 
 
-def _look(held: Held, view: View, draft: Draft, over: Checkpoint) -> Checkpoint:
+def _look(handle: WorkbenchHandle, view: DraftView, draft: Draft, over: Checkpoint) -> Checkpoint:
     """Keep the draft as it is now: what was written in a layer, set into what is below it."""
     origin = f"draft-{draft.id}"
     touched = view.touched()
     subject = CheckpointSource(
-        held.drafts.copy_of(draft) if touched is None else Path(f"/proc/self/fd/{view.root}"),
+        handle.drafts.copy_of(draft) if touched is None else Path(f"/proc/self/fd/{view.root}"),
         origin,
-        news=held.bench.news,
-        like=latest(held.store, origin),
+        on_progress=handle.context.on_progress,
+        like=latest(handle.store, origin),
         hides_mapped_writes=view.hides_mapped_writes,
     )
     if touched is None:
-        return held.store.checkpoint(subject, Occasion.AUTO)
-    return held.store.partial_checkpoint(over, subject, touched, Occasion.AUTO)
+        return handle.store.checkpoint(subject, Occasion.AUTO)
+    return handle.store.partial_checkpoint(over, subject, touched, Occasion.AUTO)
 
 
 _Three = tuple[Checkpoint, Checkpoint, Checkpoint]
 
 
-def _based(held: Held, view: View, draft: Draft, theirs: Checkpoint) -> tuple[Draft, Checkpoint]:
+def _based(
+    handle: WorkbenchHandle, view: DraftView, draft: Draft, theirs: Checkpoint
+) -> tuple[Draft, Checkpoint]:
     """The base of a draft; one into which nothing was let yet is as it was made."""
     if draft.base is not None:
-        return draft, held.store.find(draft.base)
+        return draft, handle.store.find(draft.base)
     is_layer = view.touched() is not None
-    base = theirs if is_layer else _look(held, view, draft, theirs)
+    base = theirs if is_layer else _look(handle, view, draft, theirs)
     draft = replace(draft, base=base.id)
-    held.drafts.save(draft)
+    handle.drafts.save(draft)
     return draft, base
 
 
-def _follow(held: Held, view: View, draft: Draft, three: _Three) -> Checkpoint:
+def _follow(handle: WorkbenchHandle, view: DraftView, draft: Draft, three: _Three) -> Checkpoint:
     """Let the draft have what changed in the project where it changed nothing itself."""
     base, theirs, ours = three
-    moved = held.store.changes(base, theirs)
-    hidden = uncovered_entries(held.store, base, ours, theirs)
+    moved = handle.store.changes(base, theirs)
+    hidden = uncovered_entries(handle.store, base, ours, theirs)
     if not moved and not hidden:
         return ours
-    trees = differing(held.store.changes(base, ours), moved, hidden)
-    decided = decide_all(*trees, uncovered=uncovered_in(held, ours), publishes_repository=True)
+    trees = differing(handle.store.changes(base, ours), moved, hidden)
+    decided = decide_all(*trees, uncovered=uncovered_in(handle, ours), publishes_repository=True)
     changes = changes_of(decided, trees.theirs, trees.ours)
     if not changes:
         return ours
-    outcome = carry_out(
-        held.draft_site(draft, view),
-        held.store,
+    outcome = execute(
+        handle.draft_site(draft, view),
+        handle.store,
         changes,
-        purpose=Purpose(held.ids.make("tx")),
-        tell=lambda _: None,
-        news=held.bench.news,
+        purpose=Purpose(handle.ids.make("tx")),
+        record_outcome=lambda _: None,
+        on_progress=handle.context.on_progress,
     )
-    if outcome.way is not Way.FINISHED:  # somebody writes there at this moment: it can wait
+    if (
+        outcome.result is not TransactionResult.FINISHED
+    ):  # somebody writes there at this moment: it can wait
         return ours
-    return _look(held, view, draft, theirs)
+    return _look(handle, view, draft, theirs)
 
 
-def _rebased(held: Held, draft: Draft, three: _Three) -> tuple[Draft, Checkpoint]:
+def _rebased(handle: WorkbenchHandle, draft: Draft, three: _Three) -> tuple[Draft, Checkpoint]:
     """Take the project as it is now for the base, but not where the draft differs from it."""
     base, theirs, ours = three
-    moved = {change.path for change in held.store.changes(base, theirs)}
-    hidden = uncovered_entries(held.store, base, theirs, ours)
+    moved = {change.path for change in handle.store.changes(base, theirs)}
+    hidden = uncovered_entries(handle.store, base, theirs, ours)
     moved |= hidden.keys()
     if not moved:
         return draft, base
-    apart = {change.path for change in held.store.changes(theirs, ours)}
+    apart = {change.path for change in handle.store.changes(theirs, ours)}
     apart |= {path for path, one in hidden.items() if one.theirs != one.ours}
     kept = moved & apart
-    now = combined(held.store, theirs, base, kept) if kept else theirs
+    now = combined(handle.store, theirs, base, kept) if kept else theirs
     if now.tree == base.tree:
         return draft, base
     draft = replace(draft, base=now.id)
-    held.drafts.save(draft)
+    handle.drafts.save(draft)
     return draft, now

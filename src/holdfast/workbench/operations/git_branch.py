@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 from holdfast.confine import Rooted
 from holdfast.nouns import RelativePath, why_it_runs
 from holdfast.workbench.diff.git_patch import notes_of
-from holdfast.workbench.draft.view import View
+from holdfast.workbench.draft.view import DraftView
 from holdfast.workbench.failures import (
     DraftMovedOn,
     GitBranchExists,
@@ -72,9 +72,9 @@ from holdfast.workbench.git.repository import (
     repository_settings,
     scratch_in,
 )
-from holdfast.workbench.handle import Held, writable
+from holdfast.workbench.handle import WorkbenchHandle, encodable
 from holdfast.workbench.model import ChangeNote, Draft, EntryKind, PathEntry
-from holdfast.workbench.operations.draft_selection import meant_draft
+from holdfast.workbench.operations.draft_selection import resolve_draft
 from holdfast.workbench.operations.git_commit import BRANCHES, commit_at, head_of, move_ref
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import opened
@@ -95,7 +95,7 @@ class DraftRepository(NamedTuple):
 
 @contextmanager
 def draft_repository(
-    view: View, draft: Draft, repository: Repository
+    view: DraftView, draft: Draft, repository: Repository
 ) -> Generator[DraftRepository]:
     """The repository of a project as a draft has it: where it is, is the project's word alone.
 
@@ -135,7 +135,7 @@ def quarantined(
     return git
 
 
-def _opened(view: View, draft: Draft, path: Path) -> int:
+def _opened(view: DraftView, draft: Draft, path: Path) -> int:
     if view.place is not None:
         return view.place.files.open_without_links(os.fsencode(path), _DIRECTORY)
     if not path.is_relative_to(draft.project):
@@ -293,24 +293,24 @@ def take_branch(
     Raises DraftMovedOn if the draft has another one by now, GitObjectsRefused if an object is
     damaged, missing or not allowed; then nothing has changed.
     """
-    with _transfers(workbench, branch, draft) as (held, transfers):
+    with _transfers(workbench, branch, draft) as (handle, transfers):
         top = transfers[0]
         if tip is not None and tip != top.tip:
             raise DraftMovedOn(draft=top.draft.id, sealed=tip, seal=top.tip)
         taken = top.review(tuple(each.path for each in transfers[1:]))
         for each in transfers:
             each.bring_objects()
-        facts = {"draft": top.draft.id, "branch": writable(branch), "commit": top.tip}
-        held.records.note("branch_prepared", facts, key=_key(branch, top.tip))
+        facts = {"draft": top.draft.id, "branch": encodable(branch), "commit": top.tip}
+        handle.records.note("branch_prepared", facts, key=_key(branch, top.tip))
         # The submodules first: the commits of the branch itself refer to theirs.
         for each in reversed(transfers):
             each.make_branch()
-        held.records.note("branch_taken", facts)
+        handle.records.note("branch_taken", facts)
         return taken
 
 
 def _key(branch: str, tip: str) -> str:
-    return f"branch {writable(branch)} {tip}"
+    return f"branch {encodable(branch)} {tip}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -432,29 +432,29 @@ def require_free(git: Git, branch: str) -> None:
     ref = BRANCHES + os.fsencode(branch)
     is_odd = not branch or branch == "HEAD" or branch.startswith("-") or "\0" in branch
     if is_odd or git.answer("check-ref-format", ref, statuses=(0, 1)).returncode:
-        raise GitBranchInvalid(branch=writable(branch))
+        raise GitBranchInvalid(branch=encodable(branch))
     listing = git.run("for-each-ref", "--format=%(refname)", BRANCHES).splitlines()
     for each in listing:
         if each == ref or each.startswith(ref + b"/") or ref.startswith(each + b"/"):
             existing = os.fsdecode(each.removeprefix(BRANCHES))
-            raise GitBranchExists(branch=writable(branch), existing=writable(existing))
+            raise GitBranchExists(branch=encodable(branch), existing=encodable(existing))
 
 
 @contextmanager
 def _transfers(
     workbench: Workbench, branch: str, draft: str | None
-) -> Generator[tuple[Held, list[_Transfer]]]:
+) -> Generator[tuple[WorkbenchHandle, list[_Transfer]]]:
     """The transfer of the project's repository, then one of each submodule that goes along."""
-    with workbench.held() as (held, _), ExitStack() as stack:
-        project = held.bench.project
+    with workbench.locked() as (handle, _), ExitStack() as stack:
+        project = handle.context.project
         repository = find_repository(project)
         if repository.top != project:
             reason = f"it lies above the project, at {repository.top}, and no draft covers it"
-            raise GitRepositoryRefused(project=held.bench.shown, reason=reason)
-        found = meant_draft(held, draft, with_git=True)
-        view = stack.enter_context(opened(held, found))
-        scratch = stack.enter_context(scratch_in(held.bench.directory))
-        work = _Work(held, view, found, branch, scratch)
+            raise GitRepositoryRefused(project=handle.context.display_path, reason=reason)
+        found = resolve_draft(handle, draft, with_git=True)
+        view = stack.enter_context(opened(handle, found))
+        scratch = stack.enter_context(scratch_in(handle.context.directory))
+        work = _Work(handle, view, found, branch, scratch)
         transfers = [work.transfer(repository, "")]
         for path, commit in transfers[0].gitlinks():
             inside = project / os.fsdecode(path)
@@ -465,13 +465,13 @@ def _transfers(
             if below.top == inside and below.directory != repository.directory:
                 moved = work.submodule(below, os.fsdecode(path), commit)
                 transfers += [moved] if moved is not None else []
-        yield held, transfers
+        yield handle, transfers
 
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    held: Held
-    view: View
+    handle: WorkbenchHandle
+    view: DraftView
     draft: Draft
     branch: str
     scratch: Path
@@ -515,7 +515,7 @@ class _Work:
         """The commit that the branch is to have, which is new to the project."""
         ref = BRANCHES + os.fsencode(self.branch)
         own, there = self._commit(git, ref), commit_at(project, ref)
-        is_ours = there is not None and self.held.records.outcome(_key(self.branch, there))
+        is_ours = there is not None and self.handle.records.outcome(_key(self.branch, there))
         if is_ours and there is not None:  # it was taken before, maybe by a process that died then
             return there
         require_free(project, self.branch)
@@ -525,7 +525,7 @@ class _Work:
         listing = git.run("for-each-ref", "--format=%(objectname) %(refname)", BRANCHES)
         pairs = [line.split(b" ", 1) for line in listing.splitlines()]
         others = [
-            writable(os.fsdecode(ref.removeprefix(BRANCHES)))
+            encodable(os.fsdecode(ref.removeprefix(BRANCHES)))
             for id, ref in pairs
             if _is_new(git, id.decode(), known)
         ]

@@ -55,7 +55,7 @@ from holdfast.workbench.git.repository import (
     reason_in,
     scratch_in,
 )
-from holdfast.workbench.handle import Held, writable
+from holdfast.workbench.handle import WorkbenchHandle, encodable
 from holdfast.workbench.model import Committed, EntryKind, PathChange, PathEntry
 from holdfast.workbench.store.tree_queries import text_of
 from holdfast.workbench.transaction.machine import Facts
@@ -75,9 +75,11 @@ class Entries(NamedTuple):
 class HeadTree:
     """The tree of a commit, or an empty one, as a base for the next."""
 
-    def __init__(self, held: Held, repository: Repository, git: Git, commit: str | None) -> None:
-        self._held, self._git = held, git
-        self._prefix = _prefix(held, repository)
+    def __init__(
+        self, handle: WorkbenchHandle, repository: Repository, git: Git, commit: str | None
+    ) -> None:
+        self._held, self._git = handle, git
+        self._prefix = _prefix(handle, repository)
         self._index = {"GIT_INDEX_FILE": str(git.scratch / "index")}
         git.run("read-tree", *([commit] if commit else ["--empty"]), also=self._index)
         self.tree = self.written({})
@@ -95,7 +97,7 @@ class HeadTree:
         """Directories above these changes that are repositories of their own."""
         changes = tuple(changes)
         above = {each for change in changes for each in above_of(change.path)}
-        project = os.fsencode(self._held.bench.project)
+        project = os.fsencode(self._held.context.project)
         links = {path for path, entry in self._known.items() if entry and entry.mode == GITLINK}
         coming = {change.path.parent for change in changes if change.path.name == b".git"}
         return frozenset(
@@ -211,9 +213,9 @@ def _is_mode_alone(change: PathChange) -> bool:
     return is_file and after is not None and before is not None and before.content == after.content
 
 
-def _prefix(held: Held, repository: Repository) -> bytes:
+def _prefix(handle: WorkbenchHandle, repository: Repository) -> bytes:
     """Where the project lies in the working tree of its repository."""
-    inside = os.fsencode(held.bench.project.relative_to(repository.top))
+    inside = os.fsencode(handle.context.project.relative_to(repository.top))
     return b"" if inside == b"." else inside + b"/"
 
 
@@ -241,20 +243,22 @@ class CommitOrder:
     message: str | None = None
 
 
-def prepare_commit(held: Held, changes: tuple[PathChange, ...], order: CommitOrder) -> Facts:
+def prepare_commit(
+    handle: WorkbenchHandle, changes: tuple[PathChange, ...], order: CommitOrder
+) -> Facts:
     """Write a commit of these changes on top of HEAD, which nothing refers to yet.
 
     Returns what `finish_commit` must know, in values that JSON has.
     """
-    repository = find_repository(held.bench.project)
+    repository = find_repository(handle.context.project)
     for name, reason in _UNFINISHED.items():
         if (repository.directory / name).exists():
-            raise GitRepositoryRefused(project=held.bench.shown, reason=reason)
-    with scratch_in(held.bench.directory) as scratch:
+            raise GitRepositoryRefused(project=handle.context.display_path, reason=reason)
+    with scratch_in(handle.context.directory) as scratch:
         git = clean_git(repository, scratch)
         identity = _identity(repository, scratch)
         ref, old = head_of(git)
-        head = HeadTree(held, repository, git, old)
+        head = HeadTree(handle, repository, git, old)
         selected = select(changes, head.repositories_above(changes))
         entries, whole = head.entries(selected.changes)
         tree = head.written(entries)
@@ -275,7 +279,7 @@ def prepare_commit(held: Held, changes: tuple[PathChange, ...], order: CommitOrd
         return {**facts, "id": made}
 
 
-def finish_commit(held: Held, facts: Facts) -> Facts:
+def finish_commit(handle: WorkbenchHandle, facts: Facts) -> Facts:
     """Let the branch have a prepared commit, if it is still where it was; done twice, it is once.
 
     Nothing is raised: the files are published. What went wrong is under `problem`.
@@ -284,8 +288,8 @@ def finish_commit(held: Held, facts: Facts) -> Facts:
     if made is None:
         return facts
     try:
-        repository = find_repository(held.bench.project)
-        with scratch_in(held.bench.directory) as scratch:
+        repository = find_repository(handle.context.project)
+        with scratch_in(handle.context.directory) as scratch:
             git = clean_git(repository, scratch)
             name = RelativePath.from_text(ref).raw
             problem = _moved(git, name, str(made), old)
@@ -294,7 +298,7 @@ def finish_commit(held: Held, facts: Facts) -> Facts:
                 with suppress(Failure, OSError):
                     follow_index(git, repository, old or None, str(made))
     except (Failure, OSError) as error:
-        problem = writable(str(error))
+        problem = encodable(str(error))
     return {**facts, "problem": problem}
 
 

@@ -22,10 +22,10 @@ from holdfast.workbench.git.ignore_rules import (
     tracked_in,
 )
 from holdfast.workbench.git.repository import common_directory, pointed_to
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import Checkpoint, PathEntry
 from holdfast.workbench.objects.formats import NodeKind
-from holdfast.workbench.operations.draft_state import Standing
+from holdfast.workbench.operations.draft_state import DraftState
 from holdfast.workbench.store.store import Store
 
 _RULES = b".gitignore"
@@ -35,17 +35,17 @@ _REPOSITORY = RelativePath.of(".git")
 
 
 def ignored_paths(
-    held: Held, standing: Standing, named: Collection[RelativePath] | None = None
+    handle: WorkbenchHandle, state: DraftState, named: Collection[RelativePath] | None = None
 ) -> frozenset[RelativePath]:
     """The changed paths that git ignores; what a person named is not among them.
 
     Naming a directory that is not ignored names nothing ignored in it.
     """
-    repository = _repository(held, standing)
-    if not _ignored(standing, _rules(held, standing, repository.excluded)):
+    repository = _repository(handle, state)
+    if not _ignored(state, _rules(handle, state, repository.excluded)):
         return frozenset()  # mostly: so the index need not be read
-    rules = _rules(held, standing, repository.excluded, repository.indexes())
-    found = _ignored(standing, rules)
+    rules = _rules(handle, state, repository.excluded, repository.indexes())
+    found = _ignored(state, rules)
     if not named:
         return found
     meant = [each for each in named if each in found or rules.is_ignored(each, is_directory=True)]
@@ -55,22 +55,22 @@ def ignored_paths(
     )
 
 
-def _ignored(standing: Standing, rules: IgnoreRules) -> frozenset[RelativePath]:
+def _ignored(state: DraftState, rules: IgnoreRules) -> frozenset[RelativePath]:
     def is_ignored(path: RelativePath, entry: PathEntry) -> bool:
         is_directory = entry.is_directory
         return not is_own_repository(path) and rules.is_ignored(path, is_directory=is_directory)
 
-    return ignored_changes(standing.changes, is_ignored)
+    return ignored_changes(state.changes, is_ignored)
 
 
 def _rules(
-    held: Held, standing: Standing, excluded: bytes = b"", indexes: Sequence[bytes] = ()
+    handle: WorkbenchHandle, state: DraftState, excluded: bytes = b"", indexes: Sequence[bytes] = ()
 ) -> IgnoreRules:
-    store = held.store
+    store = handle.store
 
     def rules_in(directory: Parts) -> tuple[IgnoreRule, ...]:
         path = RelativePath((*directory, _RULES))
-        return parse_rules(_content(store, standing.ours, path, _RULES_BYTES_MAX) or b"")
+        return parse_rules(_content(store, state.ours, path, _RULES_BYTES_MAX) or b"")
 
     tracked = {
         tuple(path.split(b"/"))
@@ -101,20 +101,20 @@ class _Repository(NamedTuple):
         return found
 
 
-def _repository(held: Held, standing: Standing) -> _Repository:
+def _repository(handle: WorkbenchHandle, state: DraftState) -> _Repository:
     """The repository of a project, inside of it or, of a worktree or submodule, elsewhere."""
-    store, theirs = held.store, standing.theirs
+    store, theirs = handle.store, state.theirs
     pointer = _content(store, theirs, _REPOSITORY, _RULES_BYTES_MAX)
     if pointer is None:
         path = _REPOSITORY / "info" / "exclude"
         return _Repository(
             _content(store, theirs, path, _RULES_BYTES_MAX) or b"",
-            tuple(partial(_index_in, store, checkpoint) for checkpoint in (theirs, standing.ours)),
+            tuple(partial(_index_in, store, checkpoint) for checkpoint in (theirs, state.ours)),
         )
     pointed = pointed_to(pointer)
     if pointed is None:
         return _Repository()
-    directory = os.path.join(os.fsencode(held.bench.project), pointed)
+    directory = os.path.join(os.fsencode(handle.context.project), pointed)
     shared = common_directory(_read(os.path.join(directory, b"commondir")) or b"")
     common = directory if shared is None else os.path.join(directory, shared)
     excluded = _read(os.path.join(common, b"info", b"exclude")) or b""

@@ -17,13 +17,13 @@ from msgspec.structs import replace
 
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.merge import is_text, merge_marked
-from holdfast.workbench.diff.three_way import Clashing, Decision, Verdict, is_chosen
+from holdfast.workbench.diff.three_way import ConflictReason, PathDecision, PathVerdict, is_chosen
 from holdfast.workbench.diff.tree_changes import known_entry
 from holdfast.workbench.failures import MergeNothing, PathMissing
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import EntryKind, PathChange, PathEntry
-from holdfast.workbench.operations.draft_selection import meant_draft
-from holdfast.workbench.operations.draft_state import Standing, stand
+from holdfast.workbench.operations.draft_selection import resolve_draft
+from holdfast.workbench.operations.draft_state import DraftState, draft_state
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.project_merge import put_into_draft
 from holdfast.workbench.operations.recovery import opened
@@ -31,7 +31,7 @@ from holdfast.workbench.operations.revisions import revised
 from holdfast.workbench.store.tree_queries import store_contents, text_of
 
 
-class Side(StrEnum):
+class MergeSide(StrEnum):
     """Whose version is taken where both changed."""
 
     BOTH = "both"  # merged, with conflict markers where lines clash
@@ -75,27 +75,27 @@ def merge_draft(
     workbench: Workbench,
     draft: str | None = None,
     paths: Sequence[RelativePath] = (),
-    side: Side = Side.BOTH,
+    side: MergeSide = MergeSide.BOTH,
 ) -> DraftMerge:
     """Resolve conflicts of a draft with its project, all of them or those at these paths.
 
     Leaves a revision. Raises MergeNothing if a path was named at which there is no conflict.
     """
-    with workbench.held() as (held, _):
-        found = meant_draft(held, draft)
-        with opened(held, found) as view:
-            standing = stand(held, view, found)
-            conflicts = _conflicts(standing, frozenset(paths) or None)
+    with workbench.locked() as (handle, _):
+        found = resolve_draft(handle, draft)
+        with opened(handle, found) as view:
+            state = draft_state(handle, view, found)
+            conflicts = _conflicts(state, frozenset(paths) or None)
             for path in paths:
                 if not any(each.within(path) for each in conflicts):
                     raise MergeNothing(draft=found.id, path=str(path))
-            resolution = _Resolution(held, standing, side)
+            resolution = _Resolution(handle, state, side)
             for path, decision in sorted(conflicts.items()):
                 resolution.add(path, decision)
             if resolution.resolved:
-                put_into_draft(held, view, standing, resolution.changes(), resolution.resolved)
-                found = held.drafts.find(found.id)
-                revised(held, stand(held, view, found, standing.theirs), "merged")
+                put_into_draft(handle, view, state, resolution.changes(), resolution.resolved)
+                found = handle.drafts.find(found.id)
+                revised(handle, draft_state(handle, view, found, state.theirs), "merged")
         return resolution.told()
 
 
@@ -103,31 +103,31 @@ def file_version(
     workbench: Workbench, path: RelativePath, version: Version, draft: str | None = None
 ) -> FileVersion:
     """One version of a file; raises PathMissing if that version has no file or link there."""
-    with workbench.held() as (held, _):
-        found = meant_draft(held, draft)
-        with opened(held, found) as view:
-            standing = stand(held, view, found)
+    with workbench.locked() as (handle, _):
+        found = resolve_draft(handle, draft)
+        with opened(handle, found) as view:
+            state = draft_state(handle, view, found)
         checkpoint = {
-            Version.DRAFT: standing.ours,
-            Version.PROJECT: standing.theirs,
-            Version.BASE: standing.base,
+            Version.DRAFT: state.ours,
+            Version.PROJECT: state.theirs,
+            Version.BASE: state.base,
         }[version]
-        entry = known_entry(held.store.node(checkpoint, path))
+        entry = known_entry(handle.store.node(checkpoint, path))
         if entry is None or entry.kind not in {EntryKind.FILE, EntryKind.LINK}:
             raise PathMissing(path=str(path), version=version.value)
         is_link = entry.kind is EntryKind.LINK
-        content = entry.target if is_link else b"".join(held.store.content(entry.content))
+        content = entry.target if is_link else b"".join(handle.store.content(entry.content))
         return FileVersion(draft=found.id, entry=entry, content=content)
 
 
 def _conflicts(
-    standing: Standing, only: frozenset[RelativePath] | None
-) -> dict[RelativePath, Decision]:
+    state: DraftState, only: frozenset[RelativePath] | None
+) -> dict[RelativePath, PathDecision]:
     return {
         path: found
-        for path, found in standing.decided().items()
-        if found.verdict in {Verdict.MERGE, Verdict.CONFLICT}
-        and found.reason is not Clashing.NOT_COVERED
+        for path, found in state.decided().items()
+        if found.verdict in {PathVerdict.MERGE, PathVerdict.CONFLICT}
+        and found.reason is not ConflictReason.NOT_COVERED
         and is_chosen(path, only)
     }
 
@@ -142,9 +142,9 @@ class _Texts(NamedTuple):
 class _Resolution:
     """What is put into a draft for each conflict, as it is decided."""
 
-    held: Held
-    standing: Standing
-    side: Side
+    handle: WorkbenchHandle
+    state: DraftState
+    side: MergeSide
     resolved: set[RelativePath] = field(default_factory=set[RelativePath])
     entries: dict[RelativePath, PathEntry | None] = field(
         default_factory=dict[RelativePath, "PathEntry | None"]
@@ -153,22 +153,22 @@ class _Resolution:
     marked: set[RelativePath] = field(default_factory=set[RelativePath])
     unresolved: set[RelativePath] = field(default_factory=set[RelativePath])
 
-    def add(self, path: RelativePath, decision: Decision) -> None:
+    def add(self, path: RelativePath, decision: PathDecision) -> None:
         """Decide about one conflict."""
-        if self.side is Side.BOTH:
+        if self.side is MergeSide.BOTH:
             self._merge(path)
             return
-        _, theirs, _ = self.standing.trees
-        group = self._around(path) if decision.reason is Clashing.IN_THE_WAY else (path,)
+        _, theirs, _ = self.state.trees
+        group = self._around(path) if decision.reason is ConflictReason.IN_THE_WAY else (path,)
         for each in group:
             self.resolved.add(each)
-            if self.side is Side.THEIRS:
+            if self.side is MergeSide.THEIRS:
                 self.entries[each] = theirs.get(each)
 
     def changes(self) -> tuple[PathChange, ...]:
         """What is put into the draft."""
-        base, theirs, ours = self.standing.trees
-        contents = store_contents(self.held.store, list(self.texts.values()))
+        base, theirs, ours = self.state.trees
+        contents = store_contents(self.handle.store, list(self.texts.values()))
         for path, (content, size) in zip(self.texts, contents, strict=True):
             entry = _merged_entry(base.get(path), theirs[path], ours[path])
             self.entries[path] = replace(entry, content=content, size=size)
@@ -182,7 +182,7 @@ class _Resolution:
         """What became of all of them."""
         merged = self.texts.keys() - self.marked
         return DraftMerge(
-            draft=self.standing.draft.id,
+            draft=self.state.draft.id,
             merged=tuple(sorted(merged)),
             marked=tuple(sorted(self.marked)),
             taken=tuple(sorted(self.resolved - self.texts.keys())),
@@ -202,13 +202,13 @@ class _Resolution:
 
     def _read(self, path: RelativePath) -> _Texts | None:
         """The three versions of a text; one that both made has an empty base."""
-        base, theirs, ours = self.standing.trees
+        base, theirs, ours = self.state.trees
         old = base.get(path)
-        before = b"" if old is None else text_of(self.held.store, old)
+        before = b"" if old is None else text_of(self.handle.store, old)
         texts = (
             before,
-            text_of(self.held.store, theirs.get(path)),
-            text_of(self.held.store, ours.get(path)),
+            text_of(self.handle.store, theirs.get(path)),
+            text_of(self.handle.store, ours.get(path)),
         )
         if not all(each is not None and is_text(each) for each in texts):
             return None
@@ -216,7 +216,7 @@ class _Resolution:
 
     def _around(self, path: RelativePath) -> Iterable[RelativePath]:
         """All that stands in the way of a path, or that it stands in the way of."""
-        every = {each for tree in self.standing.trees for each in tree}
+        every = {each for tree in self.state.trees for each in tree}
         return {each for each in every if each.within(path) or path.within(each)}
 
 

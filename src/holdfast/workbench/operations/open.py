@@ -17,10 +17,10 @@ from blake3 import blake3
 
 from holdfast.workbench.draft.drafts import Drafts
 from holdfast.workbench.failures import ProjectRefused
-from holdfast.workbench.handle import Bench, Held
+from holdfast.workbench.handle import WorkbenchContext, WorkbenchHandle
 from holdfast.workbench.model import ProgressCallback, ignore_progress
 from holdfast.workbench.operations.recovery import Recovered, recover_all
-from holdfast.workbench.records import Records
+from holdfast.workbench.records import WorkbenchRecords
 from holdfast.workbench.store.store import Ports, Store
 from holdfast.world import IdMaker, disk_failure, remove_leftovers, replace_file
 
@@ -31,7 +31,7 @@ _VERSION: Final = 1
 
 
 @contextmanager
-def _naming(path: Path) -> Generator[None]:
+def _translate_os_errors(path: Path) -> Generator[None]:
     """Name what the system refused and nobody below has named: mostly that files run short."""
     try:
         yield
@@ -39,20 +39,20 @@ def _naming(path: Path) -> Generator[None]:
         raise disk_failure(error, path=error.filename or str(path)) from error
 
 
-class Opened(NamedTuple):
+class OpenedWorkbench(NamedTuple):
     """A workbench that is held, and what was finished or undone when it was opened."""
 
-    held: Held
+    handle: WorkbenchHandle
     recovered: tuple[Recovered, ...]
 
 
 class Workbench:
     """The workbench of one project; it opens nothing until it is held."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._held: Held | None = None
-        self._records = Records.open(bench.directory / "meta", bench.ports)
+    def __init__(self, context: WorkbenchContext) -> None:
+        self._bench = context
+        self._held: WorkbenchHandle | None = None
+        self._records = WorkbenchRecords.open(context.directory / "meta", context.ports)
 
     @classmethod
     def at(
@@ -61,7 +61,7 @@ class Workbench:
         state: Path,
         *,
         ports: Ports | None = None,
-        news: ProgressCallback = ignore_progress,
+        on_progress: ProgressCallback = ignore_progress,
     ) -> Self:
         """The workbench of a project, below the directory in which state is kept.
 
@@ -84,7 +84,13 @@ class Workbench:
             )
             raise ProjectRefused(path=str(project), reason=reason)
         return cls(
-            Bench(id=id, project=real, directory=directory, ports=ports or Ports(), news=news)
+            WorkbenchContext(
+                id=id,
+                project=real,
+                directory=directory,
+                ports=ports or Ports(),
+                on_progress=on_progress,
+            )
         )
 
     @property
@@ -108,48 +114,50 @@ class Workbench:
         return self.directory.is_dir()
 
     @contextmanager
-    def held(self, patience: float = PATIENCE) -> Generator[Opened]:
+    def locked(self, patience: float = PATIENCE) -> Generator[OpenedWorkbench]:
         """Have the workbench alone, with nothing in it half done; WorkbenchHeld after a while."""
-        bench = self._bench
+        context = self._bench
         with ExitStack() as stack:
-            stack.enter_context(_naming(bench.directory))
+            stack.enter_context(_translate_os_errors(context.directory))
             if self._held is not None:
-                yield Opened(self._held, recover_all(self._held))
+                yield OpenedWorkbench(self._held, recover_all(self._held))
                 return
-            store = Store.open(bench.directory, bench.ports, patience=patience)
+            store = Store.open(context.directory, context.ports, patience=patience)
             stack.callback(store.close)
             records = stack.enter_context(self._records)
-            ids = IdMaker(bench.ports.clock, bench.ports.chance)
+            ids = IdMaker(context.ports.clock, context.ports.chance)
             drafts = Drafts(
-                bench.directory / "drafts",
-                bench.project,
-                bench.ports.disk,
-                bench.ports.clock,
+                context.directory / "drafts",
+                context.project,
+                context.ports.disk,
+                context.ports.clock,
                 ids,
-                hidden=(str(bench.directory.parent.parent),),
+                hidden=(str(context.directory.parent.parent),),
             )
-            held = Held(bench=bench, store=store, records=records, drafts=drafts, ids=ids)
-            self._say_what_it_is()
-            yield Opened(held, recover_all(held))
+            handle = WorkbenchHandle(
+                context=context, store=store, records=records, drafts=drafts, ids=ids
+            )
+            self._write_project_record()
+            yield OpenedWorkbench(handle, recover_all(handle))
 
     @contextmanager
-    def at_hand(self, patience: float = PATIENCE) -> Generator[Workbench]:
+    def kept_open(self, patience: float = PATIENCE) -> Generator[Workbench]:
         """The workbench for several deeds: opened once, and nobody comes between them.
 
         What it gives belongs to this thread, and is an ordinary workbench again afterwards.
         """
-        with self.held(patience) as (held, _):
+        with self.locked(patience) as (handle, _):
             mine = Workbench(self._bench)
-            mine._held = held
+            mine._held = handle
             try:
                 yield mine
             finally:
                 mine._held = None
 
-    def _say_what_it_is(self) -> None:
+    def _write_project_record(self) -> None:
         """Write down of which project this is, for people who look into the directory."""
         path = self.directory / _RECORD
         if not path.exists():
-            said = {"version": _VERSION, "id": self.id, "project": self._bench.shown}
+            said = {"version": _VERSION, "id": self.id, "project": self._bench.display_path}
             remove_leftovers(self._bench.ports.disk, path)
             replace_file(self._bench.ports.disk, path, (msgspec.json.encode(said) + b"\n",))

@@ -6,17 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.merge import Merged, is_text, merge
-from holdfast.workbench.diff.three_way import Decisions, Verdict, merged_entry
-from holdfast.workbench.draft.view import View
+from holdfast.workbench.diff.merge import MergedText, is_text, merge
+from holdfast.workbench.diff.three_way import Decisions, PathVerdict, merged_entry
+from holdfast.workbench.draft.view import DraftView
 from holdfast.workbench.failures import BatchStale
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import PathChange
-from holdfast.workbench.operations.draft_state import Standing
-from holdfast.workbench.operations.recovery import Deed, Intent, transact
+from holdfast.workbench.operations.draft_state import DraftState
+from holdfast.workbench.operations.recovery import OperationKind, TransactionIntent, transact
 from holdfast.workbench.store.store import Store
 from holdfast.workbench.store.tree_queries import combined, store_contents, text_of
-from holdfast.workbench.transaction.machine import Way
+from holdfast.workbench.transaction.machine import TransactionResult
 
 
 class Merges(NamedTuple):
@@ -26,12 +26,12 @@ class Merges(NamedTuple):
     clashes: frozenset[RelativePath]
 
 
-def merges_of(store: Store, standing: Standing, decided: Decisions) -> Merges:
+def merges_of(store: Store, state: DraftState, decided: Decisions) -> Merges:
     """Try to merge every file that was changed on both sides."""
     merged: dict[RelativePath, bytes] = {}
     clashes: set[RelativePath] = set()
-    for path in (path for path, found in decided.items() if found.verdict is Verdict.MERGE):
-        text = _merged(store, standing, path)
+    for path in (path for path, found in decided.items() if found.verdict is PathVerdict.MERGE):
+        text = _merged(store, state, path)
         if text is None:
             clashes.add(path)
         else:
@@ -40,45 +40,48 @@ def merges_of(store: Store, standing: Standing, decided: Decisions) -> Merges:
 
 
 def merge_into_draft(
-    held: Held, view: View, standing: Standing, merged: Mapping[RelativePath, bytes]
+    handle: WorkbenchHandle,
+    view: DraftView,
+    state: DraftState,
+    merged: Mapping[RelativePath, bytes],
 ) -> None:
     """Put merged texts into the draft, all or none; from then on they are changes like others."""
-    base, theirs, ours = standing.trees
+    base, theirs, ours = state.trees
     changes: list[PathChange] = []
-    kept = store_contents(held.store, list(merged.values()))
+    kept = store_contents(handle.store, list(merged.values()))
     for path, (content, size) in zip(merged, kept, strict=True):
         entry = merged_entry(base[path], theirs[path], ours[path], content, size)
         if entry != ours[path]:
             changes.append(PathChange(path, ours[path], entry))
-    put_into_draft(held, view, standing, tuple(changes), merged)
+    put_into_draft(handle, view, state, tuple(changes), merged)
 
 
 def put_into_draft(
-    held: Held,
-    view: View,
-    standing: Standing,
+    handle: WorkbenchHandle,
+    view: DraftView,
+    state: DraftState,
     changes: tuple[PathChange, ...],
     resolved: Iterable[RelativePath],
 ) -> None:
     """Change a draft, all or nothing; at the resolved paths it is counted from the project now."""
-    rebased = combined(held.store, standing.base, standing.theirs, resolved)
-    intent = Intent(
-        deed=Deed.MERGE,
-        key=held.ids.make("merge"),
-        draft=standing.draft.id,
+    rebased = combined(handle.store, state.base, state.theirs, resolved)
+    intent = TransactionIntent(
+        deed=OperationKind.MERGE,
+        key=handle.ids.make("merge"),
+        draft=state.draft.id,
         base=rebased.id,
     )
-    site = held.draft_site(standing.draft, view)
-    outcome, _ = transact(held, site, changes, intent)
-    if outcome.way is not Way.FINISHED:
+    site = handle.draft_site(state.draft, view)
+    outcome, _ = transact(handle, site, changes, intent)
+    if outcome.result is not TransactionResult.FINISHED:
         raise BatchStale(paths=tuple(map(str, outcome.conflicts)))
 
 
-def _merged(store: Store, standing: Standing, path: RelativePath) -> bytes | None:
-    base, theirs, ours = (text_of(store, tree.get(path)) for tree in standing.trees)
+def _merged(store: Store, state: DraftState, path: RelativePath) -> bytes | None:
+    base, theirs, ours = (text_of(store, tree.get(path)) for tree in state.trees)
     if base is None or theirs is None or ours is None:
         return None
     if not (is_text(base) and is_text(theirs) and is_text(ours)):
         return None
     result = merge(base, theirs, ours)
-    return result.content if isinstance(result, Merged) else None
+    return result.content if isinstance(result, MergedText) else None

@@ -17,7 +17,7 @@ from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import (
     Decisions,
-    Verdict,
+    PathVerdict,
     changes_of,
     chosen_of,
     forced,
@@ -26,9 +26,9 @@ from holdfast.workbench.diff.three_way import (
     seal_of,
 )
 from holdfast.workbench.diff.unified import picked
-from holdfast.workbench.draft.view import View
+from holdfast.workbench.draft.view import DraftView
 from holdfast.workbench.failures import DraftMerged, DraftMovedOn, HunkMissing, PublishedChanged
-from holdfast.workbench.handle import Held, is_visited
+from holdfast.workbench.handle import WorkbenchHandle, is_draft_in_use
 from holdfast.workbench.model import (
     Checkpoint,
     Committed,
@@ -37,16 +37,16 @@ from holdfast.workbench.model import (
     PathChange,
     PathEntry,
 )
-from holdfast.workbench.operations.checkpoints import kept_before, tidy_after_deed
-from holdfast.workbench.operations.draft_selection import meant_draft
-from holdfast.workbench.operations.draft_state import Own, Standing, made_in, stand
+from holdfast.workbench.operations.checkpoints import checkpoint_before, prune_after_operation
+from holdfast.workbench.operations.draft_selection import resolve_draft
+from holdfast.workbench.operations.draft_state import DraftChanges, DraftState, draft_state, made_in
 from holdfast.workbench.operations.git_commit import CommitOrder, committed_in, prepare_commit
 from holdfast.workbench.operations.ignored_files import ignored_paths
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.project_merge import Merges, merge_into_draft, merges_of
 from holdfast.workbench.operations.recovery import (
-    Deed,
-    Intent,
+    OperationKind,
+    TransactionIntent,
     facts_of,
     number_in,
     opened,
@@ -56,7 +56,7 @@ from holdfast.workbench.operations.recovery import (
 from holdfast.workbench.operations.reports import report_done, report_failed
 from holdfast.workbench.operations.revisions import is_revision_due, revised
 from holdfast.workbench.store.tree_queries import text_of, tree_with_entries
-from holdfast.workbench.transaction.machine import Facts, Way
+from holdfast.workbench.transaction.machine import Facts, TransactionResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class PublishOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
+class PublishResult:
     """What was published: how many paths, and the first of them.
 
     `checkpoint` is the project as it was before; without one there was nothing to publish.
@@ -114,49 +114,51 @@ class Published:
     ignored: int = 0
 
 
-def publish(workbench: Workbench, order: PublishOrder) -> Published:
+def publish(workbench: Workbench, order: PublishOrder) -> PublishResult:
     """Bring the changes of a draft into the project, all that were chosen or none.
 
     Raises DraftMovedOn if it is not what was reviewed, DraftMerged if something was merged into
     it that must be reviewed first, PublishedChanged if somebody must decide about a file.
     """
-    with workbench.held() as (held, _):
-        done = facts_of(held, Deed.PUBLISH, order.key)
+    with workbench.locked() as (handle, _):
+        done = facts_of(handle, OperationKind.PUBLISH, order.key)
         if done is not None:
             return _published(done)
-        found = meant_draft(
-            held, order.draft, with_git=order.with_git, with_ignored=order.with_ignored
+        found = resolve_draft(
+            handle, order.draft, with_git=order.with_git, with_ignored=order.with_ignored
         )
-        with opened(held, found) as view:
+        with opened(handle, found) as view:
             try:
-                return _publish(held, view, stand(held, view, found), order)
+                return _publish(handle, view, draft_state(handle, view, found), order)
             except Failure as failure:
-                report_failed(held, Deed.PUBLISH, failure, draft=found.id)
+                report_failed(handle, OperationKind.PUBLISH, failure, draft=found.id)
                 raise
 
 
-def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) -> Published:
-    seal = seal_of_plan(standing, plan(held, standing, order).decided)
-    if order.sealed is not None and order.sealed not in {seal, standing.seal}:
-        raise DraftMovedOn(draft=standing.draft.id, sealed=order.sealed, seal=seal)
-    agreed = _agreed(held, view, standing, order)
-    changes = planned_changes(held, standing, agreed.decided, order)
+def _publish(
+    handle: WorkbenchHandle, view: DraftView, state: DraftState, order: PublishOrder
+) -> PublishResult:
+    seal = seal_of_plan(state, plan(handle, state, order).decided)
+    if order.sealed is not None and order.sealed not in {seal, state.seal}:
+        raise DraftMovedOn(draft=state.draft.id, sealed=order.sealed, seal=seal)
+    agreed = _agreed(handle, view, state, order)
+    changes = planned_changes(handle, state, agreed.decided, order)
     if not changes:
-        return Published(
+        return PublishResult(
             key=order.key or "",
-            draft=standing.draft.id,
+            draft=state.draft.id,
             checkpoint=None,
             paths=(),
             count=0,
-            remaining=len(standing.changes),
+            remaining=len(state.changes),
             ignored=len(agreed.ignored),
         )
-    commit = None if order.commit is None else prepare_commit(held, changes, order.commit)
-    before, after, is_due = held.store.transaction(lambda: _kept(held, standing, changes))
-    intent = Intent(
-        deed=Deed.PUBLISH,
-        key=order.key or held.ids.make("publish"),
-        draft=standing.draft.id,
+    commit = None if order.commit is None else prepare_commit(handle, changes, order.commit)
+    before, after, is_due = handle.store.transaction(lambda: _kept(handle, state, changes))
+    intent = TransactionIntent(
+        deed=OperationKind.PUBLISH,
+        key=order.key or handle.ids.make("publish"),
+        draft=state.draft.id,
         base=after.base.id,
         revised=after.ours.id if is_due else None,
         is_new=order.key is None,
@@ -172,29 +174,29 @@ def _publish(held: Held, view: View, standing: Standing, order: PublishOrder) ->
     # The kernel keeps a directory of the layer that the project has not for one without a lower
     # layer, and leaves no whiteouts in it: so it must stay one when the project gets it now.
     view.detach(made_in(changes))
-    facts = _transacted(held, changes, intent)
+    facts = _transacted(handle, changes, intent)
     published = _published(facts)
     # It is published: what is missing here, the next command makes up for.
     with suppress(Failure, OSError):
-        is_all = not published.remaining and standing.ours.uncovered == before.uncovered
-        if is_all and view.is_large and not is_visited(held.drafts.home(standing.draft)):
+        is_all = not published.remaining and state.ours.uncovered == before.uncovered
+        if is_all and view.is_large and not is_draft_in_use(handle.drafts.home(state.draft)):
             view.clear()  # the project has it; while somebody is inside, it does no harm
-    report_done(held, Deed.PUBLISH, facts, changes, undo=before)
-    tidy_after_deed(held)
+    report_done(handle, OperationKind.PUBLISH, facts, changes, undo=before)
+    prune_after_operation(handle)
     return published
 
 
-def seal_of_plan(standing: Standing, decided: Decisions) -> str:
+def seal_of_plan(state: DraftState, decided: Decisions) -> str:
     """The seal of what is chosen: what else is written in the draft does not make it stale."""
-    meant = {Verdict.APPLY, Verdict.MERGE, Verdict.CONFLICT}
+    meant = {PathVerdict.APPLY, PathVerdict.MERGE, PathVerdict.CONFLICT}
     return seal_of(
         each
-        for each in standing.changes
+        for each in state.changes
         if each.path in decided and decided[each.path].verdict in meant
     )
 
 
-class Plan(NamedTuple):
+class PublishPlan(NamedTuple):
     """What an order comes to: the verdict on each path, and what is merged into the draft first."""
 
     decided: Decisions
@@ -202,40 +204,42 @@ class Plan(NamedTuple):
     ignored: frozenset[RelativePath]
 
 
-def plan(held: Held, standing: Standing, order: PublishOrder) -> Plan:
+def plan(handle: WorkbenchHandle, state: DraftState, order: PublishOrder) -> PublishPlan:
     """Decide what an order comes to; nothing is done, and nothing is refused yet."""
-    _, theirs, ours = standing.trees
+    _, theirs, ours = state.trees
     ignored = frozenset[RelativePath]()
     if not order.with_ignored:
-        ignored = ignored_paths(held, standing, order.chosen)
+        ignored = ignored_paths(handle, state, order.chosen)
     decided = forced(
-        standing.decided(with_git=order.with_git, ignored=ignored),
+        state.decided(with_git=order.with_git, ignored=ignored),
         order.force,
         theirs,
         ours,
-        uncovered=standing.uncovered,
+        uncovered=state.uncovered,
     )
     decided = chosen_of(decided, ours, order.chosen)
-    return Plan(decided, merges_of(held.store, standing, decided), ignored)
+    return PublishPlan(decided, merges_of(handle.store, state, decided), ignored)
 
 
 def planned_changes(
-    held: Held, standing: Standing, decided: Decisions, order: PublishOrder
+    handle: WorkbenchHandle, state: DraftState, decided: Decisions, order: PublishOrder
 ) -> tuple[PathChange, ...]:
     """What an order changes in the project, down to the hunks."""
-    return _with_hunks(held, changes_of(decided, *standing.trees[1:]), order.hunks)
+    return _with_hunks(handle, changes_of(decided, *state.trees[1:]), order.hunks)
 
 
-def _agreed(held: Held, view: View, standing: Standing, order: PublishOrder) -> Plan:
+def _agreed(
+    handle: WorkbenchHandle, view: DraftView, state: DraftState, order: PublishOrder
+) -> PublishPlan:
     """What is to be done, if nobody must decide about anything first."""
-    agreed = plan(held, standing, order)
+    agreed = plan(handle, state, order)
     decided, merged = agreed.decided, agreed.merges.merged
     require_agreement({path: found for path, found in decided.items() if path not in merged})
     if merged:
-        merge_into_draft(held, view, standing, merged)
-        found = held.drafts.find(standing.draft.id)
-        revised(held, stand(held, view, found, standing.theirs), "merged")
-        raise DraftMerged(draft=standing.draft.id, paths=tuple(map(str, sorted(merged))))
+        merge_into_draft(handle, view, state, merged)
+        found = handle.drafts.find(state.draft.id)
+        revised(handle, draft_state(handle, view, found, state.theirs), "merged")
+        raise DraftMerged(draft=state.draft.id, paths=tuple(map(str, sorted(merged))))
     return agreed
 
 
@@ -243,43 +247,49 @@ class _Kept(NamedTuple):
     """The project before, the draft afterwards, and whether that is a revision of it."""
 
     before: Checkpoint
-    after: Own
+    after: DraftChanges
     is_due: bool
 
 
-def _kept(held: Held, standing: Standing, changes: tuple[PathChange, ...]) -> _Kept:
+def _kept(handle: WorkbenchHandle, state: DraftState, changes: tuple[PathChange, ...]) -> _Kept:
     """Keep all that must be there before anything is done."""
-    said = f"before {standing.draft.id}"
-    before = kept_before(held, standing.theirs, Occasion.PUBLISH, said)
-    base = _next_base(held, standing, changes)
-    after = Own(
-        draft=standing.draft,
+    said = f"before {state.draft.id}"
+    before = checkpoint_before(handle, state.theirs, Occasion.PUBLISH, said)
+    base = _next_base(handle, state, changes)
+    after = DraftChanges(
+        draft=state.draft,
         base=base,
-        ours=standing.ours,
-        changes=held.store.changes(base, standing.ours),
+        ours=state.ours,
+        changes=handle.store.changes(base, state.ours),
     )
-    return _Kept(before, after, is_revision_due(held, after))
+    return _Kept(before, after, is_revision_due(handle, after))
 
 
-def _next_base(held: Held, standing: Standing, changes: tuple[PathChange, ...]) -> Checkpoint:
+def _next_base(
+    handle: WorkbenchHandle, state: DraftState, changes: tuple[PathChange, ...]
+) -> Checkpoint:
     """What the draft is counted from next: what it was, but with what is published of it."""
     wanted = {each.path: each.after for each in changes}
-    is_covered = not standing.base.uncovered and not standing.ours.uncovered
-    if is_covered and wanted == {each.path: each.after for each in standing.changes}:
-        return standing.ours  # it is all that the draft changes
-    return tree_with_entries(held.store, standing.base, wanted)
+    is_covered = not state.base.uncovered and not state.ours.uncovered
+    if is_covered and wanted == {each.path: each.after for each in state.changes}:
+        return state.ours  # it is all that the draft changes
+    return tree_with_entries(handle.store, state.base, wanted)
 
 
-def _transacted(held: Held, changes: tuple[PathChange, ...], intent: Intent) -> Facts:
-    with held.project_site() as site:
-        outcome, facts = transact(held, site, changes, intent)
-    if outcome.way is not Way.FINISHED:
+def _transacted(
+    handle: WorkbenchHandle, changes: tuple[PathChange, ...], intent: TransactionIntent
+) -> Facts:
+    with handle.project_site() as site:
+        outcome, facts = transact(handle, site, changes, intent)
+    if outcome.result is not TransactionResult.FINISHED:
         raise PublishedChanged(paths=tuple(map(str, outcome.conflicts)))
     return facts
 
 
 def _with_hunks(
-    held: Held, changes: tuple[PathChange, ...], hunks: Mapping[RelativePath, frozenset[int]]
+    handle: WorkbenchHandle,
+    changes: tuple[PathChange, ...],
+    hunks: Mapping[RelativePath, frozenset[int]],
 ) -> tuple[PathChange, ...]:
     """The changes with only the chosen hunks of these files."""
     changed = {change.path: change for change in changes}
@@ -288,28 +298,30 @@ def _with_hunks(
         after = change.after if change else None
         if change is None or after is None or after.kind is not EntryKind.FILE:
             raise HunkMissing(path=str(path), number=min(numbers, default=1), count=0)
-        entry = _part(held, change, after, numbers)
+        entry = _part(handle, change, after, numbers)
         if entry != change.before:
             changed[path] = PathChange(path, change.before, entry)
     return tuple(changed[path] for path in sorted(changed))
 
 
-def _part(held: Held, change: PathChange, after: PathEntry, numbers: frozenset[int]) -> PathEntry:
+def _part(
+    handle: WorkbenchHandle, change: PathChange, after: PathEntry, numbers: frozenset[int]
+) -> PathEntry:
     """A file with some of its hunks; it has the new mode if it is new, or all that is new."""
-    old = text_of(held.store, change.before) or b""
-    new = text_of(held.store, after)
+    old = text_of(handle.store, change.before) or b""
+    new = text_of(handle.store, after)
     if new is None:
         raise HunkMissing(path=str(change.path), number=min(numbers, default=1), count=0)
     text = picked(change.path, old, new, numbers)
     if text == new:
         return after
-    content, size = held.store.put_content([text])
+    content, size = handle.store.put_content([text])
     kept = change.before if change.before and change.before.kind is EntryKind.FILE else after
     return replace(kept, content=content, size=size, mtime_ns=after.mtime_ns)
 
 
-def _published(facts: Facts) -> Published:
-    return Published(
+def _published(facts: Facts) -> PublishResult:
+    return PublishResult(
         key=str(facts["key"]),
         draft=str(facts["draft"]),
         checkpoint=str(facts["checkpoint"]),

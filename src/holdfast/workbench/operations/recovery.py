@@ -24,21 +24,26 @@ import msgspec
 
 from holdfast.failures import Failure
 from holdfast.nouns import Id, RelativePath
-from holdfast.workbench.draft.view import View, open_view
+from holdfast.workbench.draft.view import DraftView, open_view
 from holdfast.workbench.failures import DraftMissing
-from holdfast.workbench.handle import Held, below
+from holdfast.workbench.handle import WorkbenchHandle, joined_path
 from holdfast.workbench.model import Committed, Draft, PathChange
 from holdfast.workbench.operations.git_commit import committed_in, finish_commit
 from holdfast.workbench.operations.revisions import with_revision
-from holdfast.workbench.transaction.machine import Facts, Outcome, Purpose, Way
-from holdfast.workbench.transaction.site import Site, is_there
-from holdfast.workbench.transaction.transaction import carry_out, recover
+from holdfast.workbench.transaction.machine import (
+    Facts,
+    Purpose,
+    TransactionOutcome,
+    TransactionResult,
+)
+from holdfast.workbench.transaction.site import TransactionSite, is_there
+from holdfast.workbench.transaction.transaction import execute, recover
 from holdfast.world import disk_failure, encode_record, remove_leftovers, replace_file
 
 PATHS_MAX: Final = 1_000  # more of them nobody reads; all are counted
 
 
-class Deed(StrEnum):
+class OperationKind(StrEnum):
     """What a transaction is for."""
 
     PUBLISH = "publish"
@@ -49,23 +54,23 @@ class Deed(StrEnum):
 
 
 _DONE: Final = {
-    Deed.PUBLISH: "published",
-    Deed.RESTORE: "restored",
-    Deed.BATCH: "batch_applied",
-    Deed.UNDO: "draft_went_back",
-    Deed.MERGE: "draft_merged",
+    OperationKind.PUBLISH: "published",
+    OperationKind.RESTORE: "restored",
+    OperationKind.BATCH: "batch_applied",
+    OperationKind.UNDO: "draft_went_back",
+    OperationKind.MERGE: "draft_merged",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intent:
+class TransactionIntent:
     """What is to be done, and what is true once it is: the new base of a draft, among others.
 
     `revised` is the checkpoint of a draft of which it leaves a revision. Said again with the same
     key, it is not done again; one that `is_new` was just made up here.
     """
 
-    deed: Deed
+    deed: OperationKind
     key: str
     draft: Id | None = None
     base: Id | None = None
@@ -74,16 +79,21 @@ class Intent:
     facts: Facts = field(default_factory=dict[str, object])
 
 
-class Settled(NamedTuple):
+class SettledTransaction(NamedTuple):
     """How a transaction ended, and what is written down about it."""
 
-    outcome: Outcome
+    outcome: TransactionOutcome
     facts: Facts
 
 
-def transact(held: Held, site: Site, changes: tuple[PathChange, ...], intent: Intent) -> Settled:
+def transact(
+    handle: WorkbenchHandle,
+    site: TransactionSite,
+    changes: tuple[PathChange, ...],
+    intent: TransactionIntent,
+) -> SettledTransaction:
     """Make all the changes or none, and write down which."""
-    name = held.ids.make("tx")
+    name = handle.ids.make("tx")
     known = {"draft": intent.draft, "base": intent.base, "revised": intent.revised}
     facts = {
         **intent.facts,
@@ -96,51 +106,51 @@ def transact(held: Held, site: Site, changes: tuple[PathChange, ...], intent: In
     encode_record(facts)  # what cannot be written down in the end is refused before it begins
     noted: dict[str, object] = {}
 
-    def tell(outcome: Outcome) -> None:
+    def record_outcome(outcome: TransactionOutcome) -> None:
         is_ours = outcome.key == name
-        settled = settle(held, outcome, is_new=intent.is_new and is_ours)
+        settled = settle(handle, outcome, is_new=intent.is_new and is_ours)
         if is_ours:
             noted.update(settled)
 
-    outcome = carry_out(
+    outcome = execute(
         site,
-        held.store,
+        handle.store,
         changes,
         purpose=Purpose(name, facts),
-        tell=tell,
-        news=held.bench.news,
+        record_outcome=record_outcome,
+        on_progress=handle.context.on_progress,
     )
-    return Settled(outcome, {**facts, **noted, **_ending(outcome)})
+    return SettledTransaction(outcome, {**facts, **noted, **_ending(outcome)})
 
 
-def settle(held: Held, outcome: Outcome, *, is_new: bool = False) -> Facts:
+def settle(handle: WorkbenchHandle, outcome: TransactionOutcome, *, is_new: bool = False) -> Facts:
     """Write down how a transaction ended; said twice, it is there once. Returns what is there.
 
     One that `is_new` has a key that nobody can have noted before this hold.
     """
     if not outcome.facts:  # one that nobody needs to know of
         return {}
-    deed = Deed(str(outcome.facts["deed"]))
+    deed = OperationKind(str(outcome.facts["deed"]))
     facts = {**outcome.facts, **_ending(outcome)}
-    if outcome.way is Way.FINISHED:
+    if outcome.result is TransactionResult.FINISHED:
         key = _done(deed, str(facts["key"]))
-        known = None if is_new else held.records.outcome(key)
+        known = None if is_new else handle.records.outcome(key)
         if known is not None:
             return known.facts
-        _rebase(held, facts)
+        _rebase(handle, facts)
         commit = facts.get("commit")
         if commit is not None:
             prepared = msgspec.convert(commit, dict[str, object])
-            facts["commit"] = dict(finish_commit(held, prepared))
-        held.records.note(_DONE[deed], facts, key=key, is_new=is_new)
+            facts["commit"] = dict(finish_commit(handle, prepared))
+        handle.records.note(_DONE[deed], facts, key=key, is_new=is_new)
     else:
-        held.records.note(f"{deed}_undone", facts, key=f"{outcome.key} undone")
+        handle.records.note(f"{deed}_undone", facts, key=f"{outcome.key} undone")
     return facts
 
 
-def facts_of(held: Held, deed: Deed, key: str | None) -> Facts | None:
+def facts_of(handle: WorkbenchHandle, deed: OperationKind, key: str | None) -> Facts | None:
     """What was written down of a deed that is done already; None if it is not."""
-    event = None if key is None else held.records.outcome(_done(deed, key))
+    event = None if key is None else handle.records.outcome(_done(deed, key))
     return None if event is None else event.facts
 
 
@@ -157,12 +167,12 @@ def number_in(facts: Facts, name: str) -> int:
     return number
 
 
-def _done(deed: Deed, key: str) -> str:
+def _done(deed: OperationKind, key: str) -> str:
     """By what it is known that a deed was done."""
     return f"{deed} {key}"
 
 
-def _ending(outcome: Outcome) -> Facts:
+def _ending(outcome: TransactionOutcome) -> Facts:
     return {
         "transaction": outcome.key,
         "conflicts": _listed(outcome.conflicts),
@@ -171,7 +181,7 @@ def _ending(outcome: Outcome) -> Facts:
     }
 
 
-def _rebase(held: Held, facts: Facts) -> None:
+def _rebase(handle: WorkbenchHandle, facts: Facts) -> None:
     """Count the changes of a draft from now on from what is there now, and leave a revision.
 
     Whoever did so and died then did not say that it is done: there is one revision all the same.
@@ -180,15 +190,15 @@ def _rebase(held: Held, facts: Facts) -> None:
     if draft is None or base is None:
         return
     try:
-        found = held.drafts.find(str(draft))
+        found = handle.drafts.find(str(draft))
     except DraftMissing:  # it was discarded meanwhile
         return
     now = replace(found, base=Id(str(base)))
-    cause = _DONE[Deed(str(facts["deed"]))]
+    cause = _DONE[OperationKind(str(facts["deed"]))]
     last = now.revisions[-1] if now.revisions else None
     if seen is not None and (last is None or (last.checkpoint, last.base) != (seen, base)):
-        now = with_revision(held, now, Id(str(seen)), cause)
-    held.drafts.save(now)
+        now = with_revision(handle, now, Id(str(seen)), cause)
+    handle.drafts.save(now)
 
 
 def _listed(paths: Iterable[RelativePath]) -> list[str]:
@@ -204,46 +214,46 @@ class _Begun(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def first_batch(held: Held, key: str) -> Generator[Draft]:
+def first_batch(handle: WorkbenchHandle, key: str) -> Generator[Draft]:
     """Make a draft for a batch; if the batch fails, it is removed again."""
-    drafts = held.drafts
+    drafts = handle.drafts
     known = (*(draft.id for draft in drafts.all()), *(each.draft for each in drafts.damaged()))
     begun = msgspec.json.encode(_Begun(key, known))
-    remove_leftovers(held.bench.ports.disk, _path(held))
-    replace_file(held.bench.ports.disk, _path(held), (begun,))
+    remove_leftovers(handle.context.ports.disk, _path(handle))
+    replace_file(handle.context.ports.disk, _path(handle), (begun,))
     try:
-        yield held.drafts.make(news=held.bench.news)
+        yield handle.drafts.make(on_progress=handle.context.on_progress)
     except Failure:
-        forget_first_batch(held)
+        forget_first_batch(handle)
         raise
     with suppress(Failure):  # it is done: whoever opens the workbench next forgets it, too
-        forget_first_batch(held)
+        forget_first_batch(handle)
 
 
-def forget_first_batch(held: Held) -> None:
+def forget_first_batch(handle: WorkbenchHandle) -> None:
     """Remove the draft of a first batch that came to nothing; then nothing is to come any more.
 
     As long as something in it is to be finished or undone, nobody knows that yet.
     """
-    if not is_there(_path(held)):
+    if not is_there(_path(handle)):
         return
     try:
-        begun = msgspec.json.decode(_path(held).read_bytes(), type=_Begun)
+        begun = msgspec.json.decode(_path(handle).read_bytes(), type=_Begun)
     except OSError as error:
-        raise disk_failure(error, path=str(_path(held))) from error
+        raise disk_failure(error, path=str(_path(handle))) from error
     except ValueError:  # it was cut short, so no draft was made yet
         begun = None
-    if begun is not None and facts_of(held, Deed.BATCH, begun.key) is None:
-        for draft in held.drafts.all():
+    if begun is not None and facts_of(handle, OperationKind.BATCH, begun.key) is None:
+        for draft in handle.drafts.all():
             if draft.id not in begun.drafts and not draft.revisions:
-                if held.is_interrupted(draft):
+                if handle.is_interrupted(draft):
                     return
-                held.drafts.remove(draft)
-    held.bench.ports.disk.unlink(_path(held))
+                handle.drafts.remove(draft)
+    handle.context.ports.disk.unlink(_path(handle))
 
 
-def _path(held: Held) -> Path:
-    return below(held.bench.directory, _RECORD)
+def _path(handle: WorkbenchHandle) -> Path:
+    return joined_path(handle.context.directory, _RECORD)
 
 
 _PROJECT: Final = "project"
@@ -258,53 +268,53 @@ class Recovered:
     """
 
     what: str
-    way: Way
+    result: TransactionResult
     theirs: tuple[RelativePath, ...] = ()
     rescued: tuple[RelativePath, ...] = ()
     commit: Committed | None = None
 
 
-def recover_all(held: Held) -> tuple[Recovered, ...]:
+def recover_all(handle: WorkbenchHandle) -> tuple[Recovered, ...]:
     """Reconcile the project and every draft in which something was interrupted."""
     found: list[Recovered] = []
-    with held.project_site() as site:
-        found += _reconciled(held, site, _PROJECT)
-    for draft in held.drafts.all():
-        if not held.is_interrupted(draft):
+    with handle.project_site() as site:
+        found += _reconciled(handle, site, _PROJECT)
+    for draft in handle.drafts.all():
+        if not handle.is_interrupted(draft):
             continue
         # If it cannot be done now, whoever uses this draft is told.
-        with suppress(Failure, OSError), open_view(held.drafts, draft) as view:
-            found += _reconciled(held, held.draft_site(draft, view), draft.id)
-    forget_first_batch(held)
+        with suppress(Failure, OSError), open_view(handle.drafts, draft) as view:
+            found += _reconciled(handle, handle.draft_site(draft, view), draft.id)
+    forget_first_batch(handle)
     return tuple(found)
 
 
 @contextmanager
-def opened(held: Held, draft: Draft) -> Generator[View]:
+def opened(handle: WorkbenchHandle, draft: Draft) -> Generator[DraftView]:
     """Open a draft in which nothing is half done."""
-    with open_view(held.drafts, draft) as view:
-        _reconciled(held, held.draft_site(draft, view), draft.id)
+    with open_view(handle.drafts, draft) as view:
+        _reconciled(handle, handle.draft_site(draft, view), draft.id)
         yield view
 
 
-def _reconciled(held: Held, site: Site, what: str) -> list[Recovered]:
+def _reconciled(handle: WorkbenchHandle, site: TransactionSite, what: str) -> list[Recovered]:
     noted: dict[str, object] = {}
     outcome = recover(
         site,
-        held.store,
-        tell=lambda outcome: noted.update(settle(held, outcome)),
-        news=held.bench.news,
+        handle.store,
+        record_outcome=lambda outcome: noted.update(settle(handle, outcome)),
+        on_progress=handle.context.on_progress,
     )
     if outcome is None:
         return []
     found = Recovered(
         what=what,
-        way=outcome.way,
+        result=outcome.result,
         theirs=outcome.theirs,
         rescued=outcome.rescued,
-        commit=committed_in(noted) if outcome.way is Way.FINISHED else None,
+        commit=committed_in(noted) if outcome.result is TransactionResult.FINISHED else None,
     )
-    facts = {"what": what, "way": found.way, "transaction": outcome.key}
+    facts = {"what": what, "way": found.result, "transaction": outcome.key}
     # What was killed while staging left no marker, and so no key to note it under once.
-    held.records.note("recovered", facts, key=f"{outcome.key} recovered" if outcome.key else None)
+    handle.records.note("recovered", facts, key=f"{outcome.key} recovered" if outcome.key else None)
     return [found]

@@ -22,7 +22,7 @@ FILES_MAX: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class OperationReport:
     """What was done, or was not: the facts, of which everything that is shown is made.
 
     `failure` is the wire form of what went wrong, without secrets; without one it succeeded.
@@ -41,7 +41,7 @@ class Report:
     kept: tuple[str, ...] = ()
 
 
-def report_record(report: Report) -> dict[str, object]:
+def report_record(report: OperationReport) -> dict[str, object]:
     """The report for a program; at most so many files are listed, and all are counted."""
     remarks = dict(report.remarks)
     return {
@@ -72,7 +72,7 @@ def report_record(report: Report) -> dict[str, object]:
     }
 
 
-def report_page(report: Report) -> str:
+def report_page(report: OperationReport) -> str:
     """The report for a browser: one page, without scripts, pictures or links elsewhere.
 
     The record is in it, in a fold, as the text of the element `record`.
@@ -81,7 +81,7 @@ def report_page(report: Report) -> str:
     return html_page(title, _parts(report))
 
 
-def _parts(report: Report) -> Iterator[str]:
+def _parts(report: OperationReport) -> Iterator[str]:
     if report.failure is None:
         yield '<p class="good"><strong>Done.</strong></p>'
     else:
@@ -107,7 +107,7 @@ def _parts(report: Report) -> Iterator[str]:
     yield f'<pre id="record">{record}</pre>\n</details>'
 
 
-def _facts(report: Report) -> Iterator[tuple[str, ...]]:
+def _facts(report: OperationReport) -> Iterator[tuple[str, ...]]:
     yield "when", escape(report.at.isoformat())
     yield "project", f"<code>{escape(report.project)}</code>"
     for name, value in (("draft", report.draft), ("checkpoint before it", report.checkpoint)):
@@ -115,7 +115,7 @@ def _facts(report: Report) -> Iterator[tuple[str, ...]]:
             yield name, f"<code>{escape(value)}</code>"
 
 
-def _files(report: Report) -> Iterator[tuple[str, ...]]:
+def _files(report: OperationReport) -> Iterator[tuple[str, ...]]:
     remarks = dict(report.remarks)
     for change in report.files[:FILES_MAX]:
         yield (

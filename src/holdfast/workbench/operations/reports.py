@@ -11,11 +11,11 @@ from typing import Final
 
 from holdfast import telemetry
 from holdfast.failures import Failure, to_wire
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import Checkpoint, PathChange
-from holdfast.workbench.operations.recovery import Deed
-from holdfast.workbench.operations.report_page import Report, report_page
-from holdfast.workbench.records import Records
+from holdfast.workbench.operations.recovery import OperationKind
+from holdfast.workbench.operations.report_page import OperationReport, report_page
+from holdfast.workbench.records import WorkbenchRecords
 from holdfast.workbench.transaction.machine import Facts
 from holdfast.world import disk_failure, make_private, replace_file
 
@@ -23,7 +23,7 @@ REPORTS: Final = "reports"
 _MARK_BYTES: Final = 4
 
 
-def report(records: Records, report: Report) -> Path:
+def report(records: WorkbenchRecords, report: OperationReport) -> Path:
     """Keep a report and return its page; said twice, it is there once."""
     directory = records.directory / REPORTS
     if not directory.is_dir():
@@ -37,19 +37,19 @@ def report(records: Records, report: Report) -> Path:
     return path
 
 
-def reports(records: Records) -> tuple[Path, ...]:
+def reports(records: WorkbenchRecords) -> tuple[Path, ...]:
     """The pages of all reports, oldest first."""
     directory = records.directory / REPORTS
     names = records.disk.names(directory) if directory.is_dir() else []
     return tuple(directory / name for name in names if name.endswith(".html"))
 
 
-def told(failure: Failure) -> Mapping[str, object]:
+def redacted_wire(failure: Failure) -> Mapping[str, object]:
     """A failure as it may be written down: in its wire form, without secrets."""
     return telemetry.ValueRedactor(telemetry.Redactor().text).mapping(to_wire(failure))
 
 
-def _name(report: Report) -> str:
+def _name(report: OperationReport) -> str:
     """A name that sorts by time and is the same for the same report."""
     said = f"{report.deed}\0{report.key}\0{report.draft}\0{report.checkpoint}\0{report.at}"
     mark = blake2b(os.fsencode(said), digest_size=_MARK_BYTES).hexdigest()
@@ -60,7 +60,12 @@ def _name(report: Report) -> str:
 
 
 def report_done(
-    held: Held, deed: Deed, facts: Facts, changes: tuple[PathChange, ...], *, undo: Checkpoint
+    handle: WorkbenchHandle,
+    deed: OperationKind,
+    facts: Facts,
+    changes: tuple[PathChange, ...],
+    *,
+    undo: Checkpoint,
 ) -> None:
     """Leave a report of what was done, and of what takes it back.
 
@@ -69,11 +74,11 @@ def report_done(
     draft = facts.get("draft")
     with suppress(Failure):
         report(
-            held.records,
-            Report(
+            handle.records,
+            OperationReport(
                 deed=deed,
-                at=held.records.now(),
-                project=held.bench.shown,
+                at=handle.records.now(),
+                project=handle.context.display_path,
                 key=str(facts["key"]),
                 draft=None if draft is None else str(draft),
                 checkpoint=undo.id,
@@ -84,25 +89,25 @@ def report_done(
 
 
 def report_failed(
-    held: Held,
-    deed: Deed,
+    handle: WorkbenchHandle,
+    deed: OperationKind,
     failure: Failure,
     *,
     draft: str | None = None,
     checkpoint: str | None = None,
 ) -> None:
     """Leave a report of why nothing was done, and an event; the failure matters more than both."""
-    facts = {"draft": draft, "checkpoint": checkpoint, "error": told(failure)}
+    facts = {"draft": draft, "checkpoint": checkpoint, "error": redacted_wire(failure)}
     with suppress(Failure):
-        held.records.note(f"{deed}_failed", facts)
+        handle.records.note(f"{deed}_failed", facts)
         report(
-            held.records,
-            Report(
+            handle.records,
+            OperationReport(
                 deed=deed,
-                at=held.records.now(),
-                project=held.bench.shown,
+                at=handle.records.now(),
+                project=handle.context.display_path,
                 draft=draft,
                 checkpoint=checkpoint,
-                failure=told(failure),
+                failure=redacted_wire(failure),
             ),
         )

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.diff.three_way import (
-    Clashing,
-    Decision,
+    ConflictReason,
+    PathDecision,
     above_of,
     changes_of,
     chosen_of,
@@ -25,15 +25,15 @@ from holdfast.workbench.diff.three_way import (
 )
 from holdfast.workbench.diff.tree_changes import differing
 from holdfast.workbench.failures import CheckpointMissing, RestoreConflict, RestoreStale
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import Checkpoint, EntryKind, Occasion, PathChange, PathEntry
 from holdfast.workbench.operations.change_view import FileDiff, file_diffs
-from holdfast.workbench.operations.checkpoints import kept_before, tidy_after_deed
+from holdfast.workbench.operations.checkpoints import checkpoint_before, prune_after_operation
 from holdfast.workbench.operations.draft_state import uncovered_in
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.recovery import (
-    Deed,
-    Intent,
+    OperationKind,
+    TransactionIntent,
     facts_of,
     number_in,
     paths_in,
@@ -41,7 +41,7 @@ from holdfast.workbench.operations.recovery import (
 )
 from holdfast.workbench.operations.reports import report_done, report_failed
 from holdfast.workbench.store.tree_queries import find_checkpoint, uncovered_entries
-from holdfast.workbench.transaction.machine import Facts, Way
+from holdfast.workbench.transaction.machine import Facts, TransactionResult
 
 # Restore a checkpoint and keep what was made since.
 
@@ -116,12 +116,12 @@ class Restored:
 
 def preview_restore(workbench: Workbench, order: RestoreOrder) -> RestorePreview:
     """What a restore would do; the project is not touched."""
-    with workbench.held() as (held, _):
-        target = find_checkpoint(held.store, order.checkpoint)
-        changes, left = _decided(held, held.look(), target, order)
+    with workbench.locked() as (handle, _):
+        target = find_checkpoint(handle.store, order.checkpoint)
+        changes, left = _decided(handle, handle.look(), target, order)
         return RestorePreview(
             checkpoint=target.id,
-            files=file_diffs(held.store, changes),
+            files=file_diffs(handle.store, changes),
             left=left,
             seal=seal_of(changes),
         )
@@ -133,28 +133,28 @@ def restore(workbench: Workbench, order: RestoreOrder) -> Restored:
     Raises FileReadFailed if something would be lost that cannot be kept, RestoreConflict if
     somebody changed the project at the same moment.
     """
-    with workbench.held() as (held, _):
-        done = facts_of(held, Deed.RESTORE, order.key)
+    with workbench.locked() as (handle, _):
+        done = facts_of(handle, OperationKind.RESTORE, order.key)
         if done is not None:
             return _restored(done)
         try:
-            return _restore(held, order)
+            return _restore(handle, order)
         except CheckpointMissing:
             raise
         except Failure as failure:
-            report_failed(held, Deed.RESTORE, failure, checkpoint=order.checkpoint)
+            report_failed(handle, OperationKind.RESTORE, failure, checkpoint=order.checkpoint)
             raise
 
 
-def _restore(held: Held, order: RestoreOrder) -> Restored:
-    target, changes, left, before = held.store.transaction(lambda: _planned(held, order))
+def _restore(handle: WorkbenchHandle, order: RestoreOrder) -> Restored:
+    target, changes, left, before = handle.store.transaction(lambda: _planned(handle, order))
     if before is None:
         return Restored(
             key=order.key or "", checkpoint=target.id, before=None, paths=(), count=0, left=left
         )
-    intent = Intent(
-        deed=Deed.RESTORE,
-        key=order.key or held.ids.make("restore"),
+    intent = TransactionIntent(
+        deed=OperationKind.RESTORE,
+        key=order.key or handle.ids.make("restore"),
         is_new=order.key is None,
         facts={
             "checkpoint": target.id,
@@ -164,12 +164,12 @@ def _restore(held: Held, order: RestoreOrder) -> Restored:
             "git": any(is_own_repository(each.path) for each in changes),
         },
     )
-    with held.project_site() as site:
-        outcome, facts = transact(held, site, changes, intent)
-    if outcome.way is not Way.FINISHED:
+    with handle.project_site() as site:
+        outcome, facts = transact(handle, site, changes, intent)
+    if outcome.result is not TransactionResult.FINISHED:
         raise RestoreConflict(paths=tuple(map(str, outcome.conflicts)))
-    report_done(held, Deed.RESTORE, facts, changes, undo=before)
-    tidy_after_deed(held)
+    report_done(handle, OperationKind.RESTORE, facts, changes, undo=before)
+    prune_after_operation(handle)
     return _restored(facts)
 
 
@@ -182,15 +182,15 @@ class _Plan(NamedTuple):
     before: Checkpoint | None
 
 
-def _planned(held: Held, order: RestoreOrder) -> _Plan:
+def _planned(handle: WorkbenchHandle, order: RestoreOrder) -> _Plan:
     """Look at the project and decide; if anything changes, what was seen is kept."""
-    target = find_checkpoint(held.store, order.checkpoint)
-    now = held.seen()
-    changes, left = _decided(held, now, target, order)
+    target = find_checkpoint(handle.store, order.checkpoint)
+    now = handle.seen()
+    changes, left = _decided(handle, now, target, order)
     if order.sealed is not None and order.sealed != seal_of(changes):
         raise RestoreStale(checkpoint=target.id)
     before = f"before restoring {target.id}"
-    kept = kept_before(held, now, Occasion.PRE_RESTORE, before) if changes else None
+    kept = checkpoint_before(handle, now, Occasion.PRE_RESTORE, before) if changes else None
     return _Plan(target, changes, left, kept)
 
 
@@ -201,11 +201,13 @@ class _Decided(NamedTuple):
     left: tuple[RelativePath, ...]
 
 
-def _decided(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrder) -> _Decided:
-    uncovered = uncovered_in(held, now)
-    hidden = uncovered_entries(held.store, now, now, target)
+def _decided(
+    handle: WorkbenchHandle, now: Checkpoint, target: Checkpoint, order: RestoreOrder
+) -> _Decided:
+    uncovered = uncovered_in(handle, now)
+    hidden = uncovered_entries(handle.store, now, now, target)
     only = None if order.only is None else frozenset(order.only)
-    store = held.store
+    store = handle.store
     found = store.changes(now, target) if only is None else store.changes_near(now, target, only)
     trees = differing((), found, hidden)
     decided = decide_all(*trees, uncovered=uncovered, publishes_repository=order.with_git)
@@ -220,10 +222,10 @@ def _decided(held: Held, now: Checkpoint, target: Checkpoint, order: RestoreOrde
     return _Decided(changes, tuple(sorted(left)))
 
 
-def _is_left(found: Decision, wanted: PathEntry | None) -> bool:
+def _is_left(found: PathDecision, wanted: PathEntry | None) -> bool:
     """Whether something stays because it is not covered, and nothing need take its place."""
     is_in_place = wanted is not None and wanted.kind is not EntryKind.SPECIAL
-    return found.reason is Clashing.NOT_COVERED and not is_in_place
+    return found.reason is ConflictReason.NOT_COVERED and not is_in_place
 
 
 def _restored(facts: Facts) -> Restored:

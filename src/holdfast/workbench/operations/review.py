@@ -19,9 +19,9 @@ from typing import BinaryIO
 
 from holdfast.confine import CONFIG_BYTES_MAX, obeyed_in, read_configuration, shared_configurations
 from holdfast.nouns import PathInvalid, RelativePath
-from holdfast.workbench.diff.three_way import Clashing, Decisions, Verdict, is_chosen
+from holdfast.workbench.diff.three_way import ConflictReason, Decisions, PathVerdict, is_chosen
 from holdfast.workbench.git.ignore_rules import folded
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import (
     ChangeNote,
     Checkpoint,
@@ -38,8 +38,8 @@ from holdfast.workbench.operations.change_view import (
     marked_by_name,
     write_patch,
 )
-from holdfast.workbench.operations.draft_selection import meant_draft
-from holdfast.workbench.operations.draft_state import Standing, stand, unpublishable
+from holdfast.workbench.operations.draft_selection import resolve_draft
+from holdfast.workbench.operations.draft_state import DraftState, draft_state, unpublishable
 from holdfast.workbench.operations.ignored_files import ignored_paths
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.project_merge import Merges, merges_of
@@ -55,19 +55,19 @@ _WORDS = {
 _IN_BARE = "git takes the directory for a bare repository, and obeys its configuration and hooks"
 
 
-def marker_of(held: Held, standing: Standing) -> Marker:
+def marker_of(handle: WorkbenchHandle, state: DraftState) -> Marker:
     """What marks the changes of a draft, given the project and the draft as they are."""
-    store, project = held.store, str(held.bench.project)
-    directories = set(_directories(each.path for each in standing.changes))
+    store, project = handle.store, str(handle.context.project)
+    directories = set(_directories(each.path for each in state.changes))
     obeyed = {
         path: _WORDS[key]
-        for checkpoint in (standing.theirs, standing.ours)
+        for checkpoint in (state.theirs, state.ours)
         for path, key in _obeyed(store, checkpoint, project, directories)
     }
 
     @cache
     def is_bare(directory: RelativePath | None) -> bool:
-        return _is_bare(store, standing.ours, directory)
+        return _is_bare(store, state.ours, directory)
 
     def marker(change: PathChange) -> str:
         found = marked_by_name(change)
@@ -149,7 +149,7 @@ class Conflict:
     """One path that somebody must decide about before it can be published, and why."""
 
     path: RelativePath
-    reason: Clashing
+    reason: ConflictReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,23 +187,23 @@ def review(
     What git ignores is only counted, unless it is asked for or one of the paths.
     `patch` is a file that gets all of it in the form that `git apply` takes.
     """
-    with workbench.held() as (held, _):
-        found = meant_draft(held, draft, with_git=with_git, with_ignored=with_ignored)
-        with opened(held, found) as view:
-            standing = stand(held, view, found)
+    with workbench.locked() as (handle, _):
+        found = resolve_draft(handle, draft, with_git=with_git, with_ignored=with_ignored)
+        with opened(handle, found) as view:
+            state = draft_state(handle, view, found)
         only = frozenset(paths) or None
-        ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(held, standing, only)
-        decided = standing.decided(with_git=with_git, ignored=ignored)
-        withheld = {path for path, one in decided.items() if one.verdict is Verdict.WITHHELD}
+        ignored = frozenset[RelativePath]() if with_ignored else ignored_paths(handle, state, only)
+        decided = state.decided(with_git=with_git, ignored=ignored)
+        withheld = {path for path, one in decided.items() if one.verdict is PathVerdict.WITHHELD}
         changes = tuple(
             each
-            for each in standing.changes
+            for each in state.changes
             if is_chosen(each.path, only) and each.path not in withheld
         )
         if patch is not None:
-            write_patch(held.store, changes, patch, marker_of(held, standing))
-        merges = merges_of(held.store, standing, decided)
-        return _review(held, standing, _Seen(decided, merges, ignored, changes), only)
+            write_patch(handle.store, changes, patch, marker_of(handle, state))
+        merges = merges_of(handle.store, state, decided)
+        return _review(handle, state, _Seen(decided, merges, ignored, changes), only)
 
 
 def preview(workbench: Workbench, order: PublishOrder) -> Review:
@@ -212,23 +212,23 @@ def preview(workbench: Workbench, order: PublishOrder) -> Review:
     Its `files` are what is published; where something is in conflict or to be merged first, also
     that. Publishing with the seal of it publishes exactly this; the seal is of nothing else.
     """
-    with workbench.held() as (held, _):
-        draft = meant_draft(
-            held, order.draft, with_git=order.with_git, with_ignored=order.with_ignored
+    with workbench.locked() as (handle, _):
+        draft = resolve_draft(
+            handle, order.draft, with_git=order.with_git, with_ignored=order.with_ignored
         )
-        with opened(held, draft) as view:
-            standing = stand(held, view, draft)
-        decided, merges, ignored = plan(held, standing, order)
-        changes = {each.path: each for each in planned_changes(held, standing, decided, order)}
-        stopping = {Verdict.MERGE, Verdict.CONFLICT}
+        with opened(handle, draft) as view:
+            state = draft_state(handle, view, draft)
+        decided, merges, ignored = plan(handle, state, order)
+        changes = {each.path: each for each in planned_changes(handle, state, decided, order)}
+        stopping = {PathVerdict.MERGE, PathVerdict.CONFLICT}
         changes |= {
             each.path: each
-            for each in standing.changes
+            for each in state.changes
             if each.path in decided and decided[each.path].verdict in stopping
         }
         every = tuple(changes[path] for path in sorted(changes))
-        found = _review(held, standing, _Seen(decided, merges, ignored, every), None)
-        return replace(found, seal=seal_of_plan(standing, decided))
+        found = _review(handle, state, _Seen(decided, merges, ignored, every), None)
+        return replace(found, seal=seal_of_plan(state, decided))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,20 +242,20 @@ class _Seen:
 
 
 def _review(
-    held: Held, standing: Standing, seen: _Seen, only: frozenset[RelativePath] | None
+    handle: WorkbenchHandle, state: DraftState, seen: _Seen, only: frozenset[RelativePath] | None
 ) -> Review:
     conflicts = {
         path: found.reason
         for path, found in seen.decided.items()
-        if found.verdict is Verdict.CONFLICT and found.reason is not None
+        if found.verdict is PathVerdict.CONFLICT and found.reason is not None
     }
-    conflicts |= dict.fromkeys(seen.merges.clashes, Clashing.BOTH_CHANGED)
-    withheld = [path for path, one in seen.decided.items() if one.verdict is Verdict.WITHHELD]
+    conflicts |= dict.fromkeys(seen.merges.clashes, ConflictReason.BOTH_CHANGED)
+    withheld = [path for path, one in seen.decided.items() if one.verdict is PathVerdict.WITHHELD]
     return Review(
-        draft=standing.draft,
-        seal=standing.seal,
+        draft=state.draft,
+        seal=state.seal,
         files=_with_hard_links(
-            held, file_diffs(held.store, seen.changes, marker_of(held, standing))
+            handle, file_diffs(handle.store, seen.changes, marker_of(handle, state))
         ),
         withheld=tuple(
             path for path in withheld if is_chosen(path, only) and path not in seen.ignored
@@ -270,16 +270,16 @@ def _review(
         overwrites=tuple(
             path
             for path, found in sorted(seen.decided.items())
-            if found.verdict is Verdict.APPLY
-            and standing.trees.base.get(path) != standing.trees.theirs.get(path)
+            if found.verdict is PathVerdict.APPLY
+            and state.trees.base.get(path) != state.trees.theirs.get(path)
         ),
         uncovered=tuple(
-            each for each in unpublishable(held, standing) if is_chosen(each.path, only)
+            each for each in unpublishable(handle, state) if is_chosen(each.path, only)
         ),
     )
 
 
-def _with_hard_links(held: Held, files: tuple[FileDiff, ...]) -> tuple[FileDiff, ...]:
+def _with_hard_links(handle: WorkbenchHandle, files: tuple[FileDiff, ...]) -> tuple[FileDiff, ...]:
     """The same files, with a note on those that have other names in the project.
 
     A publication replaces a file, so that its other names keep what was there before.
@@ -289,7 +289,9 @@ def _with_hard_links(held: Held, files: tuple[FileDiff, ...]) -> tuple[FileDiff,
         count = 1
         if each.before is not None and each.before.kind is EntryKind.FILE:
             with suppress(OSError):
-                count = os.lstat(os.fsencode(held.bench.project) + b"/" + each.path.raw).st_nlink
+                count = os.lstat(
+                    os.fsencode(handle.context.project) + b"/" + each.path.raw
+                ).st_nlink
         text = f"{count:,} hard links: its other names keep the old content"
         note = (ChangeNote(text, is_loud=False),) if count > 1 else ()
         noted.append(replace(each, notes=each.notes + note))

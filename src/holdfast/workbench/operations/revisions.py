@@ -8,37 +8,37 @@ from typing import Final
 from holdfast.nouns import Id
 from holdfast.workbench.diff.three_way import seal_of
 from holdfast.workbench.failures import RevisionMissing
-from holdfast.workbench.handle import Held
+from holdfast.workbench.handle import WorkbenchHandle
 from holdfast.workbench.model import Draft, PathChange, Revision
-from holdfast.workbench.operations.draft_state import Own
+from holdfast.workbench.operations.draft_state import DraftChanges
 
 FOUND: Final = "found"  # the cause of a revision that nobody left: a command was killed, perhaps
 
 
 def revised(
-    held: Held,
-    own: Own,
+    handle: WorkbenchHandle,
+    own: DraftChanges,
     cause: str,
     *,
     back_to: int | None = None,
     is_due: bool = False,
 ) -> Draft:
     """The draft with a revision of how it is now, unless it is none and the last one is like it."""
-    if not is_due and not is_revision_due(held, own):
+    if not is_due and not is_revision_due(handle, own):
         return own.draft
-    draft = with_revision(held, own.draft, own.ours.id, cause, back_to)
-    held.drafts.save(draft)
+    draft = with_revision(handle, own.draft, own.ours.id, cause, back_to)
+    handle.drafts.save(draft)
     return draft
 
 
 def with_revision(
-    held: Held, draft: Draft, checkpoint: Id, cause: str, back_to: int | None = None
+    handle: WorkbenchHandle, draft: Draft, checkpoint: Id, cause: str, back_to: int | None = None
 ) -> Draft:
     """A draft with one revision more, which is not written down yet."""
     made = Revision(
         number=next_number(draft),
         checkpoint=checkpoint,
-        at_ms=int(held.bench.ports.clock.now() * 1000),
+        at_ms=int(handle.context.ports.clock.now() * 1000),
         cause=cause,
         base=draft.base,
         back_to=back_to,
@@ -46,9 +46,9 @@ def with_revision(
     return replace(draft, revisions=(*draft.revisions, made))
 
 
-def is_revision_due(held: Held, own: Own) -> bool:
+def is_revision_due(handle: WorkbenchHandle, own: DraftChanges) -> bool:
     """Whether a draft has other changes than at its last revision; without one, any."""
-    return not _is_like(held, own, own.draft.revisions[-1] if own.draft.revisions else None)
+    return not _is_like(handle, own, own.draft.revisions[-1] if own.draft.revisions else None)
 
 
 def next_number(draft: Draft) -> int:
@@ -64,16 +64,16 @@ def find_revision(draft: Draft, number: int) -> Revision:
     return found
 
 
-def changes_at(held: Held, draft: Draft, revision: Revision) -> tuple[PathChange, ...]:
+def changes_at(handle: WorkbenchHandle, draft: Draft, revision: Revision) -> tuple[PathChange, ...]:
     """What the draft itself had changed at a revision."""
     base = revision.base or draft.base
     assert base is not None, "a draft with a revision has a base"
-    return held.store.changes(held.store.find(base), held.store.find(revision.checkpoint))
+    return handle.store.changes(handle.store.find(base), handle.store.find(revision.checkpoint))
 
 
-def _is_like(held: Held, own: Own, revision: Revision | None) -> bool:
+def _is_like(handle: WorkbenchHandle, own: DraftChanges, revision: Revision | None) -> bool:
     """Whether the draft has the changes that it had at a revision; without one, none."""
     if revision is None:
         return not own.changes
-    then = changes_at(held, own.draft, revision)
+    then = changes_at(handle, own.draft, revision)
     return len(then) == len(own.changes) and seal_of(then) == own.seal

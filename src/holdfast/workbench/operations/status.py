@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.nouns import RelativePath
-from holdfast.workbench.diff.three_way import Verdict
+from holdfast.workbench.diff.three_way import PathVerdict
 from holdfast.workbench.failures import DraftDamaged
-from holdfast.workbench.handle import PUBLISHED, Held
+from holdfast.workbench.handle import PUBLISHED, WorkbenchHandle
 from holdfast.workbench.model import Checkpoint, Draft
 from holdfast.workbench.operations.draft_selection import changed_in
-from holdfast.workbench.operations.draft_state import stand
+from holdfast.workbench.operations.draft_state import draft_state
 from holdfast.workbench.operations.ignored_files import ignored_paths
 from holdfast.workbench.operations.open import Workbench
 from holdfast.workbench.operations.project_merge import merges_of
@@ -34,7 +34,7 @@ class DraftStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class WorkbenchStatus:
     """A project: its drafts with changes, those that cannot be read, and what is kept of it.
 
     `recovered` is what was finished or undone just now.
@@ -49,35 +49,35 @@ class Status:
     recovered: tuple[Recovered, ...] = ()
 
 
-def status(workbench: Workbench) -> Status:
+def status(workbench: Workbench) -> WorkbenchStatus:
     """How the project and every draft of it stand now."""
     if not workbench.is_used:
-        return Status(id=workbench.id, project=workbench.project)
-    with workbench.held() as (held, recovered):
-        every = [each for each in held.store.checkpoints() if each.origin == PUBLISHED]
-        found = changed_in(held)
-        theirs = held.look() if found else None
-        return Status(
+        return WorkbenchStatus(id=workbench.id, project=workbench.project)
+    with workbench.locked() as (handle, recovered):
+        every = [each for each in handle.store.checkpoints() if each.origin == PUBLISHED]
+        found = changed_in(handle)
+        theirs = handle.look() if found else None
+        return WorkbenchStatus(
             id=workbench.id,
             project=workbench.project,
-            drafts=tuple(_status(held, draft, theirs) for draft in found),
-            damaged=held.drafts.damaged(),
+            drafts=tuple(_status(handle, draft, theirs) for draft in found),
+            damaged=handle.drafts.damaged(),
             checkpoints=len(every),
             last=every[0] if every else None,
             recovered=recovered,
         )
 
 
-def _status(held: Held, draft: Draft, theirs: Checkpoint | None) -> DraftStatus:
-    with opened(held, draft) as view:
-        standing = stand(held, view, draft, theirs)
-        ignored = ignored_paths(held, standing)
-        decided = standing.decided(ignored=ignored)
-        merged, clashes = merges_of(held.store, standing, decided)
-        stuck = {path for path, found in decided.items() if found.verdict is Verdict.CONFLICT}
+def _status(handle: WorkbenchHandle, draft: Draft, theirs: Checkpoint | None) -> DraftStatus:
+    with opened(handle, draft) as view:
+        state = draft_state(handle, view, draft, theirs)
+        ignored = ignored_paths(handle, state)
+        decided = state.decided(ignored=ignored)
+        merged, clashes = merges_of(handle.store, state, decided)
+        stuck = {path for path, found in decided.items() if found.verdict is PathVerdict.CONFLICT}
         return DraftStatus(
-            draft=standing.draft,
-            changed=len(standing.changes) - len(ignored),
+            draft=state.draft,
+            changed=len(state.changes) - len(ignored),
             ignored=len(ignored),
             conflicts=tuple(sorted(stuck | clashes)),
             merges=tuple(sorted(merged)),

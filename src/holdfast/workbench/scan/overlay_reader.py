@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from holdfast.nouns import PATH_BYTES_MAX
 from holdfast.workbench.coverage import DEPTH_MAX
-from holdfast.workbench.diff.tree_changes import Listed
+from holdfast.workbench.diff.tree_changes import LayerEntry
 from holdfast.workbench.scan.directory import list_names
 from holdfast.workbench.scan.file_content import raise_resource_error
 from holdfast.world import open_linkless
@@ -23,7 +23,7 @@ _OPAQUE = "user.overlay.opaque"
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
-def listed(layer: int) -> Iterator[Listed]:
+def listed(layer: int) -> Iterator[LayerEntry]:
     """Every name in the layer that is open as a directory, but for what is ours."""
     yield from _below(layer, b"")
 
@@ -69,7 +69,7 @@ def _copy_up(parent: int, name: bytes) -> None:
         os.close(directory)
 
 
-def _below(directory: int, path: bytes) -> Iterator[Listed]:
+def _below(directory: int, path: bytes) -> Iterator[LayerEntry]:
     for name, way in list_names(directory, path):
         try:
             status = os.stat(name, dir_fd=directory, follow_symlinks=False)
@@ -78,11 +78,13 @@ def _below(directory: int, path: bytes) -> Iterator[Listed]:
         if stat.S_ISDIR(status.st_mode):
             yield from _directory(directory, name, way, status)
         else:
-            yield Listed(way, status.st_mode, stamp=_stamp(status))
+            yield LayerEntry(way, status.st_mode, stamp=_stamp(status))
 
 
-def _directory(parent: int, name: bytes, way: bytes, status: os.stat_result) -> Iterator[Listed]:
-    found = Listed(way, status.st_mode, stamp=_stamp(status))
+def _directory(
+    parent: int, name: bytes, way: bytes, status: os.stat_result
+) -> Iterator[LayerEntry]:
+    found = LayerEntry(way, status.st_mode, stamp=_stamp(status))
     if way.count(b"/") + 1 >= DEPTH_MAX or len(way) > PATH_BYTES_MAX:
         yield found
         return

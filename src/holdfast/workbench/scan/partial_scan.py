@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from holdfast.confine import is_stand_in
 from holdfast.workbench.coverage import Coverage, uncovered_reason
-from holdfast.workbench.diff.tree_changes import Way
+from holdfast.workbench.diff.tree_changes import TouchedTree
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.model import UncoveredReason
 from holdfast.workbench.objects.formats import (
@@ -61,7 +61,7 @@ class PartialScan:
         self._coverage = coverage
         self._fresh: list[tuple[bytes, DirectoryRecord]] = []
 
-    def run(self, root: int, over: bytes | None, ways: Way) -> tuple[bytes, Totals]:
+    def run(self, root: int, over: bytes | None, ways: TouchedTree) -> tuple[bytes, Totals]:
         """The tree `over`, or an empty one, with what is now at the touched paths below `root`."""
         nodes = {} if over is None else self._nodes(over)
         if nodes is not None:
@@ -75,7 +75,7 @@ class PartialScan:
         self._whole.note()
 
     def _directory(
-        self, descriptor: int, path: bytes, over: dict[bytes, Node], way: Way
+        self, descriptor: int, path: bytes, over: dict[bytes, Node], way: TouchedTree
     ) -> tuple[bytes, Totals]:
         here = self._here(descriptor, path)
         nodes, lines = dict(over), dict[bytes, bytes]()
@@ -91,7 +91,7 @@ class PartialScan:
         return tree, totals
 
     def _name(
-        self, here: _DirectoryState, name: bytes, over: Node | None, way: Way
+        self, here: _DirectoryState, name: bytes, over: Node | None, way: TouchedTree
     ) -> tuple[Node | None, bytes]:
         """What stands at a name now, and the line by which it is known again."""
         path = here.way(name)
@@ -117,7 +117,7 @@ class PartialScan:
         return node, stat_line(found) if is_sure else BLANK
 
     def _entered(
-        self, here: _DirectoryState, name: bytes, over: Node | None, way: Way
+        self, here: _DirectoryState, name: bytes, over: Node | None, way: TouchedTree
     ) -> Node | None:
         path = here.way(name)
         try:
@@ -141,7 +141,7 @@ class PartialScan:
         return Node(name, NodeKind.DIRECTORY, mode, totals.size, status.st_mtime_ns, detail, xattrs)
 
     def _inside(
-        self, descriptor: int, path: bytes, over: Node | None, way: Way
+        self, descriptor: int, path: bytes, over: Node | None, way: TouchedTree
     ) -> tuple[bytes, Totals]:
         if not way.is_whole and over is not None and over.kind is NodeKind.DIRECTORY:
             if not way.below:

@@ -28,7 +28,7 @@ from blake3 import blake3
 from holdfast.confine import is_stand_in
 from holdfast.nouns import RelativePath
 from holdfast.workbench.coverage import Coverage, uncovered_reason
-from holdfast.workbench.diff.tree_changes import is_stage, on_the_way_to
+from holdfast.workbench.diff.tree_changes import is_stage, with_parents
 from holdfast.workbench.failures import ObjectDamaged, ObjectMissing
 from holdfast.workbench.model import (
     ProgressCallback,
@@ -194,7 +194,7 @@ _RETRIED = {
     UncoveredReason.UNREADABLE,
     UncoveredReason.CHANGING,
 }  # no sight shows that they have been mended
-_NEWS_NAMES = 1000
+_PROGRESS_NAMES = 1000
 _TOKEN_BYTES = 16
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
@@ -228,7 +228,7 @@ class _DirectoryState:
 
 
 class ScanTarget(NamedTuple):
-    """What a look is at; `scanned_ns` is when it began, and `news` is told how far it has come.
+    """What is scanned; `scanned_ns` is the start time of the scan in nanoseconds.
 
     `hides_mapped_writes` as in `CheckpointSource`.
     """
@@ -237,7 +237,7 @@ class ScanTarget(NamedTuple):
     origin: str
     coverage: Coverage
     scanned_ns: int
-    news: ProgressCallback = ignore_progress
+    on_progress: ProgressCallback = ignore_progress
     hides_mapped_writes: bool = False
 
 
@@ -252,7 +252,7 @@ class TreeScanner:
         self._coverage = target.coverage
         self._scanned_ns = target.scanned_ns
         self._resting_ns = target.scanned_ns - RACY_COARSE_NS  # what changed before is never racy
-        self._news = objects.news = target.news
+        self._on_progress = objects.on_progress = target.on_progress
         self._looked_at = 0
         self._fresh: list[tuple[bytes, DirectoryRecord]] = []
         self._is_renewed = False  # a directory may be another one than the last time
@@ -270,7 +270,7 @@ class TreeScanner:
             known = self._sights.known(self._origin, b"")
             if dirty is not None and not changed and known is not None and self._has(known):
                 return ScanResult(known.tree, known.totals, is_changed=False)
-            self._ways = on_the_way_to(changed)
+            self._ways = with_parents(changed)
         looked = self.beneath(self._root, b"")
         self.note()
         return looked
@@ -437,8 +437,8 @@ class TreeScanner:
 
     def _report_progress(self, names: int) -> None:
         before, self._looked_at = self._looked_at, self._looked_at + names
-        if before // _NEWS_NAMES != self._looked_at // _NEWS_NAMES:
-            self._news(WorkProgress("names looked at", self._looked_at))
+        if before // _PROGRESS_NAMES != self._looked_at // _PROGRESS_NAMES:
+            self._on_progress(WorkProgress("names looked at", self._looked_at))
 
     def _forget_removed(self, here: _DirectoryState, nodes: list[Node]) -> None:
         left = {node.name for node in nodes if node.kind is NodeKind.DIRECTORY}

@@ -194,7 +194,7 @@ def prune(  # noqa: PLR0913  # limits, all by keyword
     in_use: Collection[Id] = (),
     with_manual: bool = False,
     is_trial: bool = False,
-    news: ProgressCallback = ignore_progress,
+    on_progress: ProgressCallback = ignore_progress,
 ) -> Pruned:
     """Remove old checkpoints, and give back the room of what only they needed.
 
@@ -218,7 +218,7 @@ def prune(  # noqa: PLR0913  # limits, all by keyword
         if is_mostly_needed and _bytes(object_store) <= most:
             break
         _copy(object_store, number, needed)
-        news(WorkProgress("segments tidied", count, len(worth)))
+        on_progress(WorkProgress("segments tidied", count, len(worth)))
     return Pruned(going, before, _bytes(object_store), plan.manual_kept)
 
 

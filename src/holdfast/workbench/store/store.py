@@ -16,12 +16,12 @@ from holdfast.failures import Failure
 from holdfast.nouns import RelativePath
 from holdfast.workbench.coverage import EVERYTHING, Coverage
 from holdfast.workbench.diff.tree_changes import (
-    Way,
+    TouchedTree,
     changes,
     combine,
     node_at,
+    touched_tree,
     uncovered_paths,
-    ways_to,
 )
 from holdfast.workbench.failures import (
     CheckpointCreateFailed,
@@ -156,7 +156,7 @@ class CheckpointSource(NamedTuple):
     origin: str = "published"
     coverage: Coverage = EVERYTHING
     dirty: Iterable[RelativePath] | None = None
-    news: ProgressCallback = ignore_progress
+    on_progress: ProgressCallback = ignore_progress
     like: Checkpoint | None = None
     hides_mapped_writes: bool = False
 
@@ -235,7 +235,7 @@ class Store(StoreReader):
         It is what `checkpoint` would keep, if nothing differs anywhere else; costs what was
         touched. The mode of every directory on the way is looked at, too.
         """
-        ways = ways_to(touched)
+        ways = touched_tree(touched)
 
         def work(objects: Objects, root: int) -> Checkpoint:
             graft = self._graft(objects, source, root)
@@ -256,7 +256,7 @@ class Store(StoreReader):
         message: str = "",
     ) -> Checkpoint:
         """Keep the tree `now`, except at touched paths, where it is as in `kept`."""
-        ways = ways_to(touched)
+        ways = touched_tree(touched)
 
         def work(objects: Objects) -> Checkpoint:
             tree, totals = combine(
@@ -288,7 +288,7 @@ class Store(StoreReader):
         It becomes a checkpoint of its own, of the origin `RESCUED`. What cannot be read is not
         kept: its node says that it is not covered.
         """
-        ways = Way(below={name: Way(is_touched=True, is_whole=True)})
+        ways = TouchedTree(below={name: TouchedTree(is_touched=True, is_whole=True)})
         source = CheckpointSource(Path(), origin=RESCUED)
 
         def work(objects: Objects) -> Node | None:
@@ -342,7 +342,7 @@ class Store(StoreReader):
             source.origin,
             source.coverage,
             scanned_ns,
-            source.news,
+            source.on_progress,
             source.hides_mapped_writes,
         )
 

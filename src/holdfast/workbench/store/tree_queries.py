@@ -9,7 +9,12 @@ from dataclasses import replace
 from holdfast.nouns import RelativePath, check_id
 from holdfast.nouns.failures import IdInvalid
 from holdfast.workbench.diff.merge import MERGE_BYTES_MAX
-from holdfast.workbench.diff.tree_changes import Three, known_entry, small_tree, three_of
+from holdfast.workbench.diff.tree_changes import (
+    ThreeEntries,
+    known_entry,
+    small_tree,
+    three_entries,
+)
 from holdfast.workbench.failures import CheckpointMissing
 from holdfast.workbench.model import Checkpoint, EntryKind, PathEntry, TouchedPaths
 from holdfast.workbench.objects.formats import PREFIX, Node, NodeKind, split_content
@@ -75,11 +80,11 @@ def tree_with_entries(
 
 def uncovered_entries(
     store: Store, base: Checkpoint, theirs: Checkpoint, ours: Checkpoint
-) -> dict[RelativePath, Three]:
+) -> dict[RelativePath, ThreeEntries]:
     """What stands where one of three checkpoints is not covered, and they may differ."""
     three = (base, theirs, ours)
     paths = {each.path for one in three if one.uncovered for each in store.uncovered(one)}
-    found = {path: three_of(*(store.node(one, path) for one in three)) for path in paths}
+    found = {path: three_entries(*(store.node(one, path) for one in three)) for path in paths}
     return {path: one for path, one in found.items() if one is not None and len({*one}) > 1}
 
 

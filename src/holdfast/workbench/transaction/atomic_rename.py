@@ -21,7 +21,7 @@ _WRITE: Final = 2  # SYNC_FILE_RANGE_WRITE
 _UNKNOWN_THERE: Final = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
 
 
-class Name(NamedTuple):
+class NameAt(NamedTuple):
     """A name in a directory that is open."""
 
     directory: int
@@ -32,7 +32,7 @@ class ExchangeMissing(Exception):
     """Names cannot change places here."""
 
 
-def exchange(one: Name, other: Name) -> None:
+def exchange(one: NameAt, other: NameAt) -> None:
     """Let two things that exist change places; raise OSError, or ExchangeMissing."""
     try:
         _renameat2(one, other, _EXCHANGE)
@@ -42,7 +42,7 @@ def exchange(one: Name, other: Name) -> None:
         raise
 
 
-def move(old: Name, new: Name) -> None:
+def move(old: NameAt, new: NameAt) -> None:
     """Rename to a name that nothing has; raise OSError, EEXIST if something has it.
 
     What has both names already, because somebody was killed, loses the old one.
@@ -50,14 +50,14 @@ def move(old: Name, new: Name) -> None:
     try:
         _renameat2(old, new, _NOREPLACE)
     except FileExistsError:
-        _part(old, new)
+        _unlink_old(old, new)
     except OSError as error:
         if error.errno not in _UNKNOWN_THERE:
             raise
         move_by_two_names(old, new)
 
 
-def move_by_two_names(old: Name, new: Name) -> None:
+def move_by_two_names(old: NameAt, new: NameAt) -> None:
     """Do what `move` does where no system call does; a kill can leave both names."""
     if stat.S_ISDIR(_status(old).st_mode):
         # It can have only one name. An empty directory that appears there now would be replaced.
@@ -74,7 +74,7 @@ def move_by_two_names(old: Name, new: Name) -> None:
             follow_symlinks=False,
         )
     except FileExistsError:
-        _part(old, new)
+        _unlink_old(old, new)
     else:
         os.unlink(old.name, dir_fd=old.directory)
 
@@ -86,18 +86,18 @@ def start_writing(descriptor: int) -> None:
         call(descriptor, 0, 0, _WRITE)  # only a hint: what goes wrong, the sync will say
 
 
-def _part(old: Name, new: Name) -> None:
+def _unlink_old(old: NameAt, new: NameAt) -> None:
     """Take the old name away from what has both; else raise FileExistsError."""
     if not os.path.samestat(_status(old), _status(new)):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
     os.unlink(old.name, dir_fd=old.directory)
 
 
-def _status(at: Name) -> os.stat_result:
+def _status(at: NameAt) -> os.stat_result:
     return os.stat(at.name, dir_fd=at.directory, follow_symlinks=False)
 
 
-def _exists(at: Name) -> bool:
+def _exists(at: NameAt) -> bool:
     try:
         _status(at)
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def _exists(at: Name) -> bool:
     return True
 
 
-def _renameat2(old: Name, new: Name, flags: int) -> None:
+def _renameat2(old: NameAt, new: NameAt, flags: int) -> None:
     call = _call()
     if call is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))

@@ -33,30 +33,40 @@ from holdfast.workbench.objects.formats import ObjectKind
 from holdfast.workbench.objects.objects import Objects
 from holdfast.workbench.scan.stat_cache import is_racy, is_same
 from holdfast.workbench.store.store import Store
-from holdfast.workbench.transaction.atomic_rename import ExchangeMissing, Name, move
+from holdfast.workbench.transaction.atomic_rename import ExchangeMissing, NameAt, move
 from holdfast.workbench.transaction.machine import (
-    Act,
-    Answer,
-    Deed,
-    Do,
+    Apply,
     DropStage,
-    GlanceAtPath,
-    LookAtPath,
-    LookInSlot,
+    InspectPath,
+    InspectSlot,
     MakeStage,
-    Mark,
     Marker,
-    Operation,
-    Outcome,
+    PathAction,
+    PathOperation,
+    QuickCheckPath,
+    ReportOutcome,
     Rescue,
-    Stage,
-    State,
-    Sync,
-    Tell,
+    StageEntry,
+    Step,
+    StepResult,
+    SyncAll,
+    TransactionOutcome,
+    TransactionState,
     Verb,
+    WriteMarker,
 )
-from holdfast.workbench.transaction.path_state import ABSENT, Nearby, opened, see
-from holdfast.workbench.transaction.site import Site, commit_marker, put_marker, remove_marker
+from holdfast.workbench.transaction.path_state import (
+    ABSENT,
+    ParentCache,
+    inspect_with_stat,
+    open_directory,
+)
+from holdfast.workbench.transaction.site import (
+    TransactionSite,
+    commit_marker,
+    put_marker,
+    remove_marker,
+)
 from holdfast.workbench.transaction.stage import Owners, StageDirectory, adjust
 from holdfast.world import disk_failure
 from holdfast.world.failures import DiskDenied, DiskUnusable
@@ -65,7 +75,7 @@ _AHEAD_BYTES: Final = 4 * 2**20
 _AHEAD_COUNT: Final = 1000
 
 
-class Supply:
+class ContentPrefetch:
     """Gives contents out; fastest in the order in which they are announced."""
 
     def __init__(self, store: Store, announced: Iterable[bytes]) -> None:
@@ -99,52 +109,52 @@ class Supply:
 
 _NOT_AS_THOUGHT: Final = ABSENT | {errno.EEXIST, errno.ENOTEMPTY, errno.EISDIR}
 _READ: Final = os.O_RDONLY | os.O_DIRECTORY
-_NEWS_EVERY: Final = 100
+_PROGRESS_EVERY: Final = 100
 
 
-class Hand:
+class Executor:
     """Carries the acts of one transaction out; each raises a failure, or has been carried out."""
 
     def __init__(
         self,
-        site: Site,
+        site: TransactionSite,
         store: Store,
         marker: Marker,
-        tell: Callable[[Outcome], None],
-        news: ProgressCallback = ignore_progress,
+        record_outcome: Callable[[TransactionOutcome], None],
+        on_progress: ProgressCallback = ignore_progress,
     ) -> None:
         self._site = site
         self._store = store
         self._marker = marker
-        self._tell = tell
-        self._news = news
+        self._record_outcome = record_outcome
+        self._on_progress = on_progress
         self._stage = StageDirectory(site.root, site.stage)
         self._unsynced: set[RelativePath | None] = set()
         self._times: dict[RelativePath, int] = {}
         self._owners = Owners(site.root)
-        self._nearby = Nearby(site.root)
-        self._supply = Supply(store, _contents(marker.operations))
+        self._parents = ParentCache(site.root)
+        self._contents_ahead = ContentPrefetch(store, _contents(marker.operations))
         self._came_out: dict[int, tuple[os.stat_result, PathEntry]] = {}
-        self.marked: State | None = None
+        self.marked: TransactionState | None = None
 
-    def carry_out(self, act: Act) -> Answer:
+    def execute(self, step: Step) -> StepResult:
         """Carry one act out and say what came of it; raise a failure of the disk or the store.
 
         Making a stage raises ExchangeMissing where names would have to change places and cannot.
         """
         try:
-            return self._carry_out(act)
+            return self._execute(step)
         except OSError as error:
-            raise disk_failure(error, path=self._shown(act)) from error
+            raise disk_failure(error, path=self._shown(step)) from error
         except ExchangeMissing as missing:
-            if isinstance(act, MakeStage):
+            if isinstance(step, MakeStage):
                 raise
             reason = "names cannot change places there any more"
-            raise DiskUnusable(path=self._shown(act), reason=reason) from missing
+            raise DiskUnusable(path=self._shown(step), reason=reason) from missing
 
     def close(self) -> None:
         """Let go of what is open."""
-        self._nearby.close()
+        self._parents.close()
         self._stage.close()
 
     def __enter__(self) -> Self:
@@ -153,70 +163,70 @@ class Hand:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _carry_out(self, act: Act) -> Answer:
-        match act:  # what comes once for each file comes first
-            case LookInSlot(operation):
-                return self._look_in_slot(operation)
-            case Stage(operation):
-                self._say("stage", operation)
+    def _execute(self, step: Step) -> StepResult:
+        match step:  # what comes once for each file comes first
+            case InspectSlot(operation):
+                return self._inspect_slot(operation)
+            case StageEntry(operation):
+                self._report_progress("stage", operation)
                 self._make(self._stage.slot(operation.slot), operation.path, operation.after)
-            case Do(deed, operation):
-                self._say("change", operation)
-                return self._do(deed, operation)
-            case GlanceAtPath(operation):
-                return self._glance_at_path(operation)
-            case LookAtPath(operation):
-                return self._look_at_path(operation)
+            case Apply(action, operation):
+                self._report_progress("change", operation)
+                return self._do(action, operation)
+            case QuickCheckPath(operation):
+                return self._quick_check_path(operation)
+            case InspectPath(operation):
+                return self._inspect_path(operation)
             case _:
-                self._prepare_or_settle(act)
+                self._execute_once(step)
         return None
 
-    def _prepare_or_settle(self, act: Act) -> None:
-        match act:
+    def _execute_once(self, step: Step) -> None:
+        match step:
             case MakeStage():
                 self._make_stage()
-            case Sync():
+            case SyncAll():
                 self._sync()
-            case Mark(state):
+            case WriteMarker(state):
                 self._mark(state)
             case Rescue(operation):
                 self._rescue(operation)
-            case Tell(outcome):
-                self._tell(replace(outcome, facts=self._marker.facts))
+            case ReportOutcome(outcome):
+                self._record_outcome(replace(outcome, facts=self._marker.facts))
             case DropStage():
                 self._stage.drop()
             case _:
-                raise AssertionError(f"{act} has an answer")
+                raise AssertionError(f"{step} has an answer")
 
-    def _shown(self, act: Act) -> str:
-        operation = getattr(act, "operation", None)
-        if isinstance(operation, Operation):
+    def _shown(self, step: Step) -> str:
+        operation = getattr(step, "operation", None)
+        if isinstance(operation, PathOperation):
             return f"{self._site.name}/{operation.path}"
         return self._site.name
 
-    def _say(self, what: str, operation: Operation) -> None:
-        if operation.slot % _NEWS_EVERY == 0:
-            self._news(WorkProgress(what, operation.slot, len(self._marker.operations)))
+    def _report_progress(self, what: str, operation: PathOperation) -> None:
+        if operation.slot % _PROGRESS_EVERY == 0:
+            self._on_progress(WorkProgress(what, operation.slot, len(self._marker.operations)))
 
-    def _look_at_path(self, operation: Operation) -> PathEntry | None:
-        seen = see(self._site.root, operation.path.raw)
+    def _inspect_path(self, operation: PathOperation) -> PathEntry | None:
+        seen = inspect_with_stat(self._site.root, operation.path.raw)
         if seen is None:
             return None
         self._owners.note(operation.path, seen[1])
         return seen[0]
 
-    def _glance_at_path(self, operation: Operation) -> PathEntry | None:
+    def _quick_check_path(self, operation: PathOperation) -> PathEntry | None:
         path, before = operation.path, operation.before
         if before is not None and before.kind is EntryKind.FILE and before.mtime_ns:
             with suppress(OSError):
-                parent = self._nearby.above(path)
+                parent = self._parents.above(path)
                 status = os.stat(path.name, dir_fd=parent, follow_symlinks=False)
                 if _fits(status, before):
                     self._owners.note(path, status)
                     return before
-        return self._look_at_path(operation)
+        return self._inspect_path(operation)
 
-    def _look_in_slot(self, operation: Operation) -> PathEntry | None:
+    def _inspect_slot(self, operation: PathOperation) -> PathEntry | None:
         known = self._came_out.get(operation.slot)
         try:
             slot = self._stage.slot(operation.slot)
@@ -227,7 +237,7 @@ class Hand:
         except FileNotFoundError:
             return None  # the slot is empty, or the stage was dropped already
         scanned_ns = time.time_ns()
-        seen = see(slot.directory, slot.name)
+        seen = inspect_with_stat(slot.directory, slot.name)
         if seen is None:
             return None
         entry, status = seen
@@ -242,26 +252,28 @@ class Hand:
         if any(operation.verb is Verb.SWAP for operation in self._marker.operations):
             self._stage.try_exchange()
 
-    def _make(self, slot: Name, path: RelativePath, entry: PathEntry | None) -> None:
+    def _make(self, slot: NameAt, path: RelativePath, entry: PathEntry | None) -> None:
         assert entry is not None
         owner = self._owners.of(path)
         match entry.kind:
             case EntryKind.FILE:
-                self._stage.write_file(slot, entry, self._supply.pieces(entry.content), owner)
+                self._stage.write_file(
+                    slot, entry, self._contents_ahead.pieces(entry.content), owner
+                )
             case EntryKind.LINK:
                 self._stage.make_link(slot, entry, owner)
             case _:
                 self._stage.make_directory(slot, entry, owner)
 
-    def _do(self, deed: Deed, operation: Operation) -> bool:
+    def _do(self, action: PathAction, operation: PathOperation) -> bool:
         try:
             above = operation.path.parent
-            if deed is Deed.ADJUST or deed is Deed.READJUST:
-                self._adjust(operation, back=deed is Deed.READJUST)
+            if action is PathAction.ADJUST or action is PathAction.READJUST:
+                self._adjust(operation, back=action is PathAction.READJUST)
                 self._unsynced.add(operation.path)
                 return True
-            with opened(self._site.root, above) as parent:
-                self._rename(deed, operation, Name(parent, operation.path.name))
+            with open_directory(self._site.root, above) as parent:
+                self._rename(action, operation, NameAt(parent, operation.path.name))
         except OSError as error:
             if error.errno in _NOT_AS_THOUGHT:
                 return False
@@ -269,17 +281,17 @@ class Hand:
         self._unsynced.add(above)
         return True
 
-    def _rename(self, deed: Deed, operation: Operation, path: Name) -> None:
-        if deed is Deed.REMOVE_DIRECTORY:
+    def _rename(self, action: PathAction, operation: PathOperation, path: NameAt) -> None:
+        if action is PathAction.REMOVE_DIRECTORY:
             os.rmdir(path.name, dir_fd=path.directory)
             return
         slot = self._stage.slot(operation.slot)
-        match deed:
-            case Deed.EXCHANGE:
+        match action:
+            case PathAction.EXCHANGE:
                 self._stage.exchange(path, slot)
-            case Deed.TAKE:
+            case PathAction.TAKE:
                 move(path, slot)
-            case Deed.PUT:
+            case PathAction.PUT:
                 move(slot, path)
                 self._note_time(operation.path, operation.after)
             case _:
@@ -292,10 +304,10 @@ class Hand:
         if entry is not None and entry.is_directory and entry.mtime_ns:
             self._times[path] = entry.mtime_ns
 
-    def _adjust(self, operation: Operation, *, back: bool) -> None:
+    def _adjust(self, operation: PathOperation, *, back: bool) -> None:
         before, after = operation.before, operation.after
         assert before is not None and after is not None
-        with opened(self._site.root, operation.path) as directory:
+        with open_directory(self._site.root, operation.path) as directory:
             adjust(directory, *((after, before) if back else (before, after)))
 
     def _sync(self) -> None:
@@ -307,7 +319,7 @@ class Hand:
 
     def _sync_directory(self, path: RelativePath | None) -> None:
         try:
-            with opened(self._site.root, path, _READ) as directory:
+            with open_directory(self._site.root, path, _READ) as directory:
                 if path is not None and path in self._times:
                     times = (self._times[path], self._times[path])
                     os.utime(directory, ns=times)
@@ -318,23 +330,23 @@ class Hand:
             if error.errno not in ABSENT:  # then it was removed, and the one above knows
                 raise
 
-    def _mark(self, state: State | None) -> None:
+    def _mark(self, state: TransactionState | None) -> None:
         match state:
             case None:
-                is_committed = (self.marked or self._marker.state) is State.COMMITTED
+                is_committed = (self.marked or self._marker.state) is TransactionState.COMMITTED
                 remove_marker(self._site, is_committed=is_committed)
-            case State.COMMITTED:
+            case TransactionState.COMMITTED:
                 commit_marker(self._site)
             case _:
                 put_marker(self._site, replace(self._marker, state=state))
         self.marked = state
 
-    def _rescue(self, operation: Operation) -> None:
+    def _rescue(self, operation: PathOperation) -> None:
         shown = f"{self._site.name}/{self._site.stage}/{operation.slot}"
         rescue(self._store, self._stage.slot(operation.slot), shown)
 
 
-def rescue(store: Store, slot: Name, shown: str) -> None:
+def rescue(store: Store, slot: NameAt, shown: str) -> None:
     """Keep what is in a slot; raise DiskDenied if not all of it can be read."""
     node = store.keep(slot.directory, slot.name)
     if node is not None and node.totals.uncovered:
@@ -350,7 +362,7 @@ def _fits(status: os.stat_result, entry: PathEntry) -> bool:
     )
 
 
-def _contents(operations: Iterable[Operation]) -> Iterator[bytes]:
+def _contents(operations: Iterable[PathOperation]) -> Iterator[bytes]:
     for operation in operations:
         if operation.stages and operation.after and operation.after.kind is EntryKind.FILE:
             yield operation.after.content

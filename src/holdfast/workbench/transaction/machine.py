@@ -50,7 +50,7 @@ class Verb(StrEnum):
     ADJUST = "adjust"  # a directory stays, and its mode or attributes change
 
 
-class Operation(Struct, frozen=True, gc=False):
+class PathOperation(Struct, frozen=True, gc=False):
     """One step of a transaction, with all that undoing it needs to know.
 
     Each has a slot of its own in the stage. What is in it, and what is at the path, tell at any
@@ -69,7 +69,9 @@ class Operation(Struct, frozen=True, gc=False):
         return self.verb is Verb.SWAP or self.verb is Verb.PUT
 
 
-def lay_out(changes: Iterable[PathChange], *, can_exchange: bool = True) -> tuple[Operation, ...]:
+def plan_operations(
+    changes: Iterable[PathChange], *, can_exchange: bool = True
+) -> tuple[PathOperation, ...]:
     """The operations that make these changes, so ordered that each finds what it needs.
 
     Without an exchange of names in one step, a changed file is taken away and the new one put in
@@ -79,12 +81,12 @@ def lay_out(changes: Iterable[PathChange], *, can_exchange: bool = True) -> tupl
     assert len({change.path for change in changes}) == len(changes), "one change for each path"
     steps = [step for change in changes for step in _steps(change, can_exchange)]
     return tuple(
-        Operation(step.verb, step.path, step.before, step.after, slot)
+        PathOperation(step.verb, step.path, step.before, step.after, slot)
         for slot, step in enumerate(_ordered(steps))
     )
 
 
-def _steps(change: PathChange, can_exchange: bool) -> Iterator[Operation]:
+def _steps(change: PathChange, can_exchange: bool) -> Iterator[PathOperation]:
     before, after = change.before, change.after
     specials = [one for one in (before, after) if one and one.kind is EntryKind.SPECIAL]
     assert not specials, f"{change.path} is nothing that can be stored"
@@ -93,17 +95,17 @@ def _steps(change: PathChange, can_exchange: bool) -> Iterator[Operation]:
         return
     plain = before and after and not before.is_directory and not after.is_directory
     if plain and can_exchange:
-        yield Operation(Verb.SWAP, change.path, before, after, 0)
+        yield PathOperation(Verb.SWAP, change.path, before, after, 0)
         return
     if before and before.is_directory:
         emptied = _open(before) if before.mode & _ENTERABLE != _ENTERABLE else before
         yield from _adjustments(change.path, before, emptied)
-        yield Operation(Verb.REMOVE_DIRECTORY, change.path, emptied, None, 0)
+        yield PathOperation(Verb.REMOVE_DIRECTORY, change.path, emptied, None, 0)
     elif before:
-        yield Operation(Verb.TAKE, change.path, before, None, 0)
+        yield PathOperation(Verb.TAKE, change.path, before, None, 0)
     if after:
         made = _open(after) if after.is_directory else after
-        yield Operation(Verb.PUT, change.path, None, made, 0)
+        yield PathOperation(Verb.PUT, change.path, None, made, 0)
         yield from _adjustments(change.path, made, after)
 
 
@@ -112,13 +114,15 @@ def _open(directory: PathEntry) -> PathEntry:
     return replace(directory, mode=directory.mode | _OPEN)
 
 
-def _adjustments(path: RelativePath, before: PathEntry, after: PathEntry) -> Iterator[Operation]:
+def _adjustments(
+    path: RelativePath, before: PathEntry, after: PathEntry
+) -> Iterator[PathOperation]:
     """One step for all that one system call changes: a kill leaves none of them half done.
 
     A mode that opens the directory comes first, any other last: it may rule out the rest.
     """
     have, opened = before, replace(before, mode=after.mode)
-    first = Operation(Verb.ADJUST, path, before, opened, 0)
+    first = PathOperation(Verb.ADJUST, path, before, opened, 0)
     if _opens(first):
         yield first
         have = opened
@@ -131,13 +135,13 @@ def _adjustments(path: RelativePath, before: PathEntry, after: PathEntry) -> Ite
         want = replace(have, xattrs=tuple(sorted(kept)))
         if name == ACCESS and name in new:  # it contains the permissions
             want = replace(want, mode=have.mode & ~_PERMISSIONS | after.mode & _PERMISSIONS)
-        yield Operation(Verb.ADJUST, path, have, want, 0)
+        yield PathOperation(Verb.ADJUST, path, have, want, 0)
         have = want
     if have != after:
-        yield Operation(Verb.ADJUST, path, have, after, 0)
+        yield PathOperation(Verb.ADJUST, path, have, after, 0)
 
 
-def _ordered(steps: list[Operation]) -> list[Operation]:
+def _ordered(steps: list[PathOperation]) -> list[PathOperation]:
     """What opens directories, then what removes, from below; then what puts, from above.
 
     The adjustments of one directory stay in their order.
@@ -155,14 +159,14 @@ def _ordered(steps: list[Operation]) -> list[Operation]:
     ]
 
 
-def _opens(step: Operation) -> bool:
+def _opens(step: PathOperation) -> bool:
     """Whether names can be made in a directory after it, and could not before."""
     assert step.before and step.after
     opened = step.after.mode & _ENTERABLE == _ENTERABLE
     return opened and step.before.mode & _ENTERABLE != _ENTERABLE
 
 
-class Deed(StrEnum):
+class PathAction(StrEnum):
     """One atomic step at a path of the project; it is refused when the world is not as thought."""
 
     EXCHANGE = "exchange"  # path and slot change places; both must be there
@@ -175,63 +179,67 @@ class Deed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Observation:
     """What is found for one operation."""
 
     at_path: PathEntry | None
     in_slot: PathEntry | None
 
 
-def next_deed(operation: Operation, sight: Sight) -> Deed | None:
+def next_undo_action(operation: PathOperation, observed: Observation) -> PathAction | None:
     """The step that brings the path closer to how it was; None when it is, or is theirs."""
     match operation.verb:
         case Verb.SWAP:
-            return _unswap(operation, sight)
+            return _unswap(operation, observed)
         case Verb.PUT:
-            return _unput(operation, sight)
+            return _unput(operation, observed)
         case Verb.TAKE:
-            is_away = sight.in_slot is not None and sight.at_path is None
-            return Deed.PUT if is_away else None
+            is_away = observed.in_slot is not None and observed.at_path is None
+            return PathAction.PUT if is_away else None
         case Verb.REMOVE_DIRECTORY:
-            return Deed.REMAKE_DIRECTORY if sight.at_path is None else None
+            return PathAction.REMAKE_DIRECTORY if observed.at_path is None else None
         case Verb.ADJUST:
-            return Deed.READJUST if sight.at_path == operation.after else None
+            return PathAction.READJUST if observed.at_path == operation.after else None
 
 
-def is_unknown(operation: Operation, in_slot: PathEntry | None) -> bool:
+def is_foreign(operation: PathOperation, in_slot: PathEntry | None) -> bool:
     """Whether what is in the slot is something of the person's that may be nowhere else."""
     if operation.verb is Verb.REMOVE_DIRECTORY:
         return False  # at most a directory that somebody was about to make again
     return in_slot not in (None, operation.before, operation.after)
 
 
-def _unswap(operation: Operation, sight: Sight) -> Deed | None:
-    if sight.in_slot is None or sight.at_path is None or sight.in_slot == operation.after:
+def _unswap(operation: PathOperation, observed: Observation) -> PathAction | None:
+    if observed.in_slot is None or observed.at_path is None or observed.in_slot == operation.after:
         return None  # not begun or undone already; or they deleted the file, which is their right
-    if sight.in_slot == operation.before:
-        return Deed.EXCHANGE if sight.at_path == operation.after else None
+    if observed.in_slot == operation.before:
+        return PathAction.EXCHANGE if observed.at_path == operation.after else None
     # Theirs came out: they had saved just before. Whatever of ours is in its place goes; if they
     # saved once more, the later one stays.
-    is_newer = sight.in_slot.mtime_ns > sight.at_path.mtime_ns and not sight.at_path.is_directory
-    goes_back = is_newer or sight.at_path in (operation.before, operation.after)
-    return Deed.EXCHANGE if goes_back else None
+    is_newer = (
+        observed.in_slot.mtime_ns > observed.at_path.mtime_ns and not observed.at_path.is_directory
+    )
+    goes_back = is_newer or observed.at_path in (operation.before, operation.after)
+    return PathAction.EXCHANGE if goes_back else None
 
 
-def _unput(operation: Operation, sight: Sight) -> Deed | None:
+def _unput(operation: PathOperation, observed: Observation) -> PathAction | None:
     assert operation.after is not None
-    if sight.at_path == operation.after and sight.in_slot is None:
+    if observed.at_path == operation.after and observed.in_slot is None:
         # A directory is not moved away: what a person puts into it would go along.
-        return Deed.REMOVE_DIRECTORY if operation.after.is_directory else Deed.TAKE
-    if sight.at_path == operation.after == sight.in_slot:
-        return Deed.TAKE  # if it is one file of two names, who put it there was killed halfway
-    theirs_came_out = is_unknown(operation, sight.in_slot) and sight.at_path is None
-    return Deed.PUT if theirs_came_out else None
+        return PathAction.REMOVE_DIRECTORY if operation.after.is_directory else PathAction.TAKE
+    if observed.at_path == operation.after == observed.in_slot:
+        return (
+            PathAction.TAKE
+        )  # if it is one file of two names, who put it there was killed halfway
+    theirs_came_out = is_foreign(operation, observed.in_slot) and observed.at_path is None
+    return PathAction.PUT if theirs_came_out else None
 
 
 _STEPS_MAX: Final = 16  # each needs a person who saves between two system calls
 
 
-class State(StrEnum):
+class TransactionState(StrEnum):
     """How far the transaction of a marker has come."""
 
     PREPARED = "prepared"  # all is staged; some operations may have been carried out
@@ -257,12 +265,12 @@ class Marker:
     """What is on disk while there is a transaction to reconcile."""
 
     key: str
-    state: State
-    operations: tuple[Operation, ...]
+    state: TransactionState
+    operations: tuple[PathOperation, ...]
     facts: Facts = field(default_factory=dict[str, object])
 
 
-class Way(StrEnum):
+class TransactionResult(StrEnum):
     """Which way a transaction went."""
 
     NOTHING = "nothing"  # there was none
@@ -271,10 +279,10 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TransactionOutcome:
     """How a transaction ended, and what of the person's was met on the way."""
 
-    way: Way
+    result: TransactionResult
     key: str = ""  # whose it was
     conflicts: tuple[RelativePath, ...] = ()  # why it was undone, if that is why
     theirs: tuple[RelativePath, ...] = ()  # not undone: somebody else changed it, and it stays so
@@ -289,111 +297,121 @@ class MakeStage(Struct, frozen=True, gc=False):
     """Make a stage in which there is nothing, also if there is one of somebody who died."""
 
 
-class Stage(Struct, frozen=True, gc=False):
+class StageEntry(Struct, frozen=True, gc=False):
     """Write the new entry of an operation into its slot; it need not be durable yet."""
 
-    operation: Operation
+    operation: PathOperation
 
 
-class GlanceAtPath(Struct, frozen=True, gc=False):
+class QuickCheckPath(Struct, frozen=True, gc=False):
     """Say what is at the path of an operation; a file whose size, mode and time fit is as expected.
 
     Only before anything has begun: what comes out of the path is looked at by its content.
     """
 
-    operation: Operation
+    operation: PathOperation
 
 
-class LookAtPath(Struct, frozen=True, gc=False):
+class InspectPath(Struct, frozen=True, gc=False):
     """Say what is at the path of an operation, by content; answered with that, or None."""
 
-    operation: Operation
+    operation: PathOperation
 
 
-class LookInSlot(Struct, frozen=True, gc=False):
+class InspectSlot(Struct, frozen=True, gc=False):
     """Say what is in the slot of an operation, by content; answered with that, or None."""
 
-    operation: Operation
+    operation: PathOperation
 
 
-class Do(Struct, frozen=True, gc=False):
+class Apply(Struct, frozen=True, gc=False):
     """Take one atomic step; answered with whether it was possible."""
 
-    deed: Deed
-    operation: Operation
+    action: PathAction
+    operation: PathOperation
 
 
-class Sync(Struct, frozen=True, gc=False):
+class SyncAll(Struct, frozen=True, gc=False):
     """Make durable whatever was done before, files and names alike."""
 
 
-class Mark(Struct, frozen=True, gc=False):
+class WriteMarker(Struct, frozen=True, gc=False):
     """Replace the marker, durably and in one step; without a state, remove it."""
 
-    state: State | None
+    state: TransactionState | None
 
 
 class Rescue(Struct, frozen=True, gc=False):
     """Keep what is in the slot of an operation in the store, durably."""
 
-    operation: Operation
+    operation: PathOperation
 
 
-class Tell(Struct, frozen=True, gc=False):
+class ReportOutcome(Struct, frozen=True, gc=False):
     """Write the outcome down, durably; after a kill it may be asked again."""
 
-    outcome: Outcome
+    outcome: TransactionOutcome
 
 
 class DropStage(Struct, frozen=True, gc=False):
     """Remove the stage and all that is in it, if it is there."""
 
 
-Look = GlanceAtPath | LookAtPath | LookInSlot
-Act = MakeStage | Stage | Look | Do | Sync | Mark | Rescue | Tell | DropStage
-Answer = PathEntry | bool | None
-Run = Generator[Act, Answer, Outcome]
+Inspect = QuickCheckPath | InspectPath | InspectSlot
+Step = (
+    MakeStage
+    | StageEntry
+    | Inspect
+    | Apply
+    | SyncAll
+    | WriteMarker
+    | Rescue
+    | ReportOutcome
+    | DropStage
+)
+StepResult = PathEntry | bool | None
+StepGenerator = Generator[Step, StepResult, TransactionOutcome]
 
 
-def publish(operations: tuple[Operation, ...], key: str) -> Run:
+def publish(operations: tuple[PathOperation, ...], key: str) -> StepGenerator:
     """Bring all operations into effect, or none: if the project is not as expected, undo all."""
-    conflicts = yield from _unexpected(operations, GlanceAtPath)
+    conflicts = yield from _unexpected(operations, QuickCheckPath)
     if conflicts:
-        return Outcome(Way.UNDONE, key, conflicts)
+        return TransactionOutcome(TransactionResult.UNDONE, key, conflicts)
     yield MakeStage()
     for operation in operations:
         if operation.stages:
-            yield Stage(operation)
-    yield Sync()
-    yield Mark(State.PREPARED)
+            yield StageEntry(operation)
+    yield SyncAll()
+    yield WriteMarker(TransactionState.PREPARED)
     for operation in operations:
-        if not (yield from _carry_out(operation)):
+        if not (yield from _execute(operation)):
             yield from _undo(operations)
-            undone = Marker(key, State.UNDONE, operations)
+            undone = Marker(key, TransactionState.UNDONE, operations)
             return (yield from _settle(undone, (operation.path,)))
-    yield Sync()
-    yield Mark(State.COMMITTED)
-    return (yield from _settle(Marker(key, State.COMMITTED, operations)))
+    yield SyncAll()
+    yield WriteMarker(TransactionState.COMMITTED)
+    return (yield from _settle(Marker(key, TransactionState.COMMITTED, operations)))
 
 
-def recover(marker: Marker | None) -> Run:
+def recover(marker: Marker | None) -> StepGenerator:
     """Finish or undo what somebody else began; safe to be killed, and to be run again."""
     if marker is None:
         yield DropStage()
-        return Outcome(Way.NOTHING)
-    if marker.state is State.PREPARED:
+        return TransactionOutcome(TransactionResult.NOTHING)
+    if marker.state is TransactionState.PREPARED:
         yield from _undo(marker.operations)
-        return (yield from _settle(dataclasses_replace(marker, state=State.UNDONE)))
+        return (yield from _settle(dataclasses_replace(marker, state=TransactionState.UNDONE)))
     # Who wrote it may have died before it was durable, and all that is tidied away relies on it.
-    yield Mark(marker.state)
+    yield WriteMarker(marker.state)
     return (yield from _settle(marker))
 
 
 def _unexpected(
-    operations: tuple[Operation, ...], look: type[GlanceAtPath | LookAtPath]
-) -> Generator[Act, Answer, tuple[RelativePath, ...]]:
+    operations: tuple[PathOperation, ...], look: type[QuickCheckPath | InspectPath]
+) -> Generator[Step, StepResult, tuple[RelativePath, ...]]:
     """The paths that are not as they were; most conflicts are seen so before anything begins."""
-    first: dict[RelativePath, Operation] = {}
+    first: dict[RelativePath, PathOperation] = {}
     for operation in operations:
         first.setdefault(operation.path, operation)
     found: list[RelativePath] = []
@@ -404,61 +422,65 @@ def _unexpected(
     return tuple(sorted(found))
 
 
-def _carry_out(operation: Operation) -> Generator[Act, Answer, bool]:
+def _execute(operation: PathOperation) -> Generator[Step, StepResult, bool]:
     """Do it, then look at what came out: only that tells whether somebody was faster."""
     if operation.verb is Verb.ADJUST:
-        is_expected = (yield LookAtPath(operation)) == operation.before
-        return is_expected and (yield Do(Deed.ADJUST, operation)) is True
-    if (yield Do(_FORWARD[operation.verb], operation)) is not True:
+        is_expected = (yield InspectPath(operation)) == operation.before
+        return is_expected and (yield Apply(PathAction.ADJUST, operation)) is True
+    if (yield Apply(_FORWARD[operation.verb], operation)) is not True:
         return False
     if operation.verb not in _FILLED:
         return True  # there was nothing that could have come out
-    return (yield LookInSlot(operation)) == operation.before
+    return (yield InspectSlot(operation)) == operation.before
 
 
 _FORWARD: Final = {
-    Verb.SWAP: Deed.EXCHANGE,
-    Verb.PUT: Deed.PUT,
-    Verb.TAKE: Deed.TAKE,
-    Verb.REMOVE_DIRECTORY: Deed.REMOVE_DIRECTORY,
+    Verb.SWAP: PathAction.EXCHANGE,
+    Verb.PUT: PathAction.PUT,
+    Verb.TAKE: PathAction.TAKE,
+    Verb.REMOVE_DIRECTORY: PathAction.REMOVE_DIRECTORY,
 }
 
 
-def _undo(operations: tuple[Operation, ...]) -> Generator[Act, Answer, None]:
+def _undo(operations: tuple[PathOperation, ...]) -> Generator[Step, StepResult, None]:
     for operation in reversed(operations):
         yield from _undo_one(operation)
-    yield Sync()
-    yield Mark(State.UNDONE)
+    yield SyncAll()
+    yield WriteMarker(TransactionState.UNDONE)
 
 
-def _undo_one(operation: Operation) -> Generator[Act, Answer, None]:
-    before: Sight | None = None
+def _undo_one(operation: PathOperation) -> Generator[Step, StepResult, None]:
+    before: Observation | None = None
     for _ in range(_STEPS_MAX):
-        at_path = _entry((yield LookAtPath(operation)))
-        sight = Sight(at_path, _entry((yield LookInSlot(operation))))
-        deed = next_deed(operation, sight)
-        if deed is None or sight == before:
+        at_path = _entry((yield InspectPath(operation)))
+        observed = Observation(at_path, _entry((yield InspectSlot(operation))))
+        action = next_undo_action(operation, observed)
+        if action is None or observed == before:
             return  # or it cannot be done: something of theirs is in the way, and stays
-        before = None if (yield Do(deed, operation)) is True else sight
+        before = None if (yield Apply(action, operation)) is True else observed
 
 
-def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> Run:
+def _settle(marker: Marker, conflicts: tuple[RelativePath, ...] = ()) -> StepGenerator:
     """Keep what is only in the stage, tell, and tidy up; the transaction is over already."""
-    is_committed = marker.state is State.COMMITTED
+    is_committed = marker.state is TransactionState.COMMITTED
     rescued: set[RelativePath] = set()
     for operation in marker.operations:
         if operation.verb in (_FILLED if is_committed else _USED):
-            in_slot = _entry((yield LookInSlot(operation)))
-            if is_unknown(operation, in_slot):
+            in_slot = _entry((yield InspectSlot(operation)))
+            if is_foreign(operation, in_slot):
                 yield Rescue(operation)
                 rescued.add(operation.path)
-    outcome = Outcome(Way.FINISHED, marker.key, rescued=tuple(sorted(rescued)))
+    outcome = TransactionOutcome(
+        TransactionResult.FINISHED, marker.key, rescued=tuple(sorted(rescued))
+    )
     if not is_committed:
-        theirs = yield from _unexpected(marker.operations, LookAtPath)
-        outcome = dataclasses_replace(outcome, way=Way.UNDONE, conflicts=conflicts, theirs=theirs)
-    yield Tell(outcome)
+        theirs = yield from _unexpected(marker.operations, InspectPath)
+        outcome = dataclasses_replace(
+            outcome, result=TransactionResult.UNDONE, conflicts=conflicts, theirs=theirs
+        )
+    yield ReportOutcome(outcome)
     yield DropStage()
-    yield Mark(None)
+    yield WriteMarker(None)
     return outcome
 
 
@@ -466,6 +488,6 @@ _FILLED: Final = {Verb.SWAP, Verb.TAKE}  # what fills its slot with what was at 
 _USED: Final = {*_FILLED, Verb.PUT}
 
 
-def _entry(answer: Answer) -> PathEntry | None:
+def _entry(answer: StepResult) -> PathEntry | None:
     assert not isinstance(answer, bool)
     return answer

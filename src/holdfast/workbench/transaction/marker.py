@@ -13,7 +13,7 @@ import msgspec
 from holdfast.nouns import PathInvalid, RelativePath
 from holdfast.workbench.failures import MarkerDamaged, MarkerForeign
 from holdfast.workbench.model import EntryKind, PathEntry
-from holdfast.workbench.transaction.machine import Marker, Operation, State, Verb
+from holdfast.workbench.transaction.machine import Marker, PathOperation, TransactionState, Verb
 
 _VERSION: Final = 1
 
@@ -39,7 +39,7 @@ class _Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
     key: str
-    state: State
+    state: TransactionState
     operations: tuple[_Operation, ...]
     facts: dict[str, object] = {}
 
@@ -96,9 +96,9 @@ def _written(entry: PathEntry | None) -> _Entry | None:
     )
 
 
-def _step(read: _Operation) -> Operation:
+def _step(read: _Operation) -> PathOperation:
     path = RelativePath.from_text(read.path)
-    return Operation(read.verb, path, _entry(read.before), _entry(read.after), read.slot)
+    return PathOperation(read.verb, path, _entry(read.before), _entry(read.after), read.slot)
 
 
 def _entry(read: _Entry | None) -> PathEntry | None:

@@ -26,7 +26,7 @@ Seen = tuple[PathEntry, os.stat_result]
 """What stands at a path, and what the system says of it."""
 
 
-class _Opened:
+class _DirectoryHandle:
     """A directory that is open until the end of the block, by a class: it is one for every file."""
 
     __slots__ = ("_descriptor", "_is_ours")
@@ -43,18 +43,20 @@ class _Opened:
             os.close(self._descriptor)
 
 
-def opened(root: int, path: RelativePath | None, flags: int = DIRECTORY) -> _Opened:
+def open_directory(
+    root: int, path: RelativePath | None, flags: int = DIRECTORY
+) -> _DirectoryHandle:
     """Hold a directory below an open one for a moment, by a way without links; raise OSError.
 
     Without flags it can be named, and not read. None is the open one itself.
     """
     if path is None and flags == DIRECTORY:
-        return _Opened(root, is_ours=False)
+        return _DirectoryHandle(root, is_ours=False)
     way = b"." if path is None else path.raw
-    return _Opened(open_linkless(root, way, flags), is_ours=True)
+    return _DirectoryHandle(open_linkless(root, way, flags), is_ours=True)
 
 
-class Nearby:
+class ParentCache:
     """Directories below an open one, of which the last stays open for whoever asks again.
 
     For looks that nothing rests on: what has become of the way there meanwhile is not seen.
@@ -81,17 +83,17 @@ class Nearby:
             os.close(descriptor)
 
 
-def look(root: int, path: RelativePath) -> PathEntry | None:
+def inspect_path(root: int, path: RelativePath) -> PathEntry | None:
     """What stands at a path below an open directory; None if nothing, or no way leads there.
 
     Raises OSError only for what this process lacks, or for a disk that fails.
     """
-    seen = see(root, path.raw)
+    seen = inspect_with_stat(root, path.raw)
     return seen and seen[0]
 
 
-def see(root: int, path: bytes) -> Seen | None:
-    """Do what `look` does, and tell what the system says of it, too."""
+def inspect_with_stat(root: int, path: bytes) -> Seen | None:
+    """Do what `inspect_path` does, and tell what the system says of it, too."""
     for _ in range(TRIES_MAX):
         try:
             descriptor = open_linkless(root, path, _READ)

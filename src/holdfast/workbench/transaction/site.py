@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from holdfast.workbench.transaction.machine import Marker, State
+from holdfast.workbench.transaction.machine import Marker, TransactionState
 from holdfast.workbench.transaction.marker import decode_marker, encode_marker
 from holdfast.world import Disk, disk_failure, replace_file
 from holdfast.world.failures import DiskMissing
@@ -24,11 +24,10 @@ def _nothing_to_give() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class TransactionSite:
     """Where a transaction takes place: a directory, its stage, and the marker outside of it.
 
-    `relieve` is called when the disk is full, before what was begun is undone: it gives up space
-    that was put by for this.
+    `release_reserve` frees reserved disk space; it is called on a full disk before a rollback.
     """
 
     root: int
@@ -36,7 +35,7 @@ class Site:
     stage: str
     marker: Path
     disk: Disk
-    relieve: Callable[[], None] = _nothing_to_give
+    release_reserve: Callable[[], None] = _nothing_to_give
 
     @property
     def markers(self) -> tuple[Path, Path]:
@@ -47,32 +46,32 @@ class Site:
 @lru_cache(maxsize=64)  # one deed asks for it five times
 def committed_name(marker: Path) -> Path:
     """The name that a marker has once its transaction is committed."""
-    return marker.with_suffix(f".{State.COMMITTED}{marker.suffix}")
+    return marker.with_suffix(f".{TransactionState.COMMITTED}{marker.suffix}")
 
 
-def read_marker(site: Site) -> Marker | None:
+def read_marker(site: TransactionSite) -> Marker | None:
     """What somebody began here; None if nothing. Raises MarkerDamaged, or a failure of the disk."""
     first, second = site.markers
     found = _read(site.disk, first)
     if found is not None:
         return found
     committed = _read(site.disk, second)
-    return committed and replace(committed, state=State.COMMITTED)
+    return committed and replace(committed, state=TransactionState.COMMITTED)
 
 
-def put_marker(site: Site, marker: Marker) -> None:
+def put_marker(site: TransactionSite, marker: Marker) -> None:
     """Say how far a transaction has come, durably and in one step."""
     replace_file(site.disk, site.marker, [encode_marker(marker)])
 
 
-def commit_marker(site: Site) -> None:
+def commit_marker(site: TransactionSite) -> None:
     """Say that a transaction is committed, durably and in one step."""
     with suppress(DiskMissing):  # it has that name already, but nobody knows how durably
         site.disk.rename(*site.markers)
     site.disk.sync_directory(site.marker.parent)
 
 
-def remove_marker(site: Site, *, is_committed: bool) -> None:
+def remove_marker(site: TransactionSite, *, is_committed: bool) -> None:
     """Say no more of a transaction that is over.
 
     That is not synced: if the power fails and it comes back, it says again that all is over.
@@ -81,7 +80,7 @@ def remove_marker(site: Site, *, is_committed: bool) -> None:
         site.disk.unlink(site.markers[is_committed])
 
 
-def set_aside(site: Site) -> None:
+def set_aside(site: TransactionSite) -> None:
     """Give a marker that nobody can read another name, under which it may be looked at."""
     word = site.disk.fresh_word()
     for marker in site.markers:

@@ -21,12 +21,12 @@ from holdfast.workbench.model import PathEntry
 from holdfast.workbench.scan.file_content import Xattrs, read_xattrs
 from holdfast.workbench.transaction.atomic_rename import (
     ExchangeMissing,
-    Name,
+    NameAt,
     exchange,
     start_writing,
 )
 from holdfast.workbench.transaction.machine import ACCESS
-from holdfast.workbench.transaction.path_state import ABSENT, opened
+from holdfast.workbench.transaction.path_state import ABSENT, open_directory
 from holdfast.workbench.tree_removal import remove_beneath
 
 # Say whose something new becomes: as what it replaces, else as the directory it comes into.
@@ -34,7 +34,7 @@ from holdfast.workbench.tree_removal import remove_beneath
 Owner = tuple[int, int]
 """A user and a group; -1 is whoever makes it."""
 
-_WHOEVER: Final = (-1, -1)
+_CREATOR: Final = (-1, -1)
 
 
 class Owners:
@@ -59,14 +59,14 @@ class Owners:
             self._around[parent] = self._status(parent)
         around = self._around[parent]
         if around is None:  # it is new, too
-            return self.of(parent) if parent is not None else _WHOEVER
+            return self.of(parent) if parent is not None else _CREATOR
         if os.geteuid() == 0:
             return around.st_uid, around.st_gid
         return -1, around.st_gid if around.st_mode & stat.S_ISGID else -1
 
     def _status(self, path: RelativePath | None) -> os.stat_result | None:
         try:
-            with opened(self._root, path) as directory:
+            with open_directory(self._root, path) as directory:
                 return os.fstat(directory)
         except OSError as error:
             if error.errno in ABSENT:
@@ -88,7 +88,7 @@ EXCHANGING: Final[set[int]] = set()
 """The devices on which this process saw names change places, so that it need not try again."""
 
 
-class Unkept(OSError):
+class MetadataNotKept(OSError):
     """The file system took something and made something else of it."""
 
 
@@ -127,7 +127,7 @@ class StageDirectory:
         device = os.fstat(directory).st_dev
         if device in EXCHANGING:
             return
-        one, other = (Name(directory, name) for name in _PROBES)
+        one, other = (NameAt(directory, name) for name in _PROBES)
         for probe in _PROBES:  # files: to make and remove directories takes five times as long
             os.close(os.open(probe, _CREATE, 0o600, dir_fd=directory))
         exchange(one, other)
@@ -135,7 +135,7 @@ class StageDirectory:
             os.unlink(probe, dir_fd=directory)
         EXCHANGING.add(device)
 
-    def exchange(self, one: Name, other: Name) -> None:
+    def exchange(self, one: NameAt, other: NameAt) -> None:
         """Let two things change places; if they cannot any more, the next stage tries it first."""
         try:
             exchange(one, other)
@@ -143,25 +143,27 @@ class StageDirectory:
             EXCHANGING.discard(os.fstat(self._open()).st_dev)
             raise
 
-    def slot(self, number: int) -> Name:
+    def slot(self, number: int) -> NameAt:
         """The name of a slot; raise FileNotFoundError if there is no stage."""
         directory = self._directory
-        return Name(self._open() if directory is None else directory, b"%d" % number)
+        return NameAt(self._open() if directory is None else directory, b"%d" % number)
 
-    def slots(self) -> list[Name]:
+    def slots(self) -> list[NameAt]:
         """Every slot with something in it."""
         try:
             directory = self._open()
         except FileNotFoundError:
             return []
-        return [Name(directory, os.fsencode(name)) for name in sorted(os.listdir(directory))]
+        return [NameAt(directory, os.fsencode(name)) for name in sorted(os.listdir(directory))]
 
     def drop(self) -> None:
         """Remove the stage with all that is in it; repeated after a kill, it goes on."""
         self.close()
         remove_beneath(self._root, self._name)
 
-    def write_file(self, at: Name, entry: PathEntry, pieces: Iterable[bytes], owner: Owner) -> None:
+    def write_file(
+        self, at: NameAt, entry: PathEntry, pieces: Iterable[bytes], owner: Owner
+    ) -> None:
         """Make a file; it is durable after the next `sync`."""
         if not entry.mode & _READABLE and os.geteuid() != 0:
             # Nobody could ever tell whether it is what was written.
@@ -169,12 +171,12 @@ class StageDirectory:
         descriptor = os.open(at.name, _CREATE, 0o600, dir_fd=at.directory)
         self._waiting.append(descriptor)
         _write_all(descriptor, pieces)
-        self._dress(descriptor, entry, owner)
+        self._apply_metadata(descriptor, entry, owner)
         start_writing(descriptor)
         if len(self._waiting) >= _OPEN_MAX:
             self._sync_waiting()
 
-    def make_link(self, at: Name, entry: PathEntry, owner: Owner) -> None:
+    def make_link(self, at: NameAt, entry: PathEntry, owner: Owner) -> None:
         """Make a link; it is durable after the next `sync`."""
         os.symlink(entry.target, at.name, dir_fd=at.directory)
         if not self._is_ours(owner):
@@ -183,14 +185,14 @@ class StageDirectory:
             times = (entry.mtime_ns, entry.mtime_ns)
             os.utime(at.name, ns=times, dir_fd=at.directory, follow_symlinks=False)
 
-    def make_directory(self, at: Name, entry: PathEntry, owner: Owner) -> None:
+    def make_directory(self, at: NameAt, entry: PathEntry, owner: Owner) -> None:
         """Make an empty directory, also where one is already; durable after the next `sync`."""
         with suppress(FileNotFoundError):
             os.rmdir(at.name, dir_fd=at.directory)
         os.mkdir(at.name, 0o700, dir_fd=at.directory)
         descriptor = os.open(at.name, _OPEN, dir_fd=at.directory)
         self._waiting.append(descriptor)
-        self._dress(descriptor, entry, owner)
+        self._apply_metadata(descriptor, entry, owner)
 
     def sync(self) -> None:
         """Make durable all that was made, and the names in the stage."""
@@ -217,7 +219,7 @@ class StageDirectory:
             self._ours = {*product((-1, os.geteuid()), (-1, os.getegid()))}
         return owner in self._ours
 
-    def _dress(self, descriptor: int, entry: PathEntry, owner: Owner) -> None:
+    def _apply_metadata(self, descriptor: int, entry: PathEntry, owner: Owner) -> None:
         """Give something new its owner, attributes, mode and time, and see whether they stay."""
         if not self._is_ours(owner):
             _own(partial(os.fchown, descriptor), owner)
@@ -230,7 +232,9 @@ class StageDirectory:
             return  # the same, on the same file system, a moment ago
         mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
         if mode != entry.mode or read_xattrs(descriptor) != entry.xattrs:
-            raise Unkept(errno.ENOTSUP, "the file system cannot keep its mode or attributes")
+            raise MetadataNotKept(
+                errno.ENOTSUP, "the file system cannot keep its mode or attributes"
+            )
         self._kept.add((entry.mode, entry.xattrs))
 
     def _sync_waiting(self) -> None:

@@ -1,6 +1,6 @@
 """Change many paths of a directory as a whole, whatever else happens there.
 
-`carry_out` brings changes into effect, all or none; `recover` finishes or undoes what a dead
+`execute` brings changes into effect, all or none; `recover` finishes or undoes what a dead
 process left. Whoever calls them holds the lock of the project and its store. What is expected and
 what is put there is compared by content, with `holdfast.workbench.transaction.path_state.look`.
 """
@@ -17,56 +17,60 @@ from holdfast.workbench.model import PathChange, ProgressCallback, ignore_progre
 from holdfast.workbench.store.store import Store
 from holdfast.workbench.transaction import machine as publication
 from holdfast.workbench.transaction.atomic_rename import ExchangeMissing
-from holdfast.workbench.transaction.executor import Hand, rescue
+from holdfast.workbench.transaction.executor import Executor, rescue
 from holdfast.workbench.transaction.machine import (
     Marker,
-    Outcome,
     Purpose,
-    Run,
-    State,
-    Way,
-    lay_out,
+    StepGenerator,
+    TransactionOutcome,
+    TransactionResult,
+    TransactionState,
+    plan_operations,
 )
-from holdfast.workbench.transaction.site import Site, read_marker, set_aside
+from holdfast.workbench.transaction.site import TransactionSite, read_marker, set_aside
 from holdfast.workbench.transaction.stage import StageDirectory
 from holdfast.world import disk_failure, remove_leftovers
 from holdfast.world.failures import DiskFull, DiskQuota
 
-Teller = Callable[[Outcome], None]
+OutcomeRecorder = Callable[[TransactionOutcome], None]
 """Writes an outcome down, durably; after a kill it may be told the same again, by its key."""
 
 _FULL: Final = (DiskFull, DiskQuota)
 
 
-def carry_out(
-    site: Site,
+def execute(
+    site: TransactionSite,
     store: Store,
     changes: Iterable[PathChange],
     *,
     purpose: Purpose,
-    tell: Teller,
-    news: ProgressCallback = ignore_progress,
-) -> Outcome:
+    record_outcome: OutcomeRecorder,
+    on_progress: ProgressCallback = ignore_progress,
+) -> TransactionOutcome:
     """Bring all changes into effect, or none if one of them does not find what it expects.
 
     Durable when it returns. When it raises nothing has changed, except TransactionUnsettled, after
     which `recover` must be called. Conflicts that were found before anything began are not told.
     """
-    recover(site, store, tell=tell)
+    recover(site, store, record_outcome=record_outcome)
     changes = tuple(changes)
     for can_exchange in (True, False):
-        operations = lay_out(changes, can_exchange=can_exchange)
-        marker = Marker(purpose.key, State.PREPARED, operations, purpose.facts)
+        operations = plan_operations(changes, can_exchange=can_exchange)
+        marker = Marker(purpose.key, TransactionState.PREPARED, operations, purpose.facts)
         try:
-            return _attempted(site, store, marker, tell, news)
+            return _attempted(site, store, marker, record_outcome, on_progress)
         except ExchangeMissing:  # and nothing has begun
             continue
     raise AssertionError("without exchanges none is missed")
 
 
 def recover(
-    site: Site, store: Store, *, tell: Teller, news: ProgressCallback = ignore_progress
-) -> Outcome | None:
+    site: TransactionSite,
+    store: Store,
+    *,
+    record_outcome: OutcomeRecorder,
+    on_progress: ProgressCallback = ignore_progress,
+) -> TransactionOutcome | None:
     """Finish or undo what somebody began here and did not end; None if there is nothing.
 
     Costs three system calls if there is nothing. When it raises, it can be called again. A marker
@@ -78,69 +82,83 @@ def recover(
         return None
     remove_leftovers(site.disk, site.marker)
     try:
-        outcome = _reconciled(site, store, marker, tell, news)
+        outcome = _reconciled(site, store, marker, record_outcome, on_progress)
     except _FULL:
-        site.relieve()
-        outcome = _reconciled(site, store, read_marker(site), tell, news)
+        site.release_reserve()
+        outcome = _reconciled(site, store, read_marker(site), record_outcome, on_progress)
     # A stage without a marker: killed while staging, so that no path of the person's was touched.
-    return Outcome(Way.UNDONE) if outcome.way is Way.NOTHING else outcome
+    return (
+        TransactionOutcome(TransactionResult.UNDONE)
+        if outcome.result is TransactionResult.NOTHING
+        else outcome
+    )
 
 
-def follow(run: Run, hand: Hand) -> Outcome:
+def drive(run: StepGenerator, executor: Executor) -> TransactionOutcome:
     """Carry out one act after the other, and say how it ended."""
     try:
-        act = next(run)
+        step = next(run)
         while True:
-            act = run.send(hand.carry_out(act))
+            step = run.send(executor.execute(step))
     except StopIteration as end:
         outcome = end.value
-        assert isinstance(outcome, Outcome)
+        assert isinstance(outcome, TransactionOutcome)
         return outcome
     finally:
         run.close()
 
 
 def _attempted(
-    site: Site, store: Store, marker: Marker, tell: Teller, news: ProgressCallback
-) -> Outcome:
-    with Hand(site, store, marker, tell, news) as hand:
+    site: TransactionSite,
+    store: Store,
+    marker: Marker,
+    record_outcome: OutcomeRecorder,
+    on_progress: ProgressCallback,
+) -> TransactionOutcome:
+    with Executor(site, store, marker, record_outcome, on_progress) as executor:
         try:
-            return follow(publication.publish(marker.operations, marker.key), hand)
+            return drive(publication.publish(marker.operations, marker.key), executor)
         except Failure as failure:
             ended_by = failure
     if isinstance(ended_by, _FULL):
-        site.relieve()
-    finished = Outcome(Way.FINISHED, marker.key)
+        site.release_reserve()
+    finished = TransactionOutcome(TransactionResult.FINISHED, marker.key)
     try:
-        outcome = recover(site, store, tell=tell, news=news)
+        outcome = recover(site, store, record_outcome=record_outcome, on_progress=on_progress)
     except Failure as failure:
-        if hand.marked is State.COMMITTED:
+        if executor.marked is TransactionState.COMMITTED:
             return replace(finished, is_tidy=False)
-        if hand.marked is State.PREPARED:
+        if executor.marked is TransactionState.PREPARED:
             reason = str(failure)
             raise TransactionUnsettled(path=site.name, reason=reason) from ended_by
         raise ended_by from None  # nothing was begun, or all was undone: only tidying is left
-    if hand.marked is State.COMMITTED or (outcome and outcome.way is Way.FINISHED):
+    if executor.marked is TransactionState.COMMITTED or (
+        outcome and outcome.result is TransactionResult.FINISHED
+    ):
         return outcome or finished
     raise ended_by
 
 
 def _reconciled(
-    site: Site, store: Store, marker: Marker | None, tell: Teller, news: ProgressCallback
-) -> Outcome:
-    nothing = Marker("", State.UNDONE, ())
-    with Hand(site, store, marker or nothing, tell, news) as hand:
-        return follow(publication.recover(marker), hand)
+    site: TransactionSite,
+    store: Store,
+    marker: Marker | None,
+    record_outcome: OutcomeRecorder,
+    on_progress: ProgressCallback,
+) -> TransactionOutcome:
+    nothing = Marker("", TransactionState.UNDONE, ())
+    with Executor(site, store, marker or nothing, record_outcome, on_progress) as executor:
+        return drive(publication.recover(marker), executor)
 
 
-def _has_stage(site: Site) -> bool:
+def _has_stage(site: TransactionSite) -> bool:
     try:
         return StageDirectory(site.root, site.stage).exists()
     except OSError as error:
         raise disk_failure(error, path=site.name) from error
 
 
-def _read_or_set_aside(site: Site, store: Store) -> Marker | None:
+def _read_or_set_aside(site: TransactionSite, store: Store) -> Marker | None:
     try:
         return read_marker(site)
     except MarkerDamaged:
