@@ -1,1 +1,1 @@
-"""The object store: segments, index, and the formats of records and trees."""
+"""Object store: append-only segments, their index, and the record and tree formats."""

@@ -1,33 +1,31 @@
-"""How one object is written in a segment, and when its bytes are believed.
+"""File formats of the object store: records, bundles, trees and checkpoints. Pure.
 
-    mark 8 | crc 4 | sort 1 | codec 1 | 0 0 | raw length 8 | stored length 8 | name 32 | bytes
+Record, in a segment file (little endian):
 
-The mark is drawn by chance for each segment and stands in its head, so nobody can put into a file
-of the project what looks like a record of ours. The checksum covers all that follows it: after a
-tear, a reader looks for the mark and believes what agrees with its checksum. The name is the hash
-of the bytes as they were before they were compressed, and is checked whenever they are read. Small
-files share a record, a bundle: each is found, and checked, by its own name.
+    mark 8 | crc32 4 | kind 1 | codec 1 | 0 0 | raw length 8 | stored length 8 | name 32 | bytes
 
-How small files are written as one record, in which what they share is stored once.
+The mark is a random sync marker, drawn for each segment and written in its header: file content of
+the project cannot imitate a record. The checksum covers all bytes after it. After a torn write a
+reader searches for the next mark and accepts a record if its checksum matches. The name is the
+BLAKE3 hash of the uncompressed bytes, checked on every read.
 
-    count 4 | the length of each, 4 | the name of each, 32 | their bytes, one after the other
+Bundle, several small files in one record, so that the compressor sees common text once:
 
-Files that lie together have words in common, and a compressor that sees them together needs half
-of the time.
+    count 4 | length of each, 4 | name of each, 32 | contents, concatenated
 
-How a directory is written as an object: a row for each name, in one spelling only.
+Tree, one directory; its rows are sorted by name, so that equal directories have equal bytes and
+hashes:
 
-    form 1 | rows; a row:
-    name length 2 | sort 1 | mode 2 | size 8 | mtime 8 | detail length 4 | xattrs length 4 |
+    version 1 | rows; a row:
+    name length 2 | kind 1 | mode 2 | size 8 | mtime 8 | detail length 4 | xattrs length 4 |
     name | detail | xattrs, each: name length 2 | value length 4 | name | value
 
-The detail of a file is the name of its content, that of a link its target, that of what is not
-covered the reason; that of a directory is the name of its tree and how many files and uncovered
-paths are below it, so that counts of a whole tree need no walk.
+The detail of a file is the hash of its content, of a symbolic link its target, of an uncovered path
+the reason. The detail of a directory is the hash of its tree with the counts of files and uncovered
+paths below it, so that totals of a whole tree need no walk.
 
-How the content of a file becomes objects: whole, or cut into pieces of a fixed length.
-
-Cut or not, the name of a content depends on its bytes alone, never on how they came.
+Content up to 8 MiB is one blob. Larger content is split into 1 MiB pieces and named by the list of
+their hashes; the name depends on the bytes alone, not on the chunks in which they were read.
 """
 
 from __future__ import annotations
@@ -63,7 +61,7 @@ assert _HEAD.size == HEADER_BYTES
 
 
 class ObjectKind(IntEnum):
-    """What an object is; each sort is hashed in a context of its own."""
+    """Kind of an object. The enum name is part of the hash context and must not change."""
 
     BLOB = 1
     PIECES = 2
@@ -74,8 +72,6 @@ class ObjectKind(IntEnum):
 
 
 class RecordCodec(IntEnum):
-    """How the bytes of an object are stored."""
-
     RAW = 0
     ZSTD = 1
 
@@ -85,7 +81,7 @@ _CONTEXT = {kind: f"holdfast workbench 2026 {kind.name.lower()}" for kind in Obj
 
 @dataclass(frozen=True, slots=True)
 class RecordHeader:
-    """What stands before the bytes of an object."""
+    """Header of a record: all that precedes its stored bytes."""
 
     kind: ObjectKind
     codec: RecordCodec
@@ -96,25 +92,27 @@ class RecordHeader:
 
 
 def name_of(kind: ObjectKind, data: bytes) -> bytes:
-    """The name of an object: the same for the same bytes, and for no others of any sort."""
+    """Hash that names an object.
+
+    Kinds are separated by BLAKE3 contexts, so that a tree never equals a blob.
+    """
     if kind is ObjectKind.BLOB:
         return blake3(data).digest()
     return blake3(data, derive_key_context=_CONTEXT[kind]).digest()
 
 
 def names_in(data: bytes) -> list[bytes]:
-    """The names that an object consists of, of the sorts that consist of names."""
+    """Split the concatenated hashes that a PIECES or PRUNED object consists of."""
     return [data[at : at + CONTENT_ID_BYTES] for at in range(0, len(data), CONTENT_ID_BYTES)]
 
 
 def encode_segment_header(mark: bytes) -> bytes:
-    """What a segment begins with."""
     assert len(mark) == MARK_BYTES
     return _SEGMENT_MAGIC + mark
 
 
 def decode_segment_header(data: bytes) -> bytes | None:
-    """The mark of a segment; None when this is not the head of one that we can read."""
+    """Return the sync mark of a segment; None if the magic or the version differs."""
     if len(data) < SEGMENT_HEADER_BYTES or not data.startswith(_SEGMENT_MAGIC):
         return None
     return data[len(_SEGMENT_MAGIC) : SEGMENT_HEADER_BYTES]
@@ -123,14 +121,14 @@ def decode_segment_header(data: bytes) -> bytes | None:
 def encode_record_header(
     mark: bytes, kind: ObjectKind, codec: RecordCodec, *, name: bytes, raw_bytes: int, stored: bytes
 ) -> bytes:
-    """What stands before `stored` in a segment."""
+    """Return the header for the bytes in `stored`, with the checksum over both."""
     checked = _CHECKED.pack(kind, codec, raw_bytes, len(stored), name)
     crc = zlib.crc32(stored, zlib.crc32(checked))
     return b"%b%b%b" % (mark, crc.to_bytes(4, "little"), checked)
 
 
 def decode_record_header(data: bytes, mark: bytes) -> RecordHeader | None:
-    """Read the head of a record; None when none of this segment can begin so."""
+    """Parse a record header; None if it does not start with the mark or a code is unknown."""
     if len(data) < HEADER_BYTES or not data.startswith(mark):
         return None
     _, crc, kind, codec, raw_bytes, stored_bytes, name = _HEAD.unpack_from(data)
@@ -141,7 +139,7 @@ def decode_record_header(data: bytes, mark: bytes) -> RecordHeader | None:
 
 
 def is_intact(head_bytes: bytes, head: RecordHeader, stored: bytes) -> bool:
-    """Whether the bytes after a head are the ones that were written with it."""
+    """Return whether length and checksum of the stored bytes match the header."""
     if len(stored) != head.stored_bytes:
         return False
     return zlib.crc32(stored, zlib.crc32(head_bytes[_CHECKED_FROM:HEADER_BYTES])) == head.crc
@@ -152,38 +150,38 @@ _CODECS = {int(codec): codec for codec in RecordCodec}
 
 
 SMALL_BYTES_MAX = 12 * 2**10
-"""What is larger is stored by itself: it has most in common with itself."""
+"""Larger files get a record of their own: bundling gains little compression for them."""
 BUNDLE_BYTES = 96 * 2**10
-"""So much is put together: whoever reads one file reads all of it, and a damage spoils all."""
+"""Target size of a bundle: a read decompresses all of it, and damage loses all of it."""
 
 _LENGTH = Struct("<I")
 _ENTRY_BYTES = _LENGTH.size + CONTENT_ID_BYTES
 
 
 def encode_bundle(files: Mapping[bytes, bytes]) -> bytes:
-    """Write files, each by the name of its content."""
+    """Encode files by the hash of their content."""
     lengths = map(_LENGTH.pack, map(len, files.values()))
     return b"".join((_LENGTH.pack(len(files)), *lengths, *files, *files.values()))
 
 
 def decode_bundle(data: bytes) -> dict[bytes, bytes]:
-    """Read what `encode_bundle` wrote; raise ValueError when nobody could have."""
+    """Decode a bundle; raises ValueError if the lengths do not add up."""
     count = _LENGTH.unpack_from(data)[0] if len(data) >= _LENGTH.size else 0
     names_at = _LENGTH.size * (count + 1)
     begin = _LENGTH.size + _ENTRY_BYTES * count
     if len(data) < begin:
-        raise ValueError("this is too short for a bundle")
+        raise ValueError("the bundle is too short")
     lengths = [length for (length,) in _LENGTH.iter_unpack(data[_LENGTH.size : names_at])]
     ends = list(accumulate(lengths, initial=begin))
     if ends[-1] != len(data):
-        raise ValueError("this bundle has not the length that it says")
+        raise ValueError("the bundle does not have the length in its header")
     starts = range(names_at, begin, CONTENT_ID_BYTES)
     names = (data[start : start + CONTENT_ID_BYTES] for start in starts)
     return dict(zip(names, (data[one:next] for one, next in pairwise(ends)), strict=True))
 
 
 def record_shares(lengths: Sequence[int], record_bytes: int) -> list[int]:
-    """How much of a record each file of it takes: by its length, and all of them take all of it."""
+    """Divide the size of a record among its files by length; the shares add up to the record."""
     ends = list(accumulate((_ENTRY_BYTES + length for length in lengths), initial=0))
     return [
         next * record_bytes // ends[-1] - one * record_bytes // ends[-1]
@@ -199,7 +197,7 @@ _NO_NAMES = {b"", b".", b".."}
 
 
 class NodeKind(IntEnum):
-    """What a name in a kept directory stands for."""
+    """Kind of a directory entry in a stored tree."""
 
     FILE = 1
     DIRECTORY = 2
@@ -207,11 +205,13 @@ class NodeKind(IntEnum):
     UNCOVERED = 4
 
 
-_NODE_KINDS = {int(kind): kind for kind in NodeKind}  # several times as fast as to ask the enum
+_NODE_KINDS = {
+    int(kind): kind for kind in NodeKind
+}  # a dict lookup is several times faster than EnumType()
 
 
 class Totals(NamedTuple):
-    """What is in a tree, all told."""
+    """Sums over a tree: files, bytes, uncovered paths."""
 
     files: int = 0
     size: int = 0
@@ -219,7 +219,7 @@ class Totals(NamedTuple):
 
 
 class Node(NamedTuple):
-    """One name in a kept directory; of a directory the size is that of all files below it."""
+    """One name in a stored directory; the size of a directory is the sum of all files below it."""
 
     name: bytes
     kind: NodeKind
@@ -231,18 +231,18 @@ class Node(NamedTuple):
 
     @property
     def object(self) -> bytes:
-        """The name of the object that holds its content: of a file or a directory."""
+        """Hash of the object with the content of a file or the tree of a directory."""
         return self.detail[:CONTENT_ID_BYTES]
 
     @property
     def reason(self) -> UncoveredReason:
-        """Why it is not covered."""
+        """Why the path is not covered; only for UNCOVERED nodes."""
         assert self.kind is NodeKind.UNCOVERED
         return UncoveredReason(self.detail.decode())
 
     @property
     def totals(self) -> Totals:
-        """What it adds to the directory that it is in."""
+        """The node's contribution to the totals of its parent directory."""
         if self.kind is NodeKind.DIRECTORY:
             files, uncovered = _COUNTS.unpack_from(self.detail, CONTENT_ID_BYTES)
             return Totals(files, self.size, uncovered)
@@ -251,7 +251,7 @@ class Node(NamedTuple):
         return Totals(uncovered=int(self.kind is NodeKind.UNCOVERED))
 
     def entry(self) -> PathEntry:
-        """What stands at its path, for whoever compares and plans; it must be covered."""
+        """Convert to a `PathEntry`; the node must be covered."""
         return PathEntry(
             _KIND_OF[self.kind],
             self.mode,
@@ -271,17 +271,19 @@ _KIND_OF = {
 
 
 def uncovered(name: bytes, reason: UncoveredReason) -> Node:
-    """A name that is not covered, with the reason."""
+    """Make a node for a path that is not covered."""
     return Node(name, NodeKind.UNCOVERED, 0, 0, 0, reason.encode())
 
 
 def directory_detail(tree: bytes, totals: Totals) -> bytes:
-    """The detail of a directory whose tree has this name."""
+    """Encode the detail of a directory node."""
     return tree + _COUNTS.pack(totals.files, totals.uncovered)
 
 
 def totals_of(nodes: Iterable[Node]) -> Totals:
-    """What is in a directory and below it: the sum of `totals`, in the time of a first look."""
+    """Sum of the totals of nodes."""
+    # Not a sum of `node.totals`: this runs for every entry of a first scan, and the loop without
+    # temporary tuples takes half the time.
     files = size = missing = 0
     for node in nodes:
         kind = node.kind
@@ -299,7 +301,7 @@ def totals_of(nodes: Iterable[Node]) -> Totals:
 
 
 def encode_tree(nodes: Iterable[Node]) -> bytes:
-    """Write a directory; whatever the order of its nodes, the same one gives the same bytes."""
+    """Encode a directory; the result does not depend on the order of the nodes."""
     parts = [_FORM]
     for name, kind, mode, size, mtime_ns, detail, xattrs in sorted(nodes):
         spelled = _encode_xattrs(xattrs) if xattrs else b""
@@ -309,14 +311,16 @@ def encode_tree(nodes: Iterable[Node]) -> bytes:
 
 
 def decode_tree(data: bytes) -> tuple[Node, ...]:
-    """Read what `encode_tree` wrote; raise ValueError with the reason when nobody could have."""
+    """Decode a directory; raises ValueError with the reason if the bytes are not canonical."""
     if data[:1] != _FORM:
-        raise ValueError("it is of a form that is not known here")
+        raise ValueError("its format version is unknown")
     nodes: list[Node] = []
     at, before = 1, b""
     try:
         while at < len(data):
             node, at = _decode_row(data, at)
+            # A second spelling of the same directory would have a second hash, so order is enforced
+            # on decode.
             if node.name <= before:
                 raise ValueError("its names are not in order")
             before = node.name
@@ -333,14 +337,14 @@ def _decode_row(data: bytes, at: int) -> tuple[Node, int]:
     at += _ROW.size
     name = data[at : at + name_bytes]
     if name in _NO_NAMES or b"/" in name or b"\0" in name:
-        raise ValueError("a name in it is not one that a directory can hold")
+        raise ValueError("it contains a name that a directory cannot have")
     at += name_bytes
     detail = data[at : at + detail_bytes]
     at += detail_bytes
     xattrs = _decode_xattrs(data[at : at + xattrs_bytes]) if xattrs_bytes else ()
     known = _NODE_KINDS.get(kind)
     if known is None:
-        raise ValueError("it holds something of a sort that is not known here")
+        raise ValueError("it contains an entry of unknown kind")
     return Node(name, known, mode, size, mtime_ns, detail, xattrs), at + xattrs_bytes
 
 
@@ -366,17 +370,18 @@ PIECE_BYTES = 2**20
 WHOLE_BYTES_MAX = 8 * 2**20  # what is larger is cut
 
 Put = Callable[[ObjectKind, bytes], bytes]
-"""Takes an object and gives its name."""
+"""Stores an object and returns its hash."""
 
 
 def split_content(data: Iterable[bytes], put: Put) -> tuple[bytes, int]:
-    """Put a content that comes in parts of any length; return its name and how long it is."""
+    """Store content that arrives in chunks of any size; return its hash and its size in bytes."""
     held: list[bytes] = []
     names: list[bytes] = []
     size = 0
     for piece in _even(data):
         size += len(piece)
         held.append(piece)
+        # Pieces are held back until the content proves larger than one blob may be.
         if size > WHOLE_BYTES_MAX:
             names += [put(ObjectKind.BLOB, one) for one in held]
             held.clear()
@@ -386,7 +391,7 @@ def split_content(data: Iterable[bytes], put: Put) -> tuple[bytes, int]:
 
 
 def _even(data: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes, cut evenly."""
+    """Re-chunk a stream into pieces of PIECE_BYTES."""
     rest = b""
     for part in data:
         rest = rest + part if rest else part
@@ -399,23 +404,20 @@ def _even(data: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-# How a checkpoint is written as an object.
-
 PREFIX = "cp"
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """Write a checkpoint."""
     return msgspec.json.encode(checkpoint)
 
 
 def decode_checkpoint(data: bytes) -> Checkpoint:
-    """Read what `encode_checkpoint` wrote; raise ValueError with the reason if nobody has."""
+    """Decode a checkpoint; raises ValueError with the reason if it is not valid."""
     try:
         kept = msgspec.json.decode(data, type=Checkpoint)
         check_id(kept.id, PREFIX)
     except (msgspec.DecodeError, IdInvalid) as error:
         raise ValueError(str(error)) from error
     if len(kept.tree) != CONTENT_ID_BYTES:
-        raise ValueError("it names no tree")
+        raise ValueError("its tree is not a hash")
     return kept

@@ -1,11 +1,10 @@
-"""Where every object is, which checkpoints there are, and what was seen of each directory.
+"""Index of the object store: locations of objects, checkpoints, and the stat cache. SQLite.
 
-All of it can be made anew from the segments, except the sights, without which the next checkpoint
-merely reads more. So a damaged index is set aside, and never a reason to lose anything.
+The index is derived data. Objects and checkpoints can be rebuilt from the segments
+(`index_rebuild`); the stat cache cannot, but without it the next scan merely reads more. A damaged
+index is therefore renamed and rebuilt, and never a reason to lose data.
 
-What was seen of each directory when it was last looked at.
-
-Of every origin there are sights of its own. Without them the next look merely reads more.
+Names of tables and columns (`sights`, `sight`, `room`) are part of the schema on disk.
 """
 
 from __future__ import annotations
@@ -21,60 +20,56 @@ from holdfast.workbench.objects.segments import Location
 from holdfast.world import Database, Disk, Schema, Transaction, Upgrade
 from holdfast.world.failures import DatabaseDamaged, DiskMissing, StoreForeign
 
-# Which checkpoints there are, and which of those that stand in a segment count no more.
-
 
 class CheckpointTable:
-    """All checkpoints, within one transaction of the index."""
+    """Checkpoints, and tombstones of pruned ones, within one transaction of the index."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
     def add(self, id: str, name: bytes) -> None:
-        """Take note of which object a checkpoint is."""
         self._transaction.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?)", (id, name))
 
     def find(self, id: str) -> bytes | None:
-        """Which object a checkpoint is; None if there is none of this id."""
+        """Return the object hash of a checkpoint; None if the id is unknown."""
         row = self._transaction.execute(
             "SELECT name FROM checkpoints WHERE id = ?", (id,)
         ).fetchone()
         return None if row is None else row[0]
 
     def all(self) -> list[tuple[str, bytes]]:
-        """The id and the object of every checkpoint, the newest first."""
+        """Return id and object hash of every checkpoint, newest first."""
         return self.newest(-1)
 
     def newest(self, most: int) -> list[tuple[str, bytes]]:
-        """The same of the newest ones; costs no more than so many."""
+        """Return the newest `most` checkpoints; costs no more than that many rows."""
         return self._transaction.execute(
             "SELECT id, name FROM checkpoints ORDER BY id DESC LIMIT ?", (most,)
         ).fetchall()
 
     def count(self) -> int:
-        """How many checkpoints there are."""
         count: int = self._transaction.execute("SELECT count(*) FROM checkpoints").fetchone()[0]
         return count
 
     def clear(self) -> None:
-        """Forget which checkpoints there are, for whoever finds out anew."""
+        """Remove all rows before a rebuild."""
         self._transaction.execute("DELETE FROM checkpoints")
 
     def prune(self, names: Collection[bytes]) -> None:
-        """Let these checkpoints count no more, even if they are found in a segment."""
+        """Remove checkpoints and record tombstones, so that a rebuild does not revive them."""
         rows = [(name,) for name in names]
         self._transaction.execute_many("DELETE FROM checkpoints WHERE name = ?", rows)
         self._transaction.execute_many("INSERT OR IGNORE INTO pruned VALUES (?)", rows)
 
     def pruned(self) -> list[bytes]:
-        """The checkpoints that count no more and still stand in a segment, sorted."""
+        """Return, sorted, the tombstones whose checkpoint is still in a segment."""
         self._transaction.execute("DELETE FROM pruned WHERE name NOT IN (SELECT name FROM objects)")
         rows = self._transaction.execute("SELECT name FROM pruned ORDER BY name")
         return [row[0] for row in rows]
 
 
 class DirectoryRecord(NamedTuple):
-    """What a directory was when it was last looked at."""
+    """Stat cache entry: tree and stat records of a directory at its last scan."""
 
     tree: bytes
     totals: Totals
@@ -82,7 +77,7 @@ class DirectoryRecord(NamedTuple):
     is_racy: bool
 
 
-# Where the file is spoiled, a value can come back as one of another sort: bytes stay bytes here.
+# A damaged database file can return a value of another type; the casts keep bytes as bytes.
 _TREE, _SIGHT = "ifnull(CAST(tree AS BLOB), x'')", "ifnull(CAST(sight AS BLOB), x'')"
 _KNOWN = f"{_TREE}, files, size, uncovered, {_SIGHT}, is_racy"
 
@@ -97,33 +92,37 @@ _LAYOUT = "layout"
 
 
 class StatCache:
-    """What is known of directories, within one transaction of the index."""
+    """Stat records of directories, within one transaction of the index.
+
+    Each origin (project, draft, copy) has its own records: a scan of one says nothing about
+    another.
+    """
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
     def known(self, origin: str, directory: bytes) -> DirectoryRecord | None:
-        """What a directory of an origin was; None if it was never looked at."""
+        """Return the record of a directory; None if it was never scanned."""
         row = self._transaction.execute(
             f"SELECT {_KNOWN} FROM sights WHERE origin = ? AND directory = ?", (origin, directory)
         ).fetchone()
         return None if row is None else _known(*row)
 
     def all(self, origin: str) -> dict[bytes, DirectoryRecord]:
-        """What every directory of an origin was: cheaper than to ask for each of them."""
+        """Return all records of an origin: one query instead of one for each directory."""
         rows = self._transaction.execute(
             f"SELECT directory, {_KNOWN} FROM sights WHERE origin = ?", (origin,)
         )
         return {directory: _known(*row) for directory, *row in rows}
 
     def reliable(self, origin: str) -> list[tuple[bytes, bytes]]:
-        """Every directory of an origin of which all is known for sure, with its sight."""
+        """Return directories without racy entries, each with its stat records."""
         return self._transaction.execute(
             f"SELECT directory, {_SIGHT} FROM sights WHERE origin = ? AND NOT is_racy", (origin,)
         ).fetchall()
 
     def note(self, origin: str, looked: Iterable[tuple[bytes, DirectoryRecord]]) -> None:
-        """Say what directories of an origin are."""
+        """Store the records of scanned directories."""
         self._transaction.execute_many(
             "INSERT OR REPLACE INTO sights VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -133,38 +132,40 @@ class StatCache:
         )
 
     def layout(self, origin: str) -> bytes:
-        """A token that changes when a directory became another one; empty if nothing is known."""
+        """Return a token that changes when a directory is replaced by another inode.
+
+        Empty if unknown.
+        """
         known = self.known(f"{_LAYOUT} {origin}", b"")
         return b"" if known is None else known.stats
 
     def note_layout(self, origin: str, token: bytes) -> None:
-        """Replace the token of an origin."""
         self.note(
             f"{_LAYOUT} {origin}",
             [(b"", DirectoryRecord(b"", Totals(0, 0, 0), token, is_racy=False))],
         )
 
     def forget(self, origin: str, directory: bytes) -> None:
-        """Drop what is known of a directory of an origin and of all below it."""
+        """Delete the records of a directory and of all directories below it."""
         self._transaction.execute(
             "DELETE FROM sights WHERE origin = ? AND"
             " (directory = ? OR (directory >= ? AND directory < ?))",
-            (origin, directory, directory + b"/", directory + b"0"),  # 0 is what follows a slash
+            (origin, directory, directory + b"/", directory + b"0"),  # "0" is the byte after "/"
         )
 
     def racy(self, origin: str) -> list[bytes]:
-        """The directories of an origin that must be looked at again in any case."""
+        """Return directories that must be scanned again even if their stat records match."""
         rows = self._transaction.execute(
             "SELECT directory FROM sights WHERE origin = ? AND is_racy", (origin,)
         )
         return [row[0] for row in rows]
 
     def forget_all(self) -> None:
-        """Drop every sight, because it may rest on something that is lost."""
+        """Delete all records, because the trees they refer to may be lost."""
         self._transaction.execute("DELETE FROM sights")
 
     def forget_others(self, trees: Collection[bytes]) -> None:
-        """Drop every sight of a directory that is none of these."""
+        """Delete all records whose tree is not in `trees`."""
         seen = self._transaction.execute("SELECT origin, directory, tree FROM sights").fetchall()
         self._transaction.execute_many(
             "DELETE FROM sights WHERE origin = ? AND directory = ?",
@@ -180,7 +181,7 @@ _FIND_ALL: Final = (
 
 
 class IndexTransaction:
-    """The index within one transaction."""
+    """One read or write transaction of the index."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -189,7 +190,7 @@ class IndexTransaction:
         self.checkpoints = CheckpointTable(transaction)
 
     def find(self, name: bytes) -> Location | None:
-        """Where an object is; None if there is none of this name."""
+        """Return the location of an object; None if it is unknown."""
         if self._is_empty:
             return None
         row = self._transaction.execute(
@@ -197,60 +198,59 @@ class IndexTransaction:
         ).fetchone()
         if row is not None:
             return Location(*row)
-        if self._is_empty is None:  # a first checkpoint need not ask for each of its files
+        if self._is_empty is None:  # spares a first checkpoint one query per file
             found = self._transaction.execute("SELECT 1 FROM objects LIMIT 1").fetchone()
             self._is_empty = found is None
         return None
 
     def find_all(self, names: Sequence[bytes]) -> dict[bytes, Location]:
-        """Where those of the objects are that are there; a few questions for any number."""
+        """Return the locations of the objects that exist, in batched queries."""
         found: dict[bytes, Location] = {}
         for start in range(0, len(names), _TOGETHER):
             some = names[start : start + _TOGETHER]
-            # Always as many, so that it is one statement, which is compiled once.
+            # Padded to a constant length: SQLite compiles the statement only once.
             asked = (*some, *repeat(some[-1], _TOGETHER - len(some)))
             rows = self._transaction.execute(_FIND_ALL, asked)
             found.update((name, Location(*location)) for name, *location in rows)
         return found
 
     def add_objects(self, objects: Mapping[bytes, Location]) -> None:
-        """Take note of where objects are; of two copies of one the first counts."""
+        """Insert locations; an object that is already present keeps its first location."""
         self._is_empty = None
         self._transaction.execute_many(
             "INSERT OR IGNORE INTO objects VALUES (?, ?, ?, ?, ?)",
-            # In order, so that page after page is filled instead of many at once.
+            # Sorted inserts fill B-tree pages one after the other instead of splitting many.
             sorted((name, *location) for name, location in objects.items()),
         )
 
     def seen(self) -> dict[int, int]:
-        """How far each segment has been taken note of."""
+        """Return the indexed length of each segment."""
         return dict(self._transaction.execute("SELECT number, seen FROM segments").fetchall())
 
     def note_seen(self, seen: Mapping[int, int]) -> None:
-        """Say how far segments have been taken note of."""
         self._transaction.execute_many(
             "INSERT OR REPLACE INTO segments VALUES (?, ?)", seen.items()
         )
 
     def forget_segment(self, number: int) -> None:
-        """Drop all that is known of a segment, and every sight, as it may rest on what is lost."""
+        """Delete all rows of a lost segment, and the stat cache, which may refer to lost trees."""
         self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
         self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
         self.stat_cache.forget_all()
 
     def forget_objects(self, names: Iterable[bytes]) -> None:
-        """Drop what is known of objects that turned out to be spoiled."""
+        """Delete the rows of damaged objects."""
         self._transaction.execute_many(
             "DELETE FROM objects WHERE name = ?", ((name,) for name in names)
         )
 
     def forget_all_objects(self) -> None:
-        """Forget where every object is; what is spoiled in the table itself goes along."""
+        """Delete all locations before a rebuild; damage inside the table goes along."""
         self._is_empty = None
         self._transaction.execute("DELETE FROM objects")
 
     def objects_in(self, number: int) -> list[tuple[bytes, Location]]:
-        """Every object of which the copy in this segment counts, in the order of their places."""
+        """Return the objects located in a segment, in file order."""
         rows = self._transaction.execute(
             "SELECT name, segment, offset, stored_bytes, room FROM objects WHERE segment = ?"
             " ORDER BY offset",
@@ -259,28 +259,31 @@ class IndexTransaction:
         return [(name, Location(*location)) for name, *location in rows]
 
     def names_at(self, location: Location) -> list[bytes]:
-        """Every object that is in the same record; all are looked through for that."""
+        """Return all objects that share a record; a full table scan."""
         rows = self._transaction.execute(
             "SELECT name FROM objects WHERE segment = ? AND offset = ?", location[:2]
         )
         return [row[0] for row in rows]
 
     def leave(self, number: int) -> None:
-        """Forget a segment of which all that is needed has been put elsewhere."""
+        """Delete the rows of a segment whose needed objects were copied elsewhere."""
         self._is_empty = None
         self._transaction.execute("DELETE FROM objects WHERE segment = ?", (number,))
         self._transaction.execute("DELETE FROM segments WHERE number = ?", (number,))
 
 
 class Index:
-    """The index of one store."""
+    """Index of one store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     @classmethod
     def open(cls, path: Path, disk: Disk) -> Index:
-        """Open or make the index; one that cannot be read is set aside, and made anew, empty."""
+        """Open or create the index.
+
+        One that is damaged or foreign is renamed and recreated empty.
+        """
         try:
             database = Database.open(path, SCHEMA, is_derived=True)
         except (DatabaseDamaged, StoreForeign):
@@ -292,29 +295,29 @@ class Index:
 
     @classmethod
     def recreate(cls, path: Path, disk: Disk) -> Index:
-        """Set an index aside that is not fit for use, and make an empty one."""
+        """Rename an unusable index and create an empty one."""
         _set_aside(path, disk)
         return cls(Database.open(path, SCHEMA, is_derived=True))
 
     @contextmanager
     def reading(self) -> Generator[IndexTransaction]:
-        """Read one moment of it."""
+        """Run a read transaction on one snapshot."""
         with self._database.snapshot() as transaction:
             yield IndexTransaction(transaction)
 
     @contextmanager
     def writing(self) -> Generator[IndexTransaction]:
-        """Change it, all or nothing."""
+        """Run a write transaction; it commits as a whole or not at all."""
         with self._database.transaction() as transaction:
             yield IndexTransaction(transaction)
 
     def close(self) -> None:
-        """Let go of it."""
         self._database.close()
 
 
 def _set_aside(path: Path, disk: Disk) -> None:
     word = disk.fresh_word()
+    # Kept under another name rather than deleted, so that the damage can be examined.
     for ending in ("", "-wal", "-shm"):
         old = path.with_name(path.name + ending)
         try:
@@ -344,7 +347,10 @@ _PRUNED = "CREATE TABLE pruned (name BLOB PRIMARY KEY) WITHOUT ROWID"
 
 
 def _is_ours(database: Database) -> bool:
-    """Whether what is written of the tables is, to the letter, what we wrote."""
+    """Whether the stored schema equals ours verbatim.
+
+    Damaged schema pages can still parse as SQL.
+    """
     with database.snapshot() as transaction:
         rows = transaction.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
         return {row[0] for row in rows} == {_OBJECTS, *_OTHERS, _PRUNED}
@@ -360,12 +366,12 @@ def _add_pruned(transaction: Transaction) -> None:
 
 
 def _forget_sights(transaction: Transaction) -> None:
-    """Those that were written in another form; the next look sees everything anew."""
+    """Drop records of an older encoding; the next scan reads everything."""
     transaction.execute("DELETE FROM sights")
 
 
 def _add_room(transaction: Transaction) -> None:
-    """Up to then every object had a record to itself."""
+    """Before bundles, every object had a record of its own."""
     transaction.execute("ALTER TABLE objects RENAME TO alone")
     transaction.execute(_OBJECTS)
     transaction.execute(

@@ -1,7 +1,8 @@
-"""Make an index agree with the segments, which alone are the truth.
+"""Reconcile the index with the segments, which are the source of truth.
 
-What stands in a segment and not in the index was written by someone who did not live to say so. It
-is synced before it counts, and a checkpoint counts only if all that it consists of is there.
+A record that is in a segment but not in the index was written by a process that died before its
+index transaction committed. The segment is synced before the record is indexed, and a checkpoint is
+accepted only if all of its objects exist.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _NAMING = {ObjectKind.CHECKPOINT, ObjectKind.PRUNED}
 
 
 def reconcile(segments: Segments, rows: IndexTransaction) -> None:
-    """Take note of what the segments hold and the index does not, and forget the reverse."""
+    """Index records that are new in the segments.
+
+    Drop rows of segments that are gone or shorter.
+    """
     seen = rows.seen()
     is_rebuilt = not seen
     numbers = segments.numbers()
@@ -28,10 +32,12 @@ def reconcile(segments: Segments, rows: IndexTransaction) -> None:
     found: list[ScannedObject] = []
     for number in numbers:
         size, start = segments.size(number), seen.get(number, 0)
-        if size < start:  # something was cut off that had been there
+        if size < start:  # truncated behind our back: rescan it
             rows.forget_segment(number)
             start = 0
         if size > start:
+            # The writer may have died between write and fsync; an index row must never outlive its
+            # record.
             segments.sync(number)
             found += _take_note(rows, list(segments.scan(number, start)))
             rows.note_seen({number: size})
@@ -40,9 +46,9 @@ def reconcile(segments: Segments, rows: IndexTransaction) -> None:
 
 
 def search(segments: Segments, rows: IndexTransaction) -> None:
-    """Take note again of all that stands in the segments, whatever the index said of it.
+    """Rebuild object and checkpoint rows by a full scan of every segment.
 
-    Every segment is read from end to end. What was seen of directories is kept.
+    The stat cache is kept.
     """
     rows.checkpoints.clear()
     rows.forget_all_objects()
@@ -53,7 +59,7 @@ def search(segments: Segments, rows: IndexTransaction) -> None:
 
 
 def is_whole(objects: Objects, checkpoint: bytes) -> bool:
-    """Whether all that a checkpoint consists of is there; files are not read."""
+    """Whether all objects of a checkpoint exist; file contents are not read."""
     try:
         _visit(objects, decode_checkpoint(objects.get(checkpoint)[1]).tree, set())
     except (ObjectMissing, ObjectDamaged, ValueError):
@@ -62,18 +68,20 @@ def is_whole(objects: Objects, checkpoint: bytes) -> bool:
 
 
 def _take_note(rows: IndexTransaction, found: list[ScannedObject]) -> list[ScannedObject]:
-    """Add objects that stand in a segment; return those that name others."""
+    """Index objects; return checkpoints and tombstones among them."""
     rows.add_objects({name: location for name, _, location in found})
     return [one for one in found if one.kind in _NAMING]
 
 
 def _count(objects: Objects, found: Collection[ScannedObject], *, is_rebuilt: bool) -> None:
-    """Let the checkpoints count that were found, but for those that were pruned."""
+    """Add found checkpoints, except pruned ones."""
     rows = objects.rows
     for name in (one.name for one in found if one.kind is ObjectKind.PRUNED):
         _take_note_of_pruned(objects, rows, name)
     pruned = set(rows.checkpoints.pruned())
     for name in (one.name for one in found if one.kind is ObjectKind.CHECKPOINT):
+        # Verified only one by one: in a full rebuild the walk over every tree would cost more than
+        # a later failure of one damaged checkpoint.
         if name not in pruned and (is_rebuilt or is_whole(objects, name)):
             _take_note_of_checkpoint(objects, rows, name)
 

@@ -1,8 +1,8 @@
-"""The lock, the segments and the index of one store, and whole pieces of work on them.
+"""Lock, segments and index of one store, and transactions over them.
 
-A piece of work is done in one transaction. If the index turns out to be damaged in the middle, it
-is made anew from the segments, and the work is done again. So it is if something is missing that
-a segment may hold after all.
+Work runs in one index transaction. If the index turns out to be damaged, it is rebuilt from the
+segments and the work is run again; so is work that misses an object which an unindexed record may
+still hold.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from holdfast.world import (
 )
 from holdfast.world.failures import DatabaseDamaged, DiskFull, DiskMissing, DiskOccupied, DiskQuota
 
-# Room that is kept back, so that on a full disk one can still write down what went wrong.
-
 RESERVE_BYTES = 16 * 2**20
-_ROOM = 4  # so many times as much must be free before some is kept back
+_ROOM = 4  # a reserve is taken only if this many times as much is free
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Reserve:
-    """A file that takes up room until it is needed; never a reason for anything to fail."""
+    """Preallocated file, released on a full disk so that a rollback can be recorded.
+
+    Its errors are ignored.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     @property
     def held_bytes(self) -> int:
-        """How much is kept back."""
         try:
             return self._path.stat(follow_symlinks=False).st_size
         except OSError:
             return 0
 
     def renew(self) -> None:
-        """Keep room back, if there is plenty and none is kept yet."""
+        """Preallocate the reserve if there is plenty of space."""
         if self.held_bytes >= RESERVE_BYTES:
             return
         with suppress(OSError):
@@ -75,13 +75,13 @@ class Reserve:
                 os.close(descriptor)
 
     def release(self) -> None:
-        """Give the room back, for what must be written now."""
+        """Free the reserved space."""
         with suppress(OSError):
             os.truncate(self._path, 0)
 
 
 def _allocate(descriptor: int) -> None:
-    """Take up the room for real; where that cannot be asked for, there is none to keep back."""
+    """Allocate blocks; a sparse file would reserve nothing."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, RESERVE_BYTES)
 
@@ -92,7 +92,7 @@ Answer = TypeVar("Answer")
 
 
 class Ports(NamedTuple):
-    """What a store needs of the world."""
+    """Effects that a store depends on; replaced in fault tests."""
 
     disk: Disk = SystemDisk()
     clock: Clock = SystemClock()
@@ -100,7 +100,7 @@ class Ports(NamedTuple):
 
 
 class ObjectStore:
-    """What a store consists of; whoever opened it has it alone until it is closed."""
+    """An open object store; its lock excludes other processes until `close`."""
 
     def __init__(self, directory: Path, ports: Ports, lock: OpenFile, segments: Segments) -> None:
         self.directory = directory
@@ -115,7 +115,10 @@ class ObjectStore:
 
     @classmethod
     def open(cls, directory: Path, ports: Ports, *, patience: float) -> Self:
-        """Open or make a vault; raise WorkbenchHeld if another has it for `patience` seconds."""
+        """Open or create a store.
+
+        Raises WorkbenchHeld after `patience` seconds of waiting for the lock.
+        """
         _make_directory(ports.disk, directory / "seg")
         with ExitStack() as undo:
             lock = _locked(directory / "lock", ports, patience)
@@ -134,22 +137,22 @@ class ObjectStore:
         return object_store
 
     def change(self, work: Callable[[Objects], Answer]) -> Answer:
-        """Do what puts objects: all of them become durable, then known, or none does.
+        """Run `work` in a write transaction: its objects become durable and indexed, or none does.
 
-        What is changed or read in the course of it is a part of it.
+        Nested calls join the outer transaction.
         """
         if self._within is not None:
             return work(self._within)
         return self._with_retry(self._changed, work)
 
     def read(self, work: Callable[[Objects], Answer]) -> Answer:
-        """Do what only reads, at one moment."""
+        """Run `work` on one snapshot."""
         if self._within is not None:
             return work(self._within)
         return self._with_retry(self._read, work)
 
     def close(self) -> None:
-        """Let others have it."""
+        """Close all files and release the lock."""
         self._index.close()
         self.segments.close()
         self._lock.close()
@@ -170,7 +173,7 @@ class ObjectStore:
             self._search()
             try:
                 return attempt(work)
-            except ObjectMissing:  # it is lost, and the first failure may say where it was
+            except ObjectMissing:  # it is lost; the first failure may name its location
                 raise failure from None
 
     def _recreate_index(self) -> None:
@@ -178,7 +181,7 @@ class ObjectStore:
         self._index = _recreated(self.directory, self.ports.disk, self.segments)
 
     def _search(self) -> None:
-        """Look once whether the segments hold what an index that may be spoiled does not know."""
+        """Rebuild the index once per opening, to find objects that a damaged index misses."""
         self._is_searched = True
         try:
             with self._index.writing() as rows:
@@ -186,7 +189,7 @@ class ObjectStore:
         except DatabaseDamaged:
             self._recreate_index()
         except Failure:
-            pass  # no room, perhaps: then what was missing is
+            pass  # for example a full disk: report the original failure
 
     def _changed(self, work: Callable[[Objects], Answer]) -> Answer:
         damaged: set[bytes] = set()
@@ -223,19 +226,19 @@ class ObjectStore:
             self._forget(damaged)
 
     def _forget(self, damaged: set[bytes]) -> None:
-        """Take note that objects are spoiled; if that fails, the next one who meets them will."""
+        """Record damaged objects; on failure, the next reader that meets them does."""
         if damaged:
             with suppress(Failure), self._index.writing() as rows:
                 Objects(self.segments, rows, damaged).forget_damaged()
 
 
 def _reserve(directory: Path) -> Reserve:
-    """The reserve that all stores below one state directory share: a full disk is full for all."""
+    """The reserve shared by all stores of one state directory: a full disk is full for all."""
     return Reserve(directory.parent / "reserve.bin")
 
 
 def _index(directory: Path, disk: Disk, segments: Segments) -> Index:
-    """The index, in agreement with the segments; one that is damaged is made anew."""
+    """Open the index and reconcile it with the segments; a damaged one is rebuilt."""
     try:
         return _agreeing(Index.open(directory / "wb.db", disk), segments)
     except DatabaseDamaged:
@@ -256,7 +259,7 @@ def _agreeing(index: Index, segments: Segments) -> Index:
 
 
 def _make_directory(disk: Disk, path: Path) -> None:
-    """Make a directory and those above it; what was made survives a power loss."""
+    """Create a directory and its parents durably."""
     if path.is_dir():
         return
     _make_directory(disk, path.parent)
@@ -264,6 +267,7 @@ def _make_directory(disk: Disk, path: Path) -> None:
         path.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise disk_failure(error, path=str(path)) from error
+    # Each new name needs its parent synced; mkdir alone may be lost.
     disk.sync_directory(path.parent)
 
 
@@ -275,7 +279,7 @@ def _locked(path: Path, ports: Ports, patience: float) -> OpenFile:
         if left <= 0:
             file.close()
             raise WorkbenchHeld(path=str(path.parent))
-        time.sleep(min(_LOOK_AGAIN, left))  # noqa: TID251  # there is no loop to give the time to
+        time.sleep(min(_LOOK_AGAIN, left))  # noqa: TID251  # runs in a worker thread without an event loop
     return file
 
 
@@ -285,5 +289,5 @@ def _lock_file(disk: Disk, path: Path) -> OpenFile:
     except DiskMissing:
         try:
             return disk.create(path, mode=0o600)
-        except DiskOccupied:  # somebody was faster
+        except DiskOccupied:  # another process created it first
             return disk.open_to_write(path)

@@ -1,7 +1,7 @@
-"""Objects by name: what is put is kept once, what is read is checked.
+"""Objects by hash: stored once, verified on every read.
 
-A large file is cut into pieces of a fixed length, so that a small change of it costs one piece; its
-object is the list of their names.
+Large files are split into pieces of fixed size, so that a small change costs one piece. Small files
+are collected and written as bundles.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ from holdfast.workbench.objects.index import IndexTransaction
 from holdfast.workbench.objects.segments import Location, Segments
 
 _PROGRESS_PIECES = 32
-_NODES_MAX = 20_000  # so many names of directories that were read are remembered
+_NODES_MAX = 20_000  # cached directory entries, over all trees
 _CHECKPOINTS_MAX = 100
 
 
 class ObjectCache:
-    """What was read a moment ago, by the name of its object, which says all of it."""
+    """Cache of decoded trees and checkpoints.
+
+    Entries never become stale, because a hash names them.
+    """
 
     def __init__(self) -> None:
         self._trees: dict[bytes, tuple[Node, ...]] = {}
@@ -39,11 +42,10 @@ class ObjectCache:
         self.checkpoints: dict[bytes, Checkpoint] = {}
 
     def get(self, name: bytes) -> tuple[Node, ...] | None:
-        """A directory that was read before, if it is remembered."""
         return self._trees.get(name)
 
     def add(self, name: bytes, nodes: tuple[Node, ...]) -> None:
-        """Remember a directory; when there are too many names, all others are forgotten."""
+        """Cache a directory; all other entries are evicted when the cache is full."""
         self._count += len(nodes) + 1
         if self._count > _NODES_MAX:
             self._trees.clear()
@@ -52,9 +54,10 @@ class ObjectCache:
 
 
 class Objects:
-    """The objects of a store within one transaction of its index.
+    """Objects of a store within one transaction of its index.
 
-    What is `damaged` counts as not there: it is met by reading, and put anew by whoever has it.
+    Objects in `damaged` count as missing, so that the next writer that has their content stores
+    them again.
     """
 
     def __init__(
@@ -75,14 +78,14 @@ class Objects:
         self._left: list[int] = []
 
     def put(self, kind: ObjectKind, data: bytes) -> bytes:
-        """Keep an object, unless it is there already; return its name."""
+        """Store an object unless it exists; return its hash."""
         name = name_of(kind, data)
         if name not in self._unbundled and self.location(name) is None:
             self._add(kind, name, data)
         return name
 
     def put_pieces(self, pieces: Iterable[bytes]) -> bytes:
-        """Keep a large file that comes in pieces; return its name."""
+        """Store a large file from its pieces; return its hash."""
         names: list[bytes] = []
         for piece in pieces:
             names.append(self.put(ObjectKind.BLOB, piece))
@@ -91,21 +94,21 @@ class Objects:
         return self.put(ObjectKind.PIECES, b"".join(names))
 
     def put_tree(self, nodes: Iterable[Node]) -> bytes:
-        """Keep a directory; return its name."""
+        """Store a directory; return its hash."""
         nodes = tuple(sorted(nodes))
         name = self.put(ObjectKind.TREE, encode_tree(nodes))
         self._cache.add(name, nodes)
         return name
 
     def get(self, name: bytes) -> tuple[ObjectKind, bytes]:
-        """An object, checked; raise ObjectMissing or ObjectDamaged."""
+        """Return kind and bytes of an object; raises ObjectMissing or ObjectDamaged."""
         location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
         return self._read(name, location)
 
     def each(self, names: Sequence[bytes]) -> Iterator[tuple[bytes, ObjectKind, bytes]]:
-        """Do what `get` does for many, in order; where they are is asked for all at once."""
+        """Like `get` for many objects, in order, with batched index queries."""
         located = self.rows.find_all(names)
         for name in names:
             location = located.get(name)
@@ -115,14 +118,17 @@ class Objects:
                 yield name, *self._read(name, location)
 
     def kind_of(self, name: bytes) -> ObjectKind:
-        """What an object is, without reading it all; raise ObjectMissing or ObjectDamaged."""
+        """Return the kind of an object without reading all of it.
+
+        Raises ObjectMissing or ObjectDamaged.
+        """
         location = self.location(name)
         if location is None:
             raise ObjectMissing(object=name.hex())
         return self._segments.kind_of(name, location)
 
     def tree(self, name: bytes) -> tuple[Node, ...]:
-        """The names in a kept directory; read once, as long as it is there."""
+        """Return a stored directory, cached as long as the object exists."""
         known = self._cache.get(name)
         if known is not None and self.location(name) is not None:
             return known
@@ -141,7 +147,10 @@ class Objects:
         return nodes
 
     def checkpoint(self, name: bytes) -> Checkpoint:
-        """A checkpoint; read once, as long as it is there. Raises ValueError if it is none."""
+        """Return a checkpoint, cached as long as the object exists.
+
+        Raises ValueError if it is not one.
+        """
         known = self._cache.checkpoints.get(name)
         if known is not None and self.location(name) is not None:
             return known
@@ -152,8 +161,10 @@ class Objects:
         return made
 
     def commit(self) -> None:
-        """Make all that was put durable, then take note of where it is."""
+        """Make stored objects durable, then index them."""
         self._write_bundle()
+        # Order matters: records are durable before the index refers to them. The reverse would
+        # leave rows that point at lost bytes after a power loss.
         self._segments.commit()
         if self.damaged:
             self.forget_damaged()
@@ -164,13 +175,13 @@ class Objects:
         self.rows.note_seen({one: end for one, end in committed if one not in self._left})
 
     def forget_damaged(self) -> None:
-        """Let what turned out to be spoiled be put anew by the next who has it."""
+        """Drop index rows of damaged objects, so that they can be stored again."""
         self.rows.forget_objects(self.damaged)
         if self.damaged - self._fresh.keys():
             self.rows.stat_cache.forget_all()
 
     def leave(self, number: int, needed: Container[bytes]) -> None:
-        """Put what is needed of a segment once more; from the commit on it is needed no longer."""
+        """Copy needed objects out of a segment; it can be deleted after the commit."""
         for _, there in groupby(self.rows.objects_in(number), key=lambda one: one[1].offset):
             some = [one for one in there if one[0] in needed]
             try:
@@ -181,7 +192,7 @@ class Objects:
         self._left.append(number)
 
     def location(self, name: bytes) -> Location | None:
-        """Where an object is; None if it is not there, or spoiled."""
+        """Return the location of an object; None if it is missing or damaged."""
         if name in self._unbundled:
             self._write_bundle()
         fresh = self._fresh.get(name)
@@ -190,19 +201,19 @@ class Objects:
         return self.rows.find(name)
 
     def _add(self, kind: ObjectKind, name: bytes, data: bytes) -> None:
-        """Keep an object: a small file with others that come, all else by itself."""
+        """Store an object: small files in the pending bundle, others as their own record."""
         if kind is ObjectKind.BLOB and len(data) <= SMALL_BYTES_MAX:
             self._unbundled[name] = data
             self._unbundled_bytes += len(data)
             if self._unbundled_bytes >= BUNDLE_BYTES:
                 self._write_bundle()
             return
-        if kind is ObjectKind.CHECKPOINT:  # what it consists of stands before it
+        if kind is ObjectKind.CHECKPOINT:  # its objects must precede it in the segment
             self._write_bundle()
         self._fresh[name] = self._segments.append(kind, name, data)
 
     def _add_again(self, some: Sequence[tuple[bytes, Location]]) -> None:
-        """Keep objects of one record once more: by a copy of it, if they are all of it."""
+        """Copy objects of one record; the whole record if all of it is needed."""
         first, place = some[0]
         if sum(location.room for _, location in some) == place.record_bytes:
             copy = self._segments.copy(first, place)
@@ -213,7 +224,7 @@ class Objects:
             self._add(kind, name, data)
 
     def _write_bundle(self) -> None:
-        """Have a place for all that is still loose."""
+        """Write the pending small files."""
         loose, self._unbundled, self._unbundled_bytes = self._unbundled, {}, 0
         if len(loose) == 1:
             ((name, data),) = loose.items()
@@ -229,14 +240,14 @@ class Objects:
             raise
 
     def _mark_damaged(self, name: bytes, location: Location) -> None:
-        """Let an object count as not there, with all that share its record."""
+        """Treat an object, and all objects in its record, as missing."""
         self.damaged.add(name)
         if location.is_shared:
             self.damaged.update(self.rows.names_at(location))
 
 
 def content(name: bytes, get: Callable[[bytes], tuple[ObjectKind, bytes]]) -> Generator[bytes]:
-    """The content of a file, piece by piece, as `get` gives them."""
+    """Yield the content of a file, piece by piece, as read by `get`."""
     kind, data = get(name)
     if kind is not ObjectKind.PIECES:
         yield data

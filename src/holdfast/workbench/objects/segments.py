@@ -1,12 +1,11 @@
-"""Objects on disk: files that only grow, of which a tear spoils nothing but itself.
+"""Segments: append-only files of records.
 
-Whatever is appended becomes durable together, by one sync, in `commit`; until then `rollback` takes
-it back.
+Appended records become durable together, by one fdatasync in `commit`; until then `rollback`
+discards them.
 
-Segments as files that are read: object by object, or from end to end.
-
-A segment is never repaired: after a crash its end may hold garbage, and what is appended later
-stands behind that. A reader that meets garbage looks for the mark of the next record.
+A segment is never repaired. After a crash its tail may hold garbage, and later records follow
+behind it; a scan skips garbage by searching for the next sync mark (see `formats`). Numbers of
+segments only grow and are never reused, so that an index cannot confuse an old file with a new one.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _OPEN_MAX = 32
 
 
 class Location(NamedTuple):
-    """Where an object is: in which record, and how much room it takes there."""
+    """Position of an object: its record, and its share of the record's bytes."""
 
     segment: int
     offset: int
@@ -56,17 +55,16 @@ class Location(NamedTuple):
 
     @property
     def record_bytes(self) -> int:
-        """How long the record is."""
         return HEADER_BYTES + self.stored_bytes
 
     @property
     def is_shared(self) -> bool:
-        """Whether the record holds other objects, too."""
+        """Whether the record is a bundle with other objects."""
         return self.room < self.record_bytes
 
 
 class ScannedObject(NamedTuple):
-    """An intact record, met when a segment was read from end to end."""
+    """An intact object found by scanning a segment."""
 
     name: bytes
     kind: ObjectKind
@@ -85,37 +83,36 @@ class _Bundle(NamedTuple):
 
 
 class SegmentReader:
-    """All segments of one store, to be read."""
+    """Read access to all segments of a store."""
 
     def __init__(self, disk: Disk, directory: Path) -> None:
         self._disk = disk
         self._directory = directory
         self._decompressor = ZstdDecompressor()
         self._reading: dict[int, _OpenSegment] = {}
-        self._bundle: _Bundle | None = None  # the last one: who reads a file reads its neighbours
+        self._bundle: _Bundle | None = None  # last one read: neighbours follow
 
     def numbers(self) -> list[int]:
-        """The numbers of all segments, in order."""
+        """Numbers of all segments, ascending."""
         names = (Path(name) for name in self._disk.names(self._directory))
         return sorted(int(name.stem) for name in names if _is_segment(name))
 
     def path(self, number: int) -> Path:
-        """Where a segment is."""
         return self._directory / f"{number:06}.seg"
 
     def size(self, number: int) -> int:
-        """How long a segment is on disk."""
+        """Size of a segment file in bytes."""
         return self._opened(number).file.status().size
 
     def read(self, name: bytes, location: Location) -> tuple[ObjectKind, bytes]:
-        """The object of this name, just as it was put; raise ObjectDamaged if it is not."""
+        """Return kind and bytes of an object; raises ObjectDamaged if hash or checksum differ."""
         kind, data = self._found(name, location)
         if name_of(kind, data) != name:
-            raise self._damaged(name, location, "it is another object")
+            raise self._damaged(name, location, "a different object is stored there")
         return kind, data
 
     def kind_of(self, name: bytes, location: Location) -> ObjectKind:
-        """What an object is; its bytes are looked at only if it shares them with others."""
+        """Return the kind of an object from its header; only bundles are decompressed."""
         if location.is_shared:
             return self._found(name, location)[0]
         file, mark = self._opened(location.segment)
@@ -123,11 +120,14 @@ class SegmentReader:
             file.read(HEADER_BYTES, at=location.offset), mark or bytes(MARK_BYTES)
         )
         if head is None or head.name != name:
-            raise self._damaged(name, location, "something else is there")
+            raise self._damaged(name, location, "a different object is stored there")
         return head.kind
 
     def scan(self, number: int, start: int) -> Generator[ScannedObject]:
-        """Every intact record that begins at `start` or later; what is between them is skipped."""
+        """Yield every intact object in records that begin at `start` or later.
+
+        Damage is skipped.
+        """
         file, mark = self._opened(number)
         if mark is None:
             return
@@ -144,7 +144,7 @@ class SegmentReader:
             at = _next_mark(file, mark, at + 1, size)
 
     def sync(self, number: int) -> None:
-        """Return once all that a segment holds survives a power loss."""
+        """Return once the content of a segment survives a power loss."""
         file = self._disk.open_to_write(self.path(number))
         try:
             file.sync_data()
@@ -153,22 +153,22 @@ class SegmentReader:
             file.close()
 
     def drop(self, number: int) -> None:
-        """Take a segment away, for good; whoever calls this needs nothing in it any more."""
+        """Delete a segment; the caller has evacuated all objects that are still needed."""
         self._bundle = None
         self._close_reading(number)
         self._disk.unlink(self.path(number))
         self._disk.sync_directory(self._directory)
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Close all file descriptors."""
         for number in list(self._reading):
             self._close_reading(number)
 
     def _settle(self, number: int) -> None:
-        """Have a segment on disk as far as it goes."""
+        """Hook of the writer: flush buffered records of a segment before it is read."""
 
     def _found(self, name: bytes, location: Location) -> tuple[ObjectKind, bytes]:
-        """What stands at a place under this name."""
+        """Read an object at its location, through the one-bundle cache."""
         bundle = self._bundle
         if bundle is None or bundle[:2] != location[:2]:
             head, stored = self._record(name, location)
@@ -180,13 +180,13 @@ class SegmentReader:
             except (ZstdError, ValueError) as error:
                 raise self._damaged(name, location, "it cannot be unpacked") from error
         if name not in bundle.files:
-            raise self._damaged(name, location, "it is another object")
+            raise self._damaged(name, location, "a different object is stored there")
         return ObjectKind.BLOB, bundle.files[name]
 
     def _all_in(
         self, location: Location, head: RecordHeader, stored: bytes
     ) -> Iterator[ScannedObject]:
-        """Every object in a record that is intact."""
+        """Every object in an intact record."""
         if head.kind is not ObjectKind.BUNDLE:
             yield ScannedObject(head.name, head.kind, location._replace(room=location.record_bytes))
             return
@@ -197,7 +197,7 @@ class SegmentReader:
                 yield ScannedObject(name, ObjectKind.BLOB, location._replace(room=room))
 
     def _record(self, name: bytes, location: Location) -> tuple[RecordHeader, bytes]:
-        """What was written at a place: a head and what follows it, checked."""
+        """Read a record and check its checksum."""
         self._settle(location.segment)
         file, mark = self._opened(location.segment)
         record = file.read(location.record_bytes, at=location.offset)
@@ -208,7 +208,7 @@ class SegmentReader:
         if head is None or not is_intact(record, head, stored):
             raise self._damaged(name, location, "its checksum differs")
         if head.name != name and head.kind is not ObjectKind.BUNDLE:
-            raise self._damaged(name, location, "it is another object")
+            raise self._damaged(name, location, "a different object is stored there")
         return head, stored
 
     def _opened(self, number: int) -> _OpenSegment:
@@ -245,7 +245,11 @@ def _is_segment(name: Path) -> bool:
 
 
 def _mark_of(file: OpenFile) -> bytes | None:
-    """The mark of a segment: if its head is spoiled, the one that its first records have."""
+    """Return the sync mark of a segment, also if its header is damaged.
+
+    The mark is repeated in every record. If the header disagrees with the first record, the record
+    wins once its checksum, or a second record, confirms it.
+    """
     begins = file.read(SEGMENT_HEADER_BYTES + HEADER_BYTES, at=0)
     mark, head_bytes = decode_segment_header(begins), begins[SEGMENT_HEADER_BYTES:]
     first = head_bytes[:MARK_BYTES]
@@ -273,13 +277,13 @@ _TINY_BYTES = 64  # what is as small as a head is not worth compressing
 
 
 class Segments(SegmentReader):
-    """All objects of one store; belongs to the one who holds the lock of the store."""
+    """Read and write access to all segments; the owner holds the lock of the store."""
 
     def __init__(self, disk: Disk, directory: Path, chance: Chance) -> None:
         super().__init__(disk, directory)
         self._chance = chance
         self._compressor = _compressor(_WRITE_BYTES)
-        # It looks for what is longer, which takes half of the time and finds nearly as much.
+        # A minimum match of 7 halves the time for small files and compresses nearly as well.
         self._small_compressor = _compressor(BUNDLE_BYTES, min_match=7)
         self._writing: OpenFile | None = None
         self._number, self._mark = max(self.numbers(), default=0), b""
@@ -292,11 +296,11 @@ class Segments(SegmentReader):
 
     @property
     def committed(self) -> dict[int, int]:
-        """How far each segment that was written to is committed, by its number."""
+        """Durable length of each segment written to since opening, by number."""
         return dict(self._committed)
 
     def append(self, kind: ObjectKind, name: bytes, data: bytes) -> Location:
-        """Put an object at the end; it is kept from the next commit on, or not at all."""
+        """Buffer an object; it is durable after the next `commit`, or discarded by `rollback`."""
         self._begin()
         codec, stored = self._packed(data)
         head = encode_record_header(
@@ -305,7 +309,7 @@ class Segments(SegmentReader):
         return self._write(head, stored)
 
     def append_bundle(self, files: Mapping[bytes, bytes]) -> dict[bytes, Location]:
-        """Put small files at the end, by their names, as one record; where each of them is."""
+        """Buffer small files as one record; return the location of each."""
         name = name_of(ObjectKind.BUNDLE, b"".join(files))
         together = self.append(ObjectKind.BUNDLE, name, encode_bundle(files))
         number, offset, size, record_bytes = together
@@ -316,7 +320,7 @@ class Segments(SegmentReader):
         }
 
     def copy(self, name: bytes, location: Location) -> Location:
-        """Put the record of an object at the end once more; raise ObjectDamaged if it is not."""
+        """Append a copy of an object's record; raises ObjectDamaged if the source is damaged."""
         found, stored = self._record(name, location)
         self._begin()
         kind, codec, raw_bytes = found.kind, found.codec, found.raw_bytes
@@ -326,13 +330,13 @@ class Segments(SegmentReader):
         return self._write(head, stored)
 
     def renew(self) -> None:
-        """Let what comes go into a new segment; nothing may wait to be committed."""
+        """Let the next append start a new segment; nothing may be buffered."""
         assert not self._waiting
         self._close_writing()
         self._is_renewed = True
 
     def commit(self) -> None:
-        """Return once all that was appended survives a power loss; one sync for all of it."""
+        """Return once all appended records survive a power loss; one fdatasync for all of them."""
         if self._writing is None or self._end == self._committed[self._number]:
             return
         self._flush()
@@ -340,14 +344,16 @@ class Segments(SegmentReader):
             self._writing.sync_data()
             if self._is_new:
                 self._disk.sync_directory(self._directory)
-        except Failure as failure:  # nobody knows any more what is on disk
+        except (
+            Failure
+        ) as failure:  # after a failed fsync the kernel may drop dirty pages: stop writing
             self._stopped_by = failure.code
             raise
         self._is_new = False
         self._committed[self._number] = self._end
 
     def rollback(self) -> None:
-        """Take back what was appended since the last commit; never fails."""
+        """Discard records appended since the last commit; never raises."""
         self._waiting, self._waiting_bytes, self._bundle = [], 0, None
         if self._writing is None:
             return
@@ -357,17 +363,17 @@ class Segments(SegmentReader):
             try:
                 self._writing.truncate(self._committed[self._number])
                 self._end = self._committed[self._number]
-            except Failure:  # then it stays as garbage, and what comes stands behind it
+            except Failure:  # the tail stays as garbage, which scans skip
                 self._close_writing()
 
     def drop(self, number: int) -> None:
-        """Take a segment away, for good; whoever calls this needs nothing in it any more."""
-        assert number != self._number, "it is written to"
+        """Delete a segment; the caller has evacuated all objects that are still needed."""
+        assert number != self._number, "segment is open for writing"
         self._committed.pop(number, None)
         super().drop(number)
 
     def close(self) -> None:
-        """Let go of all files; what was not committed is taken back."""
+        """Roll back and close all file descriptors."""
         self.rollback()
         self._close_writing()
         super().close()
@@ -383,7 +389,7 @@ class Segments(SegmentReader):
         return location
 
     def _begin(self) -> None:
-        """Have a segment to write to that has room."""
+        """Open a segment with room to write to."""
         if self._stopped_by is not None:
             raise StoreReadOnly(path=str(self.path(self._number)), cause=self._stopped_by)
         if self._writing is not None and self._end < SEGMENT_BYTES_MAX:
@@ -396,7 +402,7 @@ class Segments(SegmentReader):
         self._create(self._number + 1)
 
     def _resume(self) -> bool:
-        """Go on with the newest segment, unless it is full or none of ours."""
+        """Continue the newest segment, unless it is full or unreadable."""
         mark, size = self._opened(self._number).mark, self.size(self._number)
         if mark is None or size >= SEGMENT_BYTES_MAX:
             return False
@@ -415,7 +421,7 @@ class Segments(SegmentReader):
         )
 
     def _uncreate(self) -> None:
-        """Take a segment back that nothing was committed to; if it stays, it is passed over."""
+        """Delete a segment to which nothing was committed; an orphan is ignored by scans."""
         self._close_writing()
         self._is_new = False
         del self._committed[self._number]
@@ -448,7 +454,6 @@ class Segments(SegmentReader):
 
 
 def _compressor(data_bytes: int, **finer: int) -> ZstdCompressor:
-    """A compressor that is at its best with so many bytes."""
     parameters = ZstdCompressionParameters.from_level(  # pyright: ignore[reportUnknownMemberType]  # its stub leaves other keywords open
         1, source_size=data_bytes, write_content_size=False, **finer
     )

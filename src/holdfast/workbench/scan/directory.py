@@ -1,8 +1,9 @@
-"""List what is in a directory that is open, and where something is mounted below it.
+"""List an open directory, and find mount points below it.
 
-The C library takes a directory that cannot be listed because it was removed for an empty one. In an
-overlay that is also what becomes of a directory whose lower one was removed while something inside
-uses it: it still has names, and nobody may conclude that they are gone.
+The C library reports a removed directory as empty, because it maps ENOENT from getdents to the end
+of the listing. An overlay also shows this for a directory whose lower directory was removed while a
+process uses it: it still has names, so callers must not conclude that they were deleted.
+`raise_if_dead` tells the two apart.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ _ESCAPED = re.compile(rb"\\([0-7]{3})")
 _BUFFER_BYTES = 4096
 
 Seen = tuple[bytes, bytes, os.stat_result]
-"""A name in a directory as it was listed: the name, its line, and what the line is made of."""
+"""A listed name, its stat line, and the stat result."""
 
 
 def list_names(directory: int, path: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Every name as of now in the directory at a path but what is ours, and what path it makes."""
+    """Yield every name with its path below the root, except staging directories; not sorted."""
     with os.scandir(directory) as entries:
         names = [os.fsencode(entry.name) for entry in entries]
     if not names:
@@ -42,7 +43,7 @@ def list_names(directory: int, path: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def list_with_stats(directory: int) -> list[Seen]:
-    """Every name as of now in a directory, also what is ours, sorted."""
+    """Return every name with its stat line, sorted, including staging directories."""
     seen: list[Seen] = []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -50,7 +51,7 @@ def list_with_stats(directory: int) -> list[Seen]:
                 status = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
-            # As os.fsencode, which takes as long as the rest of this.
+            # Inlined os.fsencode: its call takes as long as the rest of the loop body.
             seen.append((entry.name.encode("utf-8", "surrogateescape"), stat_line(status), status))
     if not seen:
         raise_if_dead(directory)
@@ -59,9 +60,9 @@ def list_with_stats(directory: int) -> list[Seen]:
 
 
 def mount_points(kind: bytes = b"") -> Iterator[bytes]:
-    """Where something is mounted for this process; with a kind, only mounts of that kind.
+    """Yield mount points of this process, optionally of one kind.
 
-    A kind is the beginning of what proc_pid_mountinfo(5) says after the separator.
+    A kind is a prefix of the fields after the separator in proc_pid_mountinfo(5).
     """
     if sys.platform != "linux":
         return
@@ -72,11 +73,11 @@ def mount_points(kind: bytes = b"") -> Iterator[bytes]:
 
 
 def mounted_below(directory: int) -> frozenset[bytes]:
-    """The paths below an open directory where something is mounted, relative to it.
+    """Return paths of mount points below an open directory, relative to it.
 
-    A bind mount of the same file system has the same `st_dev`, and yet no rename leads across it.
-    A directory of another mount namespace, as that of an overlay draft, has none that are known
-    here: its path may be the same as that of a directory with mounts.
+    A bind mount of the same file system has the same st_dev, and rename(2) still fails across it.
+    For a directory in another mount namespace, as of an overlay draft, the result is empty: the
+    mounts listed for this process do not apply to it.
     """
     if sys.platform != "linux":
         return frozenset()
@@ -87,7 +88,7 @@ def mounted_below(directory: int) -> frozenset[bytes]:
 
 
 def _is_reached(directory: int, path: bytes) -> bool:
-    """Whether a path leads to an open directory; also if that cannot be found out."""
+    """Whether a path leads to an open directory; true if that cannot be determined."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(directory))
     except OSError:
@@ -99,13 +100,13 @@ def _byte(escape: re.Match[bytes]) -> bytes:
 
 
 def raise_if_dead(directory: int) -> None:
-    """Raise OSError with ESTALE for a directory that is there, looks empty and cannot be listed."""
+    """Raise ESTALE for a directory that looks empty because it cannot be listed."""
     if is_dead(directory):
         raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
 def is_dead(directory: int) -> bool:
-    """Whether a directory is there and cannot be listed."""
+    """Whether a directory is linked and cannot be listed."""
     list_raw = _getdents()
     if list_raw is None or not os.fstat(directory).st_nlink:
         return False
@@ -116,7 +117,7 @@ def is_dead(directory: int) -> bool:
 
 @cache
 def _getdents() -> Callable[[int, object, int], int] | None:
-    """The system call itself; None where the C library does not offer it."""
+    """Return getdents64(2); None where the C library does not export it."""
     found: Callable[[int, object, int], int] | None = getattr(
         ctypes.CDLL(None, use_errno=True), "getdents64", None
     )

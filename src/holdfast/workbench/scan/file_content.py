@@ -1,7 +1,7 @@
-"""Read one name of a directory: what it is, and all that it holds, as of one moment.
+"""Read one directory entry: its metadata and content as of one moment.
 
-Nothing is opened but below the directory that is open already, and no link is followed. What was
-written to while it was read is read again; what never holds still is not covered.
+Files are opened relative to their directory and links are not followed. A file that changes during
+the read is read again; one that keeps changing is recorded as not covered.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ Xattrs = tuple[tuple[bytes, bytes], ...]
 
 
 class _Moved(Exception):
-    """Somebody changed it while it was read."""
+    """The file changed during the read."""
 
 
 def read_node(
     objects: Objects, directory: int, name: bytes, status: os.stat_result
 ) -> tuple[Node | None, os.stat_result]:
-    """Keep a file or link; return it and what the system says of it, or None if it is gone.
+    """Store a file or link; return its node and stat result, with None as node if it is gone.
 
-    `status` is what it was a moment ago.
+    `status` is the stat result from the directory listing.
     """
     for _ in range(TRIES_MAX):
         try:
@@ -52,7 +52,7 @@ def read_node(
                 return _link(directory, name, status), status
             if stat.S_ISREG(status.st_mode):
                 return _file(objects, directory, name, status), status
-            break  # it became something else
+            break  # replaced by another type
         except _Moved:
             pass
         except OSError as error:
@@ -69,19 +69,20 @@ def read_node(
 
 
 def content_id_of(descriptor: int, size: int) -> bytes:
-    """The name that the store has for the content of an open file of some size; nothing is kept.
+    """Hash an open file as the store would name it, without storing it.
 
-    If its size is another one by now, so may be the name: whoever asks looks at it once more.
+    If the file changes meanwhile the hash is of a mixture; callers compare the stat result
+    afterwards.
     """
     if size <= WHOLE_BYTES_MAX:
         data = os.pread(descriptor, size, 0) if size else b""
-        if len(data) == size:  # mostly: to ask a second time costs as much as the hash
+        if len(data) == size:  # no second read for EOF: it costs as much as the hash
             return name_of(ObjectKind.BLOB, data)
     return split_content(_read_all(descriptor), name_of)[0]
 
 
 def read_xattrs(descriptor: int) -> Xattrs:
-    """The extended attributes that a checkpoint covers, sorted."""
+    """Return the extended attributes that checkpoints cover, sorted."""
     try:
         names = os.listxattr(descriptor)
         if not names:
@@ -90,12 +91,12 @@ def read_xattrs(descriptor: int) -> Xattrs:
         return tuple((name, os.getxattr(descriptor, name)) for name in wanted)
     except OSError as error:
         if error.errno in {errno.ENOTSUP, errno.ENODATA, errno.EPERM, errno.EACCES}:
-            return ()  # this file system has none, or the last one has just gone
+            return ()  # unsupported here, or removed between the two calls
         raise
 
 
 def raise_resource_error(error: OSError, path: bytes) -> None:
-    """Raise what this process lacks itself: that says nothing about the file."""
+    """Raise for EMFILE, ENFILE and ENOMEM: they say nothing about the file itself."""
     if error.errno in _OF_THIS_PROCESS:
         raise disk_failure(error, path=os.fsdecode(path)) from error
 

@@ -1,7 +1,7 @@
-"""Look at the layer in which a draft keeps what was written; it costs what has changed.
+"""Read and adjust the upper layer of an overlay; costs what was written in the draft.
 
-The layer cannot be reached from the place, but what is in it was made there: nothing is followed,
-and what vanishes while we look is as if it had never been.
+Processes in the draft cannot reach the layer by path, but its contents are theirs: links are not
+followed, and entries that vanish during the scan are skipped.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
 def listed(layer: int) -> Iterator[LayerEntry]:
-    """Every name in the layer that is open as a directory, but for what is ours."""
+    """Yield every entry of the layer, except staging directories."""
     yield from _below(layer, b"")
 
 
 def make_opaque(layer: int, path: bytes) -> None:
-    """Mark a directory of the layer: nothing of the project is seen in it from then on."""
+    """Mark a layer directory opaque: the lower directory no longer shows through."""
     directory = open_linkless(layer, path, _OPEN)
     try:
         os.setxattr(directory, _OPAQUE, b"y")
@@ -38,9 +38,9 @@ def make_opaque(layer: int, path: bytes) -> None:
 
 
 def copy_up(root: int, path: bytes) -> None:
-    """Have the kernel copy all at and below a path into the layer; `root` is that of the overlay.
+    """Make the kernel copy a path, and all below it, into the layer.
 
-    To set the times of a file to what they are is a change that changes nothing.
+    `root` is the overlay's root.
     """
     name = os.path.basename(path)
     parent = open_linkless(root, os.path.dirname(path), _OPEN) if b"/" in path else os.dup(root)
@@ -54,6 +54,7 @@ def _copy_up(parent: int, name: bytes) -> None:
     try:
         status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         times = (status.st_atime_ns, status.st_mtime_ns)
+        # Setting the times a file already has triggers copy-up without changing anything else.
         os.utime(name, ns=times, dir_fd=parent, follow_symlinks=False)
         if not stat.S_ISDIR(status.st_mode):
             return

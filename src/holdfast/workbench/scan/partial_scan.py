@@ -1,8 +1,8 @@
-"""Look at some paths only, and set what is there into a tree that is known.
+"""Scan selected paths and merge the result into a known tree.
 
-Every name on the way is looked at by itself. Where the known tree has no directory and the disk
-has one, all of it is looked at, so nothing that is there can be missing. What a sandbox put in
-place of a name counts as nothing; as a directory that the project has by now, it is as it is there.
+Each path is examined by itself. Where the disk has a directory and the known tree has none, all of
+it is scanned, so that no entry can be missed. Sandbox placeholders count as absent; a placeholder
+directory that exists in the project by now takes the project's metadata.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast.workbench.scan.stat_cache import BLANK, decode_stats, encode_stats
 
 
 class _DirectoryState(NamedTuple):
-    """The directory that we are in, and what was read of it the last time."""
+    """The current directory, and its nodes and stat records at the last partial scan."""
 
     descriptor: int
     path: bytes
@@ -41,16 +41,15 @@ class _DirectoryState(NamedTuple):
     nodes: dict[bytes, Node]
 
     def way(self, name: bytes) -> bytes:
-        """The path of a name here."""
         return self.path + b"/" + name if self.path else name
 
     def old(self, name: bytes, line: bytes) -> Node | None:
-        """What a name was, if nothing shows that it has changed."""
+        """Return the cached node of a name if its stat record is unchanged."""
         return self.nodes.get(name) if self.was.get(name) == line else None
 
 
 class PartialScan:
-    """One look at what was touched; `whole` looks at directories with all that is in them."""
+    """Scan of touched paths; `whole` scans directories that were replaced completely."""
 
     def __init__(
         self, objects: Objects, whole: TreeScanner, *, origin: str, coverage: Coverage
@@ -62,7 +61,7 @@ class PartialScan:
         self._fresh: list[tuple[bytes, DirectoryRecord]] = []
 
     def run(self, root: int, over: bytes | None, ways: TouchedTree) -> tuple[bytes, Totals]:
-        """The tree `over`, or an empty one, with what is now at the touched paths below `root`."""
+        """Return the tree `over`, or an empty one, updated at the touched paths below `root`."""
         nodes = {} if over is None else self._nodes(over)
         if nodes is not None:
             return self._directory(root, b"", nodes, ways)
@@ -70,7 +69,7 @@ class PartialScan:
         return looked.tree, looked.totals
 
     def note(self) -> None:
-        """Take note of what was seen, so that next time only what has changed is read."""
+        """Write the results to the stat cache."""
         self._objects.rows.stat_cache.note(self._origin, self._fresh)
         self._whole.note()
 
@@ -93,7 +92,7 @@ class PartialScan:
     def _name(
         self, here: _DirectoryState, name: bytes, over: Node | None, way: TouchedTree
     ) -> tuple[Node | None, bytes]:
-        """What stands at a name now, and the line by which it is known again."""
+        """Return the current node of a name, and its stat line if that can be trusted."""
         path = here.way(name)
         try:
             status = os.stat(name, dir_fd=here.descriptor, follow_symlinks=False)
@@ -125,7 +124,7 @@ class PartialScan:
             try:
                 status = os.fstat(descriptor)
                 is_ours = is_stand_in(os.fsdecode(path), status.st_mode, 0)
-                if is_ours and not os.listdir(descriptor):  # as nearly always
+                if is_ours and not os.listdir(descriptor):  # the usual case
                     return None
                 tree, totals = self._inside(descriptor, path, over, way)
                 xattrs = read_xattrs(descriptor)
@@ -155,13 +154,13 @@ class PartialScan:
     def _here(self, descriptor: int, path: bytes) -> _DirectoryState:
         known = self._objects.rows.stat_cache.known(self._origin, path)
         nodes = None if known is None else self._nodes(known.tree)
-        with suppress(ValueError):  # the index is spoiled there
+        with suppress(ValueError):  # damaged index page
             if known is not None and nodes is not None:
                 return _DirectoryState(descriptor, path, decode_stats(known.stats), nodes)
         return _DirectoryState(descriptor, path, {}, {})
 
     def _nodes(self, tree: bytes) -> dict[bytes, Node] | None:
-        """What is in a kept directory; None if it is spoiled, and must be looked at anew."""
+        """Return the entries of a stored directory; None if it is damaged and must be scanned."""
         try:
             return {node.name: node for node in self._objects.tree(tree)}
         except (ObjectMissing, ObjectDamaged):

@@ -1,13 +1,13 @@
-"""Look at a whole directory, and keep what has changed since it was last looked at.
+"""Scan a directory tree and store what changed since the last scan.
 
-A full look asks the system about every name, and reads only what differs from the last sight. With
-a list of what may have changed, only the directories on the way there are looked at: the list is a
-hint of a watcher, so whoever must be certain asks for a full look.
+A full scan asks the kernel about every name and reads only files whose stat record differs from the
+stat cache. With a list of dirty paths, only the directories on the way to them are scanned; such a
+list is a hint, so callers that must be certain run a full scan.
 
-Ask the system about every known name as fast as this language can, and tell what differs.
-
-A directory whose own times have not changed holds the same names. That is true of the file systems
-in the list, and of Linux; anywhere else there is no glance, and every directory is listed.
+A full scan is two passes. `changed_directories` calls statx for every cached name, and compares the
+results in bulk with the cached records; only the directories that differ, and those above them, are
+then listed. This relies on directories changing their times whenever a name in them changes, which
+holds for Linux and the file systems in `_SOUND`; on others every directory is listed.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ Statx = Callable[[int, bytes, int, int, object], int]
 
 
 def changed_directories(root: int, sights: Iterable[tuple[bytes, bytes]]) -> list[bytes] | None:
-    """The directories in which a known name differs from its sight; None if nobody can tell.
+    """Return cached directories with an entry that differs from its record; None if unsupported.
 
-    A new name shows as a change of the directory that it is in, and so as a difference in the one
-    above; what is directly below `root` must be listed in any case.
+    A new name changes the times of its directory, which shows as a difference in the parent.
+    Entries directly below `root` have no cached parent, so the caller lists `root` in any case.
     """
     statx = _statx()
     if statx is None or not _is_sound(root):
@@ -107,17 +107,17 @@ def changed_directories(root: int, sights: Iterable[tuple[bytes, bytes]]) -> lis
 
 
 class _StatxBuffer:
-    """Where the system writes what it says of each name of a directory."""
+    """Preallocated buffers that statx(2) fills, one slot for each name of a directory."""
 
     def __init__(self) -> None:
         self._count = 0
         self._grow(_SLOTS_AT_FIRST)
 
     def agree(self, statx: Statx, root: int, directory: bytes, stats: bytes) -> bool:
-        """Whether all names of a directory are as in its sight."""
+        """Whether all names of a directory match their stat records."""
         try:
             names = names_of(stats)
-        except ValueError:  # the index is spoiled there
+        except ValueError:  # damaged index page: scan the directory
             return False
         if len(names) > self._count:
             if len(names) > NAMES_MAX:
@@ -128,7 +128,7 @@ class _StatxBuffer:
         except OSError:
             return False
         try:
-            # Nothing is opened or read that this finds, so it does not matter how it was reached.
+            # Links in the path are harmless here: results are only compared, nothing is opened.
             answers = map(
                 statx, repeat(descriptor), names, repeat(_FLAGS), repeat(_BASIC_STATS), self._slots
             )
@@ -153,7 +153,7 @@ _FLAGS = _NO_FOLLOW | _NO_AUTOMOUNT
 
 @cache
 def _statx() -> Statx | None:
-    """The system call; None where there is none. It returns so soon that nobody need be let in."""
+    """Return statx(2), bound by PyDLL: the call is so short that releasing the GIL costs more."""
     if not sys.platform.startswith("linux"):
         return None
     found: Statx | None = getattr(ctypes.PyDLL(None), "statx", None)
@@ -162,7 +162,7 @@ def _statx() -> Statx | None:
 
 @cache
 def _fstatfs() -> Callable[[int, object], int]:
-    """The system call; to look for it takes longer than to call it."""
+    """Return fstatfs(2); cached, because the symbol lookup takes longer than the call."""
     found: Callable[[int, object], int] = ctypes.CDLL(None).fstatfs
     return found
 
@@ -193,14 +193,14 @@ OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _RETRIED = {
     UncoveredReason.UNREADABLE,
     UncoveredReason.CHANGING,
-}  # no sight shows that they have been mended
+}  # their stat record does not change when they become readable
 _PROGRESS_NAMES = 1000
 _TOKEN_BYTES = 16
 GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
 
 class ScanResult(NamedTuple):
-    """What a directory is now, and whether it differs from what was known of it."""
+    """Tree of a directory, and whether it differs from the cached one."""
 
     tree: bytes
     totals: Totals
@@ -210,7 +210,7 @@ class ScanResult(NamedTuple):
 
 @dataclass(slots=True)
 class _DirectoryState:
-    """The directory that we are in: what is there now, and what was there."""
+    """A directory during the scan: its entries now, and those at the last scan."""
 
     descriptor: int
     path: bytes
@@ -219,18 +219,18 @@ class _DirectoryState:
     nodes: dict[bytes, Node]
 
     def way(self, name: bytes) -> bytes:
-        """The path of a name here."""
         return self.path + b"/" + name if self.path else name
 
     def old(self, name: bytes, line: bytes) -> Node | None:
-        """What a name was, if nothing shows that it has changed."""
+        """Return the cached node of a name if its stat record is unchanged."""
         return self.nodes.get(name) if self.was.get(name) == line else None
 
 
 class ScanTarget(NamedTuple):
-    """What is scanned; `scanned_ns` is the start time of the scan in nanoseconds.
+    """What is scanned.
 
-    `hides_mapped_writes` as in `CheckpointSource`.
+    `scanned_ns` is the start time of the scan in nanoseconds. For `hides_mapped_writes` see
+    `CheckpointSource`.
     """
 
     root: int
@@ -242,20 +242,20 @@ class ScanTarget(NamedTuple):
 
 
 class TreeScanner:
-    """One look at one origin, below the directory that is open as its root."""
+    """One scan of one origin below an open root directory."""
 
     def __init__(self, objects: Objects, target: ScanTarget) -> None:
         self._objects = objects
-        self._sights = objects.rows.stat_cache
+        self._stat_cache = objects.rows.stat_cache
         self._root = target.root
         self._origin = f"{target.origin} {target.coverage.mark}"
         self._coverage = target.coverage
         self._scanned_ns = target.scanned_ns
-        self._resting_ns = target.scanned_ns - RACY_COARSE_NS  # what changed before is never racy
+        self._resting_ns = target.scanned_ns - RACY_COARSE_NS  # older changes are never racy
         self._on_progress = objects.on_progress = target.on_progress
         self._looked_at = 0
         self._fresh: list[tuple[bytes, DirectoryRecord]] = []
-        self._is_renewed = False  # a directory may be another one than the last time
+        self._is_renewed = False  # some directory has another inode than at the last scan
         self._ways: frozenset[bytes] | None = None
         self._device = os.fstat(target.root).st_dev
         self._mounted = mounted_below(target.root)
@@ -263,11 +263,11 @@ class TreeScanner:
         self._hides_mapped_writes = target.hides_mapped_writes or hides_mapped_writes(target.root)
 
     def run(self, dirty: Iterable[RelativePath] | None = None) -> ScanResult:
-        """Look at all of it; with `dirty`, only on the way to those."""
+        """Scan the whole tree; with `dirty`, only directories on the way to those paths."""
         changed = self._find_changed() if dirty is None else [path.raw for path in dirty]
         if changed is not None:
-            changed += self._sights.racy(self._origin)
-            known = self._sights.known(self._origin, b"")
+            changed += self._stat_cache.racy(self._origin)
+            known = self._stat_cache.known(self._origin, b"")
             if dirty is not None and not changed and known is not None and self._has(known):
                 return ScanResult(known.tree, known.totals, is_changed=False)
             self._ways = with_parents(changed)
@@ -276,26 +276,27 @@ class TreeScanner:
         return looked
 
     def beneath(self, descriptor: int, path: bytes) -> ScanResult:
-        """Look at one directory below the root, with all that is in it."""
+        """Scan one directory below the root, with all below it."""
         if self._known is None:
-            self._known = self._sights.all(self._origin) if self._ways is None else {}
+            # One query for a full scan; a partial scan touches few directories and asks for each.
+            self._known = self._stat_cache.all(self._origin) if self._ways is None else {}
         return self._directory(descriptor, path)
 
     def note(self) -> None:
-        """Take note of what was seen, so that next time only what has changed is read."""
-        self._sights.note(self._origin, self._fresh)
-        token = self._sights.layout(self._origin)
+        """Write the results to the stat cache, so that the next scan reads only changes."""
+        self._stat_cache.note(self._origin, self._fresh)
+        token = self._stat_cache.layout(self._origin)
         if self._is_renewed or not token:
             at = self._scanned_ns.to_bytes(8, "little", signed=True)
             token = blake3(token + at).digest(_TOKEN_BYTES)
-            self._sights.note_layout(self._origin, token)
+            self._stat_cache.note_layout(self._origin, token)
 
     def is_other_mount(self, path: bytes, status: os.stat_result) -> bool:
-        """Whether another file system, or a bind mount, begins at this directory."""
+        """Whether another file system or a bind mount begins at a directory."""
         return status.st_dev != self._device or path in self._mounted
 
     def is_sure(self, node: Node, status: os.stat_result) -> bool:
-        """Whether the next look may conclude from the same line that nothing has changed."""
+        """Whether an unchanged stat record proves at the next scan that a node is unchanged."""
         if node.kind is NodeKind.UNCOVERED and node.reason in _RETRIED:
             return False
         if self._hides_mapped_writes and node.kind is NodeKind.FILE:
@@ -304,8 +305,8 @@ class TreeScanner:
         return changed_ns < self._resting_ns or not is_racy(changed_ns, scanned_ns=self._scanned_ns)
 
     def _find_changed(self) -> list[bytes] | None:
-        """The directories in which something may have changed; None if any may."""
-        sights = self._sights.reliable(self._origin)
+        """Directories that may have changed; None if all must be scanned."""
+        sights = self._stat_cache.reliable(self._origin)
         return changed_directories(self._root, sights) if sights else None
 
     def _directory(self, descriptor: int, path: bytes) -> ScanResult:
@@ -314,6 +315,7 @@ class TreeScanner:
             seen = [one for one in seen if not is_stage(one[0])]
         self._report_progress(len(seen))
         known = self._known_of(path)
+        # Comparing the encoded records is one memcmp, so the common case decodes nothing.
         is_same = known is not None and known.stats == encode_stats(
             [name for name, _, _ in seen], [line for _, line, _ in seen]
         )
@@ -328,18 +330,18 @@ class TreeScanner:
         return self._renewed(here, below, known)
 
     def _known_of(self, path: bytes) -> DirectoryRecord | None:
-        """What a directory was; if the tree of it is lost, nothing is known of it."""
+        """Return the cached record of a directory, unless its tree object is lost."""
         assert self._known is not None
         known = self._known.get(path)
         if self._ways is not None:
-            known = self._sights.known(self._origin, path)
+            known = self._stat_cache.known(self._origin, path)
         return known if known is not None and self._has(known) else None
 
     def _has(self, known: DirectoryRecord) -> bool:
         return self._objects.location(known.tree) is not None
 
     def _remember(self, here: _DirectoryState, known: DirectoryRecord) -> None:
-        """Recall what was there; if that is spoiled, all of it is read again."""
+        """Load cached nodes and stat records; if they are damaged, everything is read again."""
         try:
             here.nodes = {node.name: node for node in self._objects.tree(known.tree)}
             here.was = decode_stats(known.stats)
@@ -349,7 +351,7 @@ class TreeScanner:
     def _below(
         self, here: _DirectoryState, *, is_same: bool
     ) -> Iterator[tuple[bytes, ScanResult | UncoveredReason | None]]:
-        """Every directory in this one that must be looked at: what it is, or None if gone."""
+        """Scan subdirectories; None for one that vanished meanwhile."""
         for name, line, status in here.seen:
             if not stat.S_ISDIR(status.st_mode):
                 continue
@@ -385,7 +387,7 @@ class TreeScanner:
         below: dict[bytes, ScanResult | UncoveredReason | None],
         known: DirectoryRecord | None,
     ) -> ScanResult:
-        """Put a directory together from what is as it was and what is new, but for what is ours."""
+        """Store a directory from unchanged and new nodes, without sandbox placeholders."""
         lines: list[bytes] = []
         nodes: list[Node] = []
         for name, line, status in here.seen:
@@ -409,7 +411,9 @@ class TreeScanner:
         self._forget_removed(here, nodes)
         tree, totals = self._objects.put_tree(nodes), totals_of(nodes)
         stats = encode_stats([node.name for node in nodes], lines)
-        is_racy = BLANK in lines or len(nodes) < len(here.seen)  # what stands in may become more
+        is_racy = BLANK in lines or len(nodes) < len(
+            here.seen
+        )  # a placeholder may become a real entry without a new stat record
         self._fresh.append((here.path, DirectoryRecord(tree, totals, stats, is_racy)))
         return ScanResult(tree, totals, is_changed=known is None or known.tree != tree)
 
@@ -419,7 +423,7 @@ class TreeScanner:
         status: os.stat_result,
         below: Mapping[bytes, ScanResult | UncoveredReason | None],
     ) -> bool:
-        """Whether a sandbox has put it there for as long as it lives."""
+        """Whether a sandbox made the entry, for its own lifetime, in place of a protected name."""
         size, looked = status.st_size, below.get(way.rpartition(b"/")[2])
         if stat.S_ISDIR(status.st_mode):
             size = len(self._objects.tree(looked.tree)) if isinstance(looked, ScanResult) else 1
@@ -444,7 +448,7 @@ class TreeScanner:
         left = {node.name for node in nodes if node.kind is NodeKind.DIRECTORY}
         for name, node in here.nodes.items():
             if node.kind is NodeKind.DIRECTORY and name not in left:
-                self._sights.forget(self._origin, here.way(name))
+                self._stat_cache.forget(self._origin, here.way(name))
 
 
 def _directory_node(

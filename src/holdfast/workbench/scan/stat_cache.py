@@ -1,9 +1,10 @@
-"""Decide by what the system says of a file whether it must be read again.
+"""Stat records: decide from stat(2) results whether a file must be read again. Pure.
 
-The sight of a directory is what `stat` said of each name in it. While a sight stays the same, so
-does the content, with one exception: a file that was written to in the very moment in which it
-was looked at can be written to again without a trace, because file systems have coarse clocks.
-Such a file is racy: its line in the sight is blanked, equals nothing, and is read again next time.
+A stat record of a directory holds the names in it and one 64-byte line of stat fields for each.
+While the line of a file is unchanged, so is its content, with one exception: file systems have
+coarse clocks, so a file written to in the same tick in which it was scanned can change again
+without a new time. Such a file is *racy* (as in git): its line is blanked, which equals no real
+line, and it is read again next time.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ RACY_NS = 20_000_000  # two ticks of the slowest kernel clock
 RACY_COARSE_NS = 2_000_000_000  # where times are whole seconds; FAT counts in twos
 _SECOND_NS = 1_000_000_000
 
-# As they stand in what the system call `statx` of Linux gives: group, mode, inode, size, the two
-# times in seconds and nanoseconds, device.
+# In the layout of struct statx, so that kernel results can be compared without conversion: gid,
+# mode, inode, size, ctime and mtime as seconds and nanoseconds, device.
 _LINE = Struct("=IHxxQQqIxxxxqIxxxxII")
 _LENGTH = Struct("<Q")
 _WORDS = 8
@@ -45,7 +46,7 @@ class _Status(Protocol):
 
 
 def stat_line(status: _Status) -> bytes:
-    """One file as the system describes it; never blank."""
+    """Encode the stat fields of one file; never blank."""
     return _LINE.pack(
         status.st_gid,
         status.st_mode,
@@ -58,7 +59,7 @@ def stat_line(status: _Status) -> bytes:
 
 
 def is_same(one: _Status, other: _Status) -> bool:
-    """Whether two descriptions would make the same line; cheaper than to make them."""
+    """Whether two results encode to the same line, without encoding them."""
     return (
         one.st_ctime_ns == other.st_ctime_ns
         and one.st_mtime_ns == other.st_mtime_ns
@@ -71,7 +72,7 @@ def is_same(one: _Status, other: _Status) -> bool:
 
 
 def is_same_inode(one: bytes, other: bytes) -> bool:
-    """Whether two lines are of one inode; what is blank is not."""
+    """Whether two lines are of one inode; false if either is blank."""
     return BLANK not in (one, other) and _inode(one) == _inode(other)
 
 
@@ -82,23 +83,23 @@ def _inode(line: bytes) -> tuple[int, int, int]:
 
 @cache
 def _device(number: int) -> tuple[int, int]:
-    """The two halves that Linux knows a device by; no two devices have the same, anywhere."""
+    """Split st_dev into major and minor, as statx reports it."""
     major = (number >> 8) & 0xFFF | (number >> 32) & 0xFFFFF000
     minor = number & 0xFF | (number >> 12) & 0xFFFFFF00
     return major, minor
 
 
 def is_racy(changed_ns: int, *, scanned_ns: int) -> bool:
-    """Whether what changed then could have changed again unseen after it was looked at."""
+    """Whether a change at `changed_ns` could be followed by another with the same timestamp."""
     margin = RACY_NS if changed_ns % _SECOND_NS else RACY_COARSE_NS
     return changed_ns >= scanned_ns - margin
 
 
 def encode_stats(names: Sequence[bytes], lines: Sequence[bytes]) -> bytes:
-    """Write names and the line of each; the same, in the same order, gives the same bytes.
+    """Encode names and their lines, in order.
 
-    Lines are written word by word: the first of all lines, then the second. So whoever has the
-    same words from the system compares them all at once.
+    Lines are transposed into columns: first words of all lines, then second words. A strided copy
+    of statx buffers then compares as one block.
     """
     spelled = b"\0".join(names)
     words = memoryview(b"".join(lines)).cast("Q")
@@ -107,7 +108,7 @@ def encode_stats(names: Sequence[bytes], lines: Sequence[bytes]) -> bytes:
 
 
 def decode_stats(stats: bytes) -> dict[bytes, bytes]:
-    """Read what `encode_stats` wrote: the line of each name; raise ValueError if it is not that."""
+    """Return the line of each name; raises ValueError if the record is malformed."""
     names = names_of(stats)
     columns = memoryview(stats)[len(stats) - LINE_BYTES * len(names) :].cast("Q")
     lines = bytearray(LINE_BYTES * len(names))
@@ -122,11 +123,11 @@ def decode_stats(stats: bytes) -> dict[bytes, bytes]:
 
 
 def names_of(stats: bytes) -> list[bytes]:
-    """The names in a sight; raise ValueError if that is none."""
+    """Return the names in a stat record; raises ValueError if it is malformed."""
     if len(stats) < _LENGTH.size:
-        raise ValueError("this is too short for a sight")
+        raise ValueError("the stat record is too short")
     (length,) = _LENGTH.unpack_from(stats)
     names = stats[_LENGTH.size : _LENGTH.size + length].split(b"\0") if length else []
     if len(stats) != _LENGTH.size + length + LINE_BYTES * len(names):
-        raise ValueError("this sight has not a line for each name")
+        raise ValueError("the stat record does not have a line for each name")
     return names
