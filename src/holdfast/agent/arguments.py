@@ -1,4 +1,4 @@
-"""Say what a tool takes, and read what it was given."""
+"""JSON Schemas of tool parameters, and validation of arguments."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ Schema = dict[str, object]
 
 
 def text(description: str, *, of: tuple[str, ...] = ()) -> Schema:
-    """A text, or one of a few words."""
+    """Schema of a string, or of an enumeration."""
     return {"type": "string", "description": description, **({"enum": list(of)} if of else {})}
 
 
 def number(description: str, *, least: int = 0, most: int | None = None) -> Schema:
-    """A whole number."""
+    """Schema of an integer."""
     top = {} if most is None else {"maximum": most}
     return {"type": "integer", "description": description, "minimum": least, **top}
 
 
 def claim(description: str) -> Schema:
-    """Yes or no."""
+    """Schema of a boolean."""
     return {"type": "boolean", "description": description}
 
 
 def several(description: str, of: Schema) -> Schema:
-    """Any number of the same sort, but at least one."""
+    """Schema of a non-empty array."""
     return {"type": "array", "description": description, "items": of, "minItems": 1}
 
 
 def fields(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
-    """Several things by their names, and no others."""
+    """Schema of an object without additional properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -45,14 +45,14 @@ def fields(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
 
 
 def given(arguments: dict[str, object], sort: type[Given]) -> Given:
-    """The arguments as what they are; ToolRefused if they are something else."""
+    """Convert arguments to a struct; raises ToolRefused if they do not match."""
     try:
         return msgspec.convert(arguments, sort)
     except msgspec.ValidationError as error:
         raise ToolRefused(reason=f"the arguments do not fit: {error}") from error
 
 
-# Decide whether the arguments of a call fit what the tool wants.
+# Validation against the schema of a tool.
 
 _DEPTH_MAX: Final = 32
 _PROBLEMS_MAX: Final = 5
@@ -68,7 +68,7 @@ _KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 def arguments_of(text: str) -> dict[str, object] | str:
-    """The arguments that a model wrote, or what is wrong with them."""
+    """Parse arguments from JSON; return an error text if that fails."""
     try:
         found: object = msgspec.json.decode(text.strip() or "{}")
     except (msgspec.DecodeError, RecursionError) as error:
@@ -79,7 +79,7 @@ def arguments_of(text: str) -> dict[str, object] | str:
 
 
 def misfit(arguments: Mapping[str, object], schema: Mapping[str, object]) -> str:
-    """What is wrong with arguments by a JSON Schema, as far as it is looked at; else nothing."""
+    """Return why arguments do not match a schema, or an empty string; checks a subset of JSON Schema."""
     problems: list[str] = []
     for problem in _problems(arguments, schema, "", 0):
         problems.append(problem)
@@ -130,7 +130,7 @@ def _object_problems(
 
 
 def _is_kind(value: object, kind: str) -> bool:
-    if isinstance(value, bool):  # which Python takes for a number
+    if isinstance(value, bool):  # bool is a subclass of int
         return kind == "boolean"
     if kind == "integer" and isinstance(value, float):
         return value.is_integer()

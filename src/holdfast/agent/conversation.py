@@ -1,4 +1,9 @@
-"""Hold a conversation with a model: turn after turn, each in a task of its own that may die."""
+"""A conversation with a model; each turn runs in a task of its own that may crash.
+
+The journal is the only state. `AgentConversation` folds its records into a tree when the first turn
+starts. If a turn crashes, or its reader stops early, the tree is dropped and read again for the
+next turn, since it may contain records that never became durable.
+"""
 
 from __future__ import annotations
 
@@ -41,21 +46,23 @@ from holdfast.failures import Failure, UnexpectedError, boundary, to_wire
 from holdfast.world import companions
 
 OPTIONS: Final = ("model", "effort", "head", "compact")
-TASK: Final = "holdfast.agent.turn"  # the name of the task that a turn is taken in
+TASK: Final = "holdfast.agent.turn"  # name of a turn's task, for debuggers and crash reports
 
-_BATCH: Final = 500  # memos that are read without letting others have a turn
+# Records per batch, between which the event loop may run other tasks: a long conversation takes
+# seconds to read.
+_BATCH: Final = 500
 
 ReadRecords = Callable[[], Iterable[msgspec.Raw]]
-"""Reads back everything that was kept of the conversation, in order."""
+"""Reads back all records of the conversation, in order."""
 
 
 @asynccontextmanager
 async def open_conversation(
     kit: AgentConfig, memory: ReadRecords, crashes: CrashHistory
 ) -> AsyncGenerator[AgentConversation]:
-    """A conversation that goes on where its memory ends; its turn ends with the block.
+    """Open a conversation from its records; leaving the context ends a running turn.
 
-    It is refused with AgentUnstable to an agent that has crashed too often lately.
+    Raises AgentUnstable if the agent crashed too often recently.
     """
     refusal = crashes.refusal(now=anyio.current_time())
     if refusal is not None:
@@ -65,7 +72,7 @@ async def open_conversation(
 
 
 class AgentConversation:
-    """A conversation; what was not kept of it, it does not know."""
+    """A conversation; it knows only what its journal contains."""
 
     def __init__(
         self, kit: AgentConfig, memory: ReadRecords, crashes: CrashHistory, tasks: TaskGroup
@@ -74,17 +81,17 @@ class AgentConversation:
         self._kit = replace(kit, tools={**kit.tools, **own})
         self._memory, self._crashes, self._tasks = memory, crashes, tasks
         self._veil = KeyRedactor(kit.known)
-        self._complaints = kit.complaints  # that nobody was told of yet
-        self._tree: ConversationTree | None = None  # as long as it is what was kept
+        self._complaints = kit.complaints  # not shown yet
+        self._tree: ConversationTree | None = None  # None: must be read from the journal
         self._turn: AgentTurn | None = None
 
     async def take_turn(
         self, prompt: str, how: Mapping[str, str]
     ) -> AsyncGenerator[Sequence[TurnItem]]:
-        """Yield what is to be kept and shown, as it comes, up to and with `Over`.
+        """Run a turn, and yield records and events in batches; the last item is `TurnOver`.
 
-        What was yielded counts as kept when the next is asked for. Who stops before the end stops
-        the turn, and what nobody kept of it never was.
+        The caller must record a batch before it asks for the next. Closing the generator early
+        aborts the turn; records that were not written are lost.
         """
         outbox, ended = TurnQueue(), anyio.Event()
         self._tasks.start_soon(self._run, prompt, how, outbox, ended, name=TASK)
@@ -96,7 +103,9 @@ class AgentConversation:
                 yield batch
         finally:
             if not is_over:
-                self.interrupt()  # before anybody wakes up who waits for what is not kept
+                # First, so that a task which waits for its records is cancelled instead of going on
+                # without them.
+                self.interrupt()
             outbox.close(is_kept=is_over)
             if not is_over:
                 with anyio.CancelScope(shield=True):
@@ -104,22 +113,22 @@ class AgentConversation:
                 self._tree = None
 
     async def steer(self, text: str) -> bool:
-        """Add to what the running turn was asked; say whether it was taken."""
+        """Add text to the running turn; False if none accepts it."""
         return self._turn is not None and await self._turn.steer(text)
 
     def answer(self, question: str, answer: str) -> bool:
-        """Answer what was asked; say whether anybody still waits for that."""
+        """Answer an open question; False if it is not open."""
         return self._turn is not None and self._turn.answer(question, answer)
 
     def interrupt(self) -> None:
-        """End the running turn, with all that it started; what it tells says so."""
+        """Abort the running turn; its last events say so."""
         if self._turn is not None:
             self._turn.stop()
 
     async def _run(
         self, prompt: str, how: Mapping[str, str], outbox: TurnQueue, ended: anyio.Event
     ) -> None:
-        """Take a turn, and tell its end in any case."""
+        """Run a turn, and put `TurnOver` on the queue, whatever happens."""
         reason: str | None = "its task was ended"
         try:
             with boundary("agent.turn"):
@@ -171,7 +180,7 @@ class AgentConversation:
         return chosen(how.get("model", ""), self._kit.choice, effort=how.get("effort", ""))
 
     def _said(self) -> Iterator[AnyMessage]:
-        """Everything on the way to the head, the newest first."""
+        """Yield the messages from the head to the root."""
         way = () if self._tree is None else self._tree.way()
         return (each.message for each in way if isinstance(each, MessageAppended))
 

@@ -1,4 +1,4 @@
-"""Decide what a turn does next.
+"""State machine of a turn, repetition guard, budget and crash limit.
 
     idle ─prompted─▶ running ─ready─▶ streaming ─called─▶ executing ─asked─▶ waiting
       ▲                ▲  └◀─ said, too long ─┘ │ │           │  ◀─ answered ──┘
@@ -6,18 +6,16 @@
       │                └───── resumed ── paused ◀─┘ troubled
       └── settled ── stopped ◀── aborted, failed: from anywhere
 
-Every state is in the table, and every event in every state. Nothing here waits or asks: the shell
-does what an effect names, and says what came of it.
+Pure: no waiting and no I/O. `step` returns the next phase and an effect; `turn.py` runs the effect
+and reports its outcome as the next event. Every valid pair of phase and event is in `TABLE`; any
+other pair is a bug and raises AssertionError.
 
-Repetition guard: decide whether a turn makes no progress.
-
-A call counts as repeated when the same tool with the same arguments has the same result as the
-last time. All counts start again when something is new: a call changed files, a call was not made
-before in this turn, or a known call had another result. So a check that stays quiet while files
-are edited in between is never counted, and two calls that alternate without effect are.
-
-Not every tool knows which files it changed: before a call is counted as repeated, the caller looks
-at the draft.
+The repetition guard detects a turn without progress. A call is repeated if the same tool with the
+same arguments returns the same result as the last time. All counts are reset by anything new: a
+call that changed files, a call not made before in this turn, or another result of a known call. So
+a check that stays green between edits is never counted, while two calls that alternate without
+effect are. Not every tool knows which files it changed, so the caller compares the draft's revision
+before it counts a call as repeated.
 """
 
 from __future__ import annotations
@@ -39,44 +37,44 @@ from holdfast.failures import Failure
 
 
 class LoopPhase(StrEnum):
-    """What a turn is doing."""
+    """Phase of a turn."""
 
     IDLE = "idle"
-    RUNNING = "running"  # it makes ready for the next request
-    STREAMING = "streaming"  # the model answers
-    EXECUTING = "executing"  # tools are used
-    WAITING = "waiting"  # a tool waits for the person
-    PAUSED = "paused"  # the provider is in trouble, and the person decides
-    STOPPED = "stopped"  # it is not wanted any more, or cannot go on
+    RUNNING = "running"  # prepares the next request
+    STREAMING = "streaming"  # an answer is streaming
+    EXECUTING = "executing"  # tool calls run
+    WAITING = "waiting"  # a tool asks the person
+    PAUSED = "paused"  # provider error: the person decides
+    STOPPED = "stopped"  # aborted or failed; cleaning up
 
 
 class LoopEvent(StrEnum):
-    """What has happened."""
+    """Outcome of an effect, or an action of the person."""
 
     PROMPTED = "prompted"
     READY = "ready"
-    DONE = "done"  # nothing is left to ask the model
+    DONE = "done"  # no further request is needed
     CALLED = "called"
-    SAID = "said"  # an answer without calls
+    SAID = "said"  # an answer without tool calls
     TOO_LONG = "too_long"
     TROUBLED = "troubled"
     EXECUTED = "executed"
     ASKED = "asked"
-    ANSWERED = "answered"  # no question is open any more
+    ANSWERED = "answered"  # the last open question was answered
     RESUMED = "resumed"
     ABORTED = "aborted"
     FAILED = "failed"
-    SETTLED = "settled"  # nothing runs, and every call has its result
+    SETTLED = "settled"  # nothing runs, and every call has a result
 
 
 class LoopEffect(StrEnum):
-    """What is to be done."""
+    """What the turn must do next."""
 
-    PREPARE = "prepare"  # repair, take up what was added, look at the budget, make room
+    PREPARE = "prepare"  # repair, append input, check budget and context size
     REQUEST = "request"
     EXECUTE = "execute"
     COMPACT = "compact"
-    ASK = "ask"  # the person: retry, switch the model or cancel
+    ASK = "ask"  # ask the person: retry, switch the model, or cancel
     SETTLE = "settle"
     END = "end"
 
@@ -112,11 +110,11 @@ TABLE: Final[dict[tuple[LoopPhase, LoopEvent], LoopStep]] = {
     (LoopPhase.STOPPED, LoopEvent.ABORTED): (LoopPhase.STOPPED, None),
     (LoopPhase.STOPPED, LoopEvent.FAILED): (LoopPhase.STOPPED, None),
 }
-"""What follows; what is not here cannot happen."""
+"""Transition table; a missing pair cannot happen."""
 
 
 def step(phase: LoopPhase, event: LoopEvent) -> LoopStep:
-    """The next state, and what is to be done in it."""
+    """Return the next phase and the effect to run in it, if any."""
     found = TABLE.get((phase, event))
     assert found is not None, f"{event} cannot happen while {phase}"
     return found
@@ -126,22 +124,22 @@ WARN_AT: Final = (3, 6)  # repetitions
 STOP_AT: Final = 10
 CONTINUE: Final = "Continue"
 STOP: Final = "Stop"
-_KNOWN_MAX: Final = 1_000  # different calls
+_KNOWN_MAX: Final = 1_000  # distinct calls that are remembered
 
 
 class RepetitionGuard:
-    """Counts, within a turn, calls that are repeated while nothing changes."""
+    """Counts repeated calls of a turn while nothing changes."""
 
     def __init__(self) -> None:
         self._results: dict[tuple[str, str], int] = {}
         self._times: dict[tuple[str, str], int] = {}
 
     def is_repeated(self, call: ToolCall, text: str) -> bool:
-        """Whether this call had this result the last time, too."""
+        """Whether the previous such call returned the same result."""
         return self._results.get((call.tool, call.arguments)) == hash(text)
 
     def note(self, call: ToolCall, text: str, *, is_change: bool = False) -> int:
-        """How often this call had this result since something was new."""
+        """Record a result; return how often it occurred since the last change."""
         key, result = (call.tool, call.arguments), hash(text)
         if is_change or self._results.pop(key, None) != result:
             self.reset()
@@ -152,12 +150,12 @@ class RepetitionGuard:
         return self._times[key]
 
     def reset(self) -> None:
-        """Start all counts again."""
+        """Reset all counts."""
         self._times.clear()
 
 
 def warning(call: ToolCall, times: int) -> str:
-    """What the model is told together with the result, if anything."""
+    """Return the warning to append to the result, or an empty string."""
     if times not in WARN_AT:
         return ""
     return (
@@ -168,26 +166,26 @@ def warning(call: ToolCall, times: int) -> str:
 
 
 def verdict(call: ToolCall, times: int) -> GoingInCircles | None:
-    """The failure that stops the turn, if it must stop."""
+    """Return the failure that stops the turn, if the limit is reached."""
     return GoingInCircles(tool=call.tool, times=times) if times >= STOP_AT else None
 
 
-# Decide whether a turn may go on: how often, how much, for how much and for how long.
+# Budget of a turn.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLimits:
-    """What one turn may take; None is no limit."""
+    """Limits of one turn; None is unlimited."""
 
     steps: int | None = 500  # requests to the model
-    tokens: int | None = None  # that were not cached, and what was answered
+    tokens: int | None = None  # output, and input that was not cached
     cost_usd: float | None = None
     seconds: float | None = 6 * 3600.0
 
 
 @dataclass(slots=True)
 class Budget:
-    """What one turn has taken so far."""
+    """What one turn has used so far."""
 
     began: float
     steps: int = 0
@@ -195,12 +193,12 @@ class Budget:
     cost_usd: float = 0.0
 
     def pay(self, tokens: Tokens, cost_usd: float | None) -> None:
-        """Note what an answer took."""
+        """Add the usage of an answer."""
         self.tokens += tokens.input - tokens.cached + tokens.output
         self.cost_usd += cost_usd or 0.0
 
     def empty(self, budget: BudgetLimits, *, now: float) -> Failure | None:
-        """Why the model may not be asked again, if it may not."""
+        """Return the failure if a limit is reached."""
         if budget.steps is not None and self.steps >= budget.steps:
             return StepsSpent(most=budget.steps)
         if budget.tokens is not None and self.tokens >= budget.tokens:
@@ -212,26 +210,26 @@ class Budget:
         return None
 
 
-# Decide whether an agent that crashes is started again.
+# Crash limit: an agent that crashes repeatedly is not restarted for a while.
 
 CRASHES_MAX: Final = 3
 WITHIN: Final = 60.0  # seconds
 
 
 class CrashHistory:
-    """The crashes of one session's agent."""
+    """Crash times of one session's agent."""
 
     def __init__(self) -> None:
         self._times: list[float] = []
         self._reason = ""
 
     def note(self, reason: str, *, now: float) -> None:
-        """It has crashed."""
+        """Record a crash."""
         self._times = [*self._times[1 - CRASHES_MAX :], now]
         self._reason = reason
 
     def refusal(self, *, now: float) -> AgentUnstable | None:
-        """Why it is not started now, if it crashed too often lately."""
+        """Return the failure if the agent crashed too often within the last `WITHIN` seconds."""
         if len(self._times) < CRASHES_MAX or self._times[-1] - self._times[0] > WITHIN:
             return None
         wait = self._times[-1] + WITHIN - now

@@ -1,4 +1,4 @@
-"""A workspace and a desk that are only in memory, and do what the real ones do."""
+"""In-memory implementations of the agent's ports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class MemoryWorkspace:
-    """Files in memory; there are no links, and directories are what files are in."""
+    """Files in memory, without symlinks; directories exist while they contain files."""
 
     def __init__(self, files: Mapping[str, bytes] | None = None, *, root: str = "/project") -> None:
         self._root = root
@@ -25,20 +25,18 @@ class MemoryWorkspace:
 
     @property
     def root(self) -> str:
-        """Where the project is for the processes of the agent."""
         return self._root
 
     @property
     def files(self) -> dict[str, bytes]:
-        """All files by their paths."""
+        """All files by path."""
         return {str(path): data for path, data in sorted(self._files.items())}
 
     async def within(self, work: Callable[[FileTree], Result]) -> Result:
-        """What comes of looking at the files as they are now."""
         return work(_MemoryFileTree(self._files, self._modes))
 
     async def write(self, changes: Sequence[FileChange], key: str) -> None:
-        """Make all of the changes or none; the same said again with the same key is done once."""
+        """Apply all changes or none; a repeated call with the same key is applied once."""
         key = f"{key} {tuple(changes)}"
         if key in self._done:
             return
@@ -55,7 +53,7 @@ class MemoryWorkspace:
 
 
 class MemoryToolContext:
-    """A desk at which somebody has answered everything beforehand."""
+    """Answers questions from a prepared list, and records output."""
 
     def __init__(self, call: str = "call", answers: Sequence[str] = ()) -> None:
         self._call, self._answers = call, list(answers)
@@ -64,17 +62,15 @@ class MemoryToolContext:
 
     @property
     def call(self) -> str:
-        """The name of the call."""
         return self._call
 
     def show(self, output: str) -> None:
-        """Remember a piece of output."""
         self.shown.append(output)
 
     async def ask(
         self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
     ) -> str:
-        """Give the next answer; without one, the refusal."""
+        """Return the next prepared answer; without one, the refusal."""
         self.asked.append((title, detail, choices, is_leave))
         if self._answers:
             return self._answers.pop(0)
@@ -127,7 +123,7 @@ class _MemoryFileTree:
 def _made(
     change: FileChange, files: dict[RelativePath, bytes], modes: dict[RelativePath, int]
 ) -> str | None:
-    """Make a change; say why it does not fit, if it does not."""
+    """Apply a change; return the reason if its precondition does not hold."""
     is_there = change.path in files
     match change:
         case FileWrite(path, data, before, mode):

@@ -1,8 +1,18 @@
-"""What a conversation with a model is made of, what is kept of it and what is shown.
+"""Messages, conversation records, provider deltas and turn events of the agent.
 
-What the agent keeps in its session's journal, which is all that it knows.
+Four vocabularies, from the disk to the screen:
 
-There are thousands of them, never part of a cycle: the collector does not look at them.
+  messages   UserMessage, ModelMessage, ToolMessage: the content of a conversation
+  records    ConversationRecord: what the agent appends to the session's journal; folding
+             the records in order rebuilds the conversation tree (history/tree.py)
+  deltas     AnswerDelta: parts of one streamed answer of a provider
+  events     TurnEvent: what clients display of a turn; never needed to rebuild it
+
+Tags and field names of messages and records are part of the journal format. They keep their old
+spelling when a class is renamed, so that old journals stay readable.
+
+Messages and records are allocated by the thousand and never form a reference cycle, so they opt out
+of garbage collection (`gc=False`).
 """
 
 from __future__ import annotations
@@ -17,9 +27,9 @@ from holdfast.nouns import RelativePath
 
 
 class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The model wants a tool used; the arguments are JSON as far as the model has kept to it.
+    """A tool call requested by the model; `arguments` is JSON, unless the model got it wrong.
 
-    `opaque` is JSON that the provider wants back with the call, unread.
+    `opaque` is JSON that the provider requires to be sent back unchanged with the call.
     """
 
     id: str
@@ -29,7 +39,7 @@ class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Thinking(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What the model let see of its thinking, and what its provider wants back with it, unread."""
+    """Reasoning text that the provider returned; `proof` is sent back to it unchanged."""
 
     text: str
     proof: str = ""
@@ -38,20 +48,20 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class ConversationMessage(
     msgspec.Struct, frozen=True, tag_field="role", omit_defaults=True, gc=False
 ):
-    """One thing that was said in a conversation."""
+    """Base class of the messages of a conversation."""
 
 
 class Origin(StrEnum):
-    """Who speaks in the person's place."""
+    """Where the text of a user message comes from."""
 
     PERSON = "person"
-    STEERING = "steering"  # the person, in the middle of a turn
+    STEERING = "steering"  # typed by the person during a turn
     SKILL = "skill"
-    NOTICE = "notice"  # the agent itself, about what happened to it
+    NOTICE = "notice"  # from the agent itself, about an event such as an interruption
 
 
 class UserMessage(ConversationMessage, frozen=True, tag="user"):
-    """What the model is told."""
+    """Input to the model."""
 
     text: str
     origin: Origin = Origin.PERSON
@@ -61,13 +71,15 @@ THINKING: Final = "thinking"
 CALL: Final = "call"
 
 BlockOrder = tuple[int | str, ...]
-"""Kinds of blocks in the order in which they came: `THINKING`, `CALL`, or so many characters of
-text. Empty in the usual order, which is also that of journals without it: thinking, text, calls.
+"""Block kinds in the order of the provider's stream:
+
+`THINKING`, `CALL`, or a length of text in characters. Empty for the default order (thinking, text,
+calls), which journals without the field have, too.
 """
 
 
 class ModelMessage(ConversationMessage, frozen=True, tag="model"):
-    """What the model said, whole; `provider` and `model` made it."""
+    """One complete answer of a model."""
 
     text: str = ""
     thinking: tuple[Thinking, ...] = ()
@@ -77,7 +89,7 @@ class ModelMessage(ConversationMessage, frozen=True, tag="model"):
     order: BlockOrder = ()
 
     def blocks(self) -> Iterator[Thinking | str | ToolCall]:
-        """Thinking, text and calls in the order in which they came."""
+        """Yield thinking, text and calls in the order of the provider's stream."""
         thinking, calls, at = iter(self.thinking), iter(self.calls), 0
         for part in self.order:
             if isinstance(part, int):
@@ -85,16 +97,17 @@ class ModelMessage(ConversationMessage, frozen=True, tag="model"):
                 at += part
             elif (block := next(thinking if part == THINKING else calls, None)) is not None:
                 yield block
-        # A call may have been dropped or mended since: nothing of what is left is lost.
+        # Repair may have dropped calls since `order` was recorded, so the order can be shorter or
+        # longer than the blocks. Yield the rest in the default order instead of losing it.
         yield from thinking
         if at < len(self.text):
             yield self.text[at:]
         yield from calls
 
     def sendable(self) -> Iterator[Thinking | str | ToolCall]:
-        """The blocks without thinking at the end, as an answer that was cut may have.
+        """Yield the blocks without trailing thinking, which a truncated answer may have.
 
-        Providers refuse thinking that nothing follows.
+        Providers reject a message that ends with a thinking block.
         """
         blocks = list(self.blocks())
         while blocks and _is_trailing(blocks[-1]):
@@ -107,7 +120,7 @@ def _is_trailing(block: Thinking | str | ToolCall) -> bool:
 
 
 class ToolMessage(ConversationMessage, frozen=True, tag="tool"):
-    """What came of a call, as the model is told it."""
+    """The result of a tool call as the model receives it."""
 
     call: str
     text: str
@@ -115,13 +128,13 @@ class ToolMessage(ConversationMessage, frozen=True, tag="tool"):
 
 
 AnyMessage = UserMessage | ModelMessage | ToolMessage
-"""Everything that can be said in a conversation."""
+"""Any message of a conversation."""
 
 
 class Tokens(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What one answer of a model took.
+    """Token usage of one answer.
 
-    `cached` (read from a cache) and `written` (written to one) are part of the input.
+    `cached` (cache reads) and `written` (cache writes) are included in `input`.
     """
 
     input: int = 0
@@ -131,7 +144,7 @@ class Tokens(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def order_of(blocks: Iterable[Thinking | str | ToolCall]) -> BlockOrder:
-    """The order of blocks as a message keeps it: empty if it is the usual one."""
+    """Return the stream order of blocks for `ModelMessage.order`; empty for the default order."""
     parts = tuple(_part(block) for block in blocks)
     ranks = [{THINKING: 0, CALL: 2}.get(str(part), 1) for part in parts]
     is_usual = ranks == sorted(ranks) and ranks.count(1) <= 1
@@ -144,11 +157,11 @@ def _part(block: Thinking | str | ToolCall) -> int | str:
     return THINKING if isinstance(block, Thinking) else CALL
 
 
-# What a model is sent, and the pieces in which its answer comes.
+# Requests to a model, and the deltas of its answer.
 
 
 class ModelChoice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A model of a provider, and how hard it is to think."""
+    """A provider, a model and a reasoning effort."""
 
     provider: str
     model: str
@@ -156,7 +169,7 @@ class ModelChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool as a model is told of it; the parameters are a JSON Schema."""
+    """A tool as it is described to the model; `parameters` is a JSON Schema."""
 
     name: str
     description: str
@@ -164,14 +177,14 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class PromptMessage(msgspec.Struct, frozen=True, gc=False):
-    """A message with the name of its entry, under which its wire bytes may be kept."""
+    """A message with the id of its tree entry, which is the cache key of its encoded bytes."""
 
     id: str
     message: AnyMessage
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """All that a model is sent for one answer."""
+    """One request to a model."""
 
     system: str
     said: tuple[PromptMessage, ...]
@@ -180,7 +193,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
 
 class StopReason(StrEnum):
-    """Why a model stopped."""
+    """Why a model ended its answer."""
 
     DONE = "done"
     CALLS = "calls"
@@ -189,23 +202,19 @@ class StopReason(StrEnum):
 
 
 class AnswerDelta(msgspec.Struct, frozen=True):
-    """A part of an answer that is still being made."""
+    """A part of an answer that is still streaming."""
 
 
 class TextDelta(AnswerDelta, frozen=True):
-    """More of the text."""
-
     text: str
 
 
 class ThinkingDelta(AnswerDelta, frozen=True):
-    """More of the thinking."""
-
     text: str
 
 
 class ToolCallDelta(AnswerDelta, frozen=True):
-    """More of the arguments of a call; the first piece of each names it."""
+    """More arguments of a tool call; `tool` is set in the first delta of each `index`."""
 
     index: int
     tool: str
@@ -213,7 +222,7 @@ class ToolCallDelta(AnswerDelta, frozen=True):
 
 
 class RetryScheduled(AnswerDelta, frozen=True):
-    """The provider wants us to wait, or we do so of ourselves, before trying again."""
+    """The request failed and is sent again after a delay, by Retry-After or by our backoff."""
 
     seconds: float
     failure: dict[str, object]
@@ -221,13 +230,13 @@ class RetryScheduled(AnswerDelta, frozen=True):
 
 
 class AnswerDiscarded(AnswerDelta, frozen=True):
-    """What came of this answer so far is void: it is begun anew from the same head."""
+    """The deltas of this answer so far are void: the request is sent again from the same head."""
 
     failure: dict[str, object]
 
 
 class AnswerCompleted(AnswerDelta, frozen=True):
-    """The answer is whole; always the last piece."""
+    """The answer is complete; always the last delta."""
 
     message: ModelMessage
     stop: StopReason
@@ -237,17 +246,17 @@ class AnswerCompleted(AnswerDelta, frozen=True):
 AnyAnswerDelta = (
     TextDelta | ThinkingDelta | ToolCallDelta | RetryScheduled | AnswerDiscarded | AnswerCompleted
 )
-"""Everything that comes while a model answers."""
+"""Any delta of an answer."""
 
 
 class ConversationRecord(
     msgspec.Struct, frozen=True, tag_field="memo", omit_defaults=True, gc=False
 ):
-    """One thing that the agent keeps in its session's journal; nothing else is kept anywhere."""
+    """Base class of the records that the agent appends to the session's journal."""
 
 
 class MessageAppended(ConversationRecord, frozen=True, tag="entered"):
-    """A message follows another one in the tree, or begins it, and is the head now."""
+    """A message was appended to entry `after` (empty: at the root), and is the new head."""
 
     id: str
     after: str
@@ -255,9 +264,9 @@ class MessageAppended(ConversationRecord, frozen=True, tag="entered"):
 
 
 class HistoryCompacted(ConversationRecord, frozen=True, tag="compacted"):
-    """On the way to `after`, the model is told this summary in place of all before `keeps`.
+    """A summary replaces all entries before `keeps` in requests to the model.
 
-    Nothing is deleted. It is an entry of the tree, and the head now.
+    It is an entry of the tree, appended to `after`, and the new head. Nothing is deleted.
     """
 
     id: str
@@ -269,39 +278,39 @@ class HistoryCompacted(ConversationRecord, frozen=True, tag="compacted"):
 
 
 class HeadMoved(ConversationRecord, frozen=True, tag="moved"):
-    """The conversation goes on from this entry; what came after it stays, as a branch."""
+    """The head moved to an existing entry; later entries stay in the tree as a branch."""
 
     head: str
 
 
 class ToolCallStarted(ConversationRecord, frozen=True, tag="tool_begun"):
-    """From here on the call may have done something, whatever is kept afterwards."""
+    """A tool call is about to run: from here on it may have had effects."""
 
     call: str
 
 
 class ToolCallRepaired(ConversationRecord, frozen=True, tag="mended"):
-    """A call has no result and never will: this is what the model is told in its place."""
+    """A tool call will never have a result; `text` is sent to the model in its place."""
 
     call: str
     text: str
 
 
 class SteeringQueued(ConversationRecord, frozen=True, tag="queued"):
-    """The person has added this to the running turn; the model has not been told yet."""
+    """The person steered the running turn; the text is not in the conversation yet."""
 
     id: str
     text: str
 
 
 class SteeringDequeued(ConversationRecord, frozen=True, tag="dequeued"):
-    """What was added is a message now, or is not wanted any more."""
+    """Queued steering became a message, or was dropped."""
 
     id: str
 
 
 class UsageRecorded(ConversationRecord, frozen=True, tag="spent"):
-    """An answer was paid for, also one that nobody kept."""
+    """Token usage and cost of one answer, including answers that were discarded."""
 
     provider: str
     model: str
@@ -319,14 +328,14 @@ AnyConversationRecord = (
     | SteeringDequeued
     | UsageRecorded
 )
-"""Everything that the agent keeps."""
+"""Any record of a conversation."""
 
 
-# What tools do: with files, and for who used them.
+# Values that tools take and return.
 
 
 class TaskProgress(StrEnum):
-    """How far a task is."""
+    """State of a task."""
 
     OPEN = "open"
     BEGUN = "begun"
@@ -334,7 +343,7 @@ class TaskProgress(StrEnum):
 
 
 class Task(msgspec.Struct, frozen=True):
-    """One thing that the model means to do, by its number."""
+    """A task on the model's list."""
 
     number: int
     text: str
@@ -342,19 +351,19 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What came of using a tool: what the model is told, and what the person is shown."""
+    """Result of a tool: `text` for the model, `shown` for the person."""
 
     text: str
     is_error: bool = False
-    shown: str | None = None  # where the person is shown something else
+    shown: str | None = None  # None: the same as `text`
     status: int | None = None
-    paths: tuple[str, ...] = ()  # that it changed
-    plan: tuple[Task, ...] | None = None  # that it made: all that is to be done from now on
-    spent: tuple[UsageRecorded, ...] = ()  # on models of its own
+    paths: tuple[str, ...] = ()  # of changed files
+    plan: tuple[Task, ...] | None = None  # the complete new task list, if the tool changed it
+    spent: tuple[UsageRecorded, ...] = ()  # by sub-agents
 
 
 class FileKind(StrEnum):
-    """What stands at a path."""
+    """Type of a directory entry."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -363,7 +372,7 @@ class FileKind(StrEnum):
 
 
 class FileInfo(msgspec.Struct, frozen=True):
-    """What stands at a path, how many bytes it has, and who may do what with it."""
+    """Metadata of a path; `size` in bytes."""
 
     sort: FileKind
     size: int
@@ -371,9 +380,9 @@ class FileInfo(msgspec.Struct, frozen=True):
 
 
 class FileWrite(msgspec.Struct, frozen=True):
-    """A file with these bytes; `before` is what it must have now, None if it must not be there.
+    """Write a file, if its content still equals `before` (None: the file must not exist).
 
-    A file that is there keeps its mode.
+    An existing file keeps its mode.
     """
 
     path: RelativePath
@@ -383,31 +392,31 @@ class FileWrite(msgspec.Struct, frozen=True):
 
 
 class FileRemoval(msgspec.Struct, frozen=True):
-    """No file any more."""
+    """Remove a file."""
 
     path: RelativePath
 
 
 class FileRename(msgspec.Struct, frozen=True):
-    """Another name, where nothing is, for a file."""
+    """Rename a file to a path that does not exist."""
 
     path: RelativePath
     target: RelativePath
 
 
 FileChange = FileWrite | FileRemoval | FileRename
-"""One change of files; a later one of several finds what an earlier one made."""
+"""One change of a batch; each change applies to the result of the changes before it."""
 
 
-# What the person is shown of a turn, beside what the model is told.
+# Events of a turn for display.
 
 
 class TurnEvent(msgspec.Struct, frozen=True):
-    """One thing that the person is shown of a turn, beside what the model is told."""
+    """Base class of what clients display of a turn."""
 
 
 class TurnDeltaKind(StrEnum):
-    """What a piece that is shown at once belongs to."""
+    """Which part of the output a delta belongs to."""
 
     TEXT = "text"
     THINKING = "thinking"
@@ -415,7 +424,7 @@ class TurnDeltaKind(StrEnum):
 
 
 class TurnDelta(TurnEvent, frozen=True):
-    """A piece of what an item will be as a whole; it is not kept."""
+    """A piece of output, displayed at once and not recorded."""
 
     item: str
     sort: TurnDeltaKind
@@ -423,9 +432,9 @@ class TurnDelta(TurnEvent, frozen=True):
 
 
 class ModelText(TurnEvent, frozen=True):
-    """The model has said this, or let see that it thinks this.
+    """A complete text or thinking block of the model.
 
-    `continues` says that it goes on with a text that was cut off.
+    `continues` joins it to the previous text, which was truncated at the output limit.
     """
 
     item: str
@@ -435,7 +444,7 @@ class ModelText(TurnEvent, frozen=True):
 
 
 class ToolUse(TurnEvent, frozen=True):
-    """A tool is about to be used."""
+    """A tool call starts."""
 
     item: str
     tool: str
@@ -444,7 +453,7 @@ class ToolUse(TurnEvent, frozen=True):
 
 
 class ToolUseEnded(TurnEvent, frozen=True):
-    """A tool has been used, with this result."""
+    """A tool call ended."""
 
     item: str
     done: ToolResult
@@ -462,7 +471,7 @@ class TurnQuestion(TurnEvent, frozen=True):
 
 
 class TurnUsage(TurnEvent, frozen=True):
-    """What the conversation has taken so far, and how full the model is."""
+    """Token usage and cost of the conversation so far; `context` tokens of `window` are used."""
 
     choice: ModelChoice
     tokens: Tokens
@@ -472,14 +481,14 @@ class TurnUsage(TurnEvent, frozen=True):
 
 
 class TurnNote(TurnEvent, frozen=True):
-    """Something that the person may want to know."""
+    """A notice for the person."""
 
     text: str
     failure: dict[str, object] | None = None
 
 
 class TurnWaiting(TurnEvent, frozen=True):
-    """The turn waits for a model or a tool, for so many seconds by now; it is not kept."""
+    """The turn has been waiting for a model or tool for this many seconds; not recorded."""
 
     what: str
     seconds: float
@@ -491,12 +500,12 @@ class TurnOutcome(StrEnum):
     COMPLETED = "completed"
     ABORTED = "aborted"
     FAILED = "failed"
-    INCOMPLETE = "incomplete"  # the answer was cut or empty, also when asked again
-    REFUSED = "refused"  # by the provider
+    INCOMPLETE = "incomplete"  # the answer was truncated or empty, and retries did not help
+    REFUSED = "refused"  # by the provider's content policy
 
 
 class TurnOver(TurnEvent, frozen=True):
-    """The turn is over; always the last."""
+    """The turn is over; always the last event."""
 
     ending: TurnOutcome
     failure: dict[str, object] | None = None
@@ -513,4 +522,4 @@ AnyTurnEvent = (
     | TurnWaiting
     | TurnOver
 )
-"""Everything that the person is shown of a turn."""
+"""Any event of a turn."""

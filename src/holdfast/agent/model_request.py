@@ -1,4 +1,4 @@
-"""Have a model answer once, and show what it says while it says it."""
+"""Receive one answer of a model, and summarize a conversation that is too long."""
 
 from __future__ import annotations
 
@@ -33,28 +33,31 @@ from holdfast.agent.turn_context import AgentConfig, ConversationLog, new_id
 
 
 class Reply:
-    """One answer, as far as it has come."""
+    """An answer while it streams."""
 
     def __init__(self, log: ConversationLog, *, is_shown: bool = True) -> None:
         self.id = new_id()
         self._log, self._is_shown = log, is_shown
         self._texts: list[str] = []
-        self.heard = anyio.current_time()  # from the model, or when it was asked
+        self.heard = anyio.current_time()  # time of the last delta, or of the request
 
     @property
     def thinking_id(self) -> str:
-        """By which name what the model thinks is told, in pieces and as a whole."""
+        """Item id of the thinking block, in deltas and when complete."""
         return f"{self.id}/thinking"
 
     @property
     def text(self) -> str:
-        """What the model has said so far."""
+        """The text received so far."""
         return "".join(self._texts)
 
     async def receive(
         self, models: Models, choice: ModelChoice, prompt: ModelRequest
     ) -> AnswerCompleted:
-        """Ask, and return the whole answer; what it fails with, it fails with."""
+        """Send the request, display deltas, and return the complete answer.
+
+        Raises the failure of the provider if retries do not help.
+        """
         async with models.answering(choice, prompt) as pieces, aclosing(pieces):
             async for batch in pieces:
                 for piece in batch:
@@ -88,7 +91,10 @@ class Reply:
 
 
 def _renamed(message: ModelMessage, log: ConversationLog, id: str) -> ModelMessage:
-    """The same answer, with a name for each call that no other call of the conversation has."""
+    """Give every call an id that is unique in the conversation.
+
+    Some providers reuse ids or leave them empty, and a result is matched to its call by id.
+    """
     used: set[str] = set()
     calls = list(message.calls)
     for number, call in enumerate(calls):
@@ -102,33 +108,35 @@ def _said_of(failure: dict[str, object]) -> str:
     return str(failure.get("userMessage", ""))
 
 
-# Make a conversation shorter for its model: a summary in place of its beginning.
+# Compaction.
 
-_TRIES: Final = 4  # of a request that is too long itself, each with half as much in it
+# Requests for one summary. Each sends half of what was too long for the model before.
+_TRIES: Final = 4
 
 
 class Summarizer:
-    """Summarizes, and counts how often that did not help."""
+    """Summarizes the conversation, and counts attempts that did not free enough context."""
 
     def __init__(self, kit: AgentConfig, log: ConversationLog) -> None:
         self._kit, self._log = kit, log
         self._strikes = 0
-        self.reply: Reply | None = None  # while one is made
+        self.reply: Reply | None = None  # while a summary streams
 
     def is_needed(self, choice: ModelChoice, *, besides: int) -> bool:
-        """Whether the next request would leave too little room."""
+        """Whether the next request would exceed the limit for compaction."""
         window = self._kit.models.window(choice)
         return compacting.is_full(self._log.tree, besides=besides, window=window)
 
     def relax(self) -> None:
-        """The model has answered: it was short enough."""
+        """Reset the count: the model accepted a request."""
         self._strikes = 0
 
     async def compact(self, choice: ModelChoice, *, besides: int) -> UsageRecorded:
-        """Enter a summary, and say so.
+        """Append a summary, and return its usage.
 
-        A request that fails, or an answer that is cut, empty or refused, raises its failure and
-        changes nothing. ContextExhausted if there is nothing to be won any more.
+        Raises the failure of a request, or AnswerIncomplete if the summary is truncated, empty or
+        refused; the conversation is unchanged then. Raises ContextWindowExhausted if nothing is
+        left to summarize.
         """
         tree, window = self._log.tree, self._kit.models.window(choice)
         before = compacting.size(tree, besides=besides)
@@ -153,7 +161,8 @@ class Summarizer:
     ) -> AnswerCompleted:
         window: int | None = None
         for tries in range(_TRIES):
-            window = self._kit.models.window(choice)  # which may have been learned meanwhile
+            # The provider's error may have told us the real window since the last try.
+            window = self._kit.models.window(choice)
             prompt = compacting.summary_prompt(cut, window=window, tries=tries)
             self.reply = Reply(self._log, is_shown=False)
             try:

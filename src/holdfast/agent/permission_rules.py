@@ -1,7 +1,10 @@
-"""Decide what needs a person's leave, and ask for it in words that nobody else has written.
+"""Permission rules: what needs a permission, and how the request is displayed.
 
-Leave is given for exactly what was shown, by a hash of it: whoever changes a letter asks again.
-What is too long to be shown whole is too long to be allowed.
+A permission covers exactly what was displayed, by its SHA-256: any changed byte asks again. A
+request that is too long to be displayed completely is refused.
+
+Untrusted text never forms the wording of a question. It appears as the value of a labelled fact,
+with control and invisible characters spelled out.
 """
 
 from __future__ import annotations
@@ -18,24 +21,24 @@ _HIDDEN: Final = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 
 
 class PermissionScope(StrEnum):
-    """What would leave the sandbox."""
+    """What a request would do beyond the sandbox."""
 
-    NETWORK = "network"  # a command that reaches others
-    OPEN = "open"  # a command that is not shut in
-    PROTECTED = "protected"  # a file that programs obey as soon as they see it
-    SERVER = "server"  # an MCP server that the project names
-    TOOL = "tool"  # a tool of an MCP server that may change something
+    NETWORK = "network"  # a command with network access
+    OPEN = "open"  # a command without sandbox
+    PROTECTED = "protected"  # a file that programs execute or load on sight, such as git hooks
+    SERVER = "server"  # an MCP server from the project's configuration
+    TOOL = "tool"  # a tool of an MCP server that is not marked as read-only
 
 
 class PermissionMode(StrEnum):
-    """Whether a person is asked at all."""
+    """Whether to ask the person at all."""
 
     ASK = "ask"
     NEVER = "never"
 
 
 class PermissionAnswer(StrEnum):
-    """What a person can say; the refusal is the last, and what nobody says."""
+    """Answers to a permission request; the last, the refusal, is also the default."""
 
     ONCE = "Allow once"
     SESSION = "Allow the same for this session"
@@ -44,7 +47,7 @@ class PermissionAnswer(StrEnum):
 
 
 class PermissionDecision(StrEnum):
-    """What is to be done with a wish."""
+    """What to do with a request."""
 
     ALLOWED = "allowed"
     ASK = "ask"
@@ -53,9 +56,9 @@ class PermissionDecision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PermissionRequest:
-    """What is wanted: `does` is in words of ours; the values of the facts are anybody's.
+    """A permission request: `does` is fixed wording of ours, values of `facts` are untrusted.
 
-    `why` is what the model says for it; it is shown, and leave does not depend on it.
+    `why` is the model's justification; it is displayed, and not part of the digest.
     """
 
     reach: PermissionScope
@@ -65,12 +68,12 @@ class PermissionRequest:
 
     @property
     def digest(self) -> str:
-        """What a leave is bound to: all that would be done, to the letter."""
+        """SHA-256 of everything that the permission covers."""
         return sha256(repr((self.reach.value, self.does, self.facts)).encode()).hexdigest()
 
     @property
     def answers(self) -> tuple[PermissionAnswer, ...]:
-        """What a person can say to it."""
+        """The answers that the person can choose from."""
         if self.reach is PermissionScope.SERVER:
             return (PermissionAnswer.ALWAYS, PermissionAnswer.SESSION, PermissionAnswer.REFUSE)
         return (PermissionAnswer.ONCE, PermissionAnswer.SESSION, PermissionAnswer.REFUSE)
@@ -79,7 +82,7 @@ class PermissionRequest:
 def decide(
     wish: PermissionRequest, asking: PermissionMode, granted: Collection[str]
 ) -> tuple[PermissionDecision, str]:
-    """Whether it is allowed, to be asked for, or refused, and in that case why."""
+    """Return the decision, with a reason if the request is refused."""
     if wish.digest in granted:
         return PermissionDecision.ALLOWED, ""
     if asking is PermissionMode.NEVER:
@@ -90,24 +93,24 @@ def decide(
 
 
 def title_of(wish: PermissionRequest) -> str:
-    """The question, in a line."""
+    """Return the question in one line."""
     return f"May the agent {wish.does}?"
 
 
 def detail_of(wish: PermissionRequest) -> str:
-    """What exactly is wanted, such that a person sees all that is in it."""
+    """Return the facts of a request with every character visible."""
     said = (("the agent says why", wish.why),) if wish.why else ()
     return "\n".join(f"{name}: {visible(value)}" for name, value in (*wish.facts, *said))
 
 
 def visible(value: str) -> str:
-    """Any value, with what would not be seen spelled out; its later lines are indented."""
+    """Spell out invisible and control characters; indent continuation lines."""
     lines = value.split("\n")
     return "\n    ".join("".join(map(_seen, line)) for line in lines)
 
 
 def single_line(value: str, *, chars_max: int = 120) -> str:
-    """Any value as a single line that is not too long."""
+    """Return a value as one line of at most `chars_max` characters."""
     line = " ".join(visible(value[: 4 * chars_max]).split())
     return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
 
@@ -118,11 +121,11 @@ def _seen(character: str) -> str:
     return f"<U+{ord(character):04X}>"
 
 
-# Hand a model what others have written as data, in marks that it cannot close itself.
+# Markup for untrusted text in prompts.
 
 
 def labelled(mark: str, about: Mapping[str, str], text: str) -> str:
-    """A text between two marks of that name; the first says what it is."""
+    """Wrap untrusted text in a tag that the text itself cannot close."""
     inert = text.replace(f"</{mark}", f"<\u200b/{mark}").replace(f"<{mark}", f"<\u200b{mark}")
     facts = "".join(f' {name}="{_quoted(value)}"' for name, value in about.items())
     return f"<{mark}{facts}>\n{inert}\n</{mark}>"

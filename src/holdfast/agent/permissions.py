@@ -1,4 +1,4 @@
-"""Get a person's leave for what leaves the sandbox, and remember what was allowed."""
+"""Ask for permission to go beyond the sandbox, and remember what was granted."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from holdfast.world import SystemDisk, make_private, replace_file
 
 
 class Permissions:
-    """What was allowed in this session and, in a file of the person's, for good."""
+    """Permissions of a session, and lasting ones from a file of the person."""
 
     def __init__(
         self, kept: Path | None = None, *, asking: PermissionMode = PermissionMode.ASK
     ) -> None:
-        """Remember lasting leaves in a file; without one, there are none."""
+        """Store lasting permissions in the file `kept`; without it none are stored."""
         self._kept, self._asking = kept, asking
         self._granted: set[str] = set()
 
     def is_granted(self, wish: PermissionRequest) -> bool:
-        """Whether it was allowed before, to the letter."""
+        """Whether exactly this request was granted before."""
         return wish.digest in self._granted | self._lasting()
 
     async def require(self, wish: PermissionRequest, desk: ToolContext) -> None:
-        """Return once it is allowed; raise LeaveRefused if it is not."""
+        """Return when the request is granted; raises PermissionRefused otherwise."""
         granted = self._granted | self._lasting()
         verdict, reason = decide(wish, self._asking, granted)
         if verdict is PermissionDecision.ASK:
@@ -61,22 +61,19 @@ class Permissions:
             replace_file(SystemDisk(), self._kept, [msgspec.json.encode(lasting)])
 
     def _lasting(self) -> set[str]:
-        """What was allowed for good; a file that cannot be read allows nothing."""
+        """Return the digests of lasting permissions; an unreadable file grants nothing."""
         if self._kept is None:
             return set()
         try:
             return set(msgspec.json.decode(self._kept.read_bytes(), type=list[str]))
-        except (OSError, ValueError):  # it may not even be text
+        except (OSError, ValueError):  # ValueError: not JSON, or not even UTF-8
             return set()
-
-
-# Ask before a file is changed that programs obey as soon as they see it.
 
 
 async def require_file_permission(
     paths: Iterable[RelativePath], content: str, approvals: Permissions, desk: ToolContext
 ) -> None:
-    """Return if none of the files is protected, or if the person lets these be changed so."""
+    """Ask for permission if any of the files is protected."""
     guarded = [path for path in paths if is_protected(path)]
     if not guarded:
         return
@@ -86,9 +83,10 @@ async def require_file_permission(
 
 
 def is_protected(path: RelativePath) -> bool:
-    """Whether a path is a name that stays as it is, wherever below the project it stands."""
+    """Whether the path, or any directory on it, has a protected name."""
     names = [tuple(name.encode().split(b"/")) for name in (*PROTECTED, *KEPT)]
-    lowered = tuple(part.lower() for part in path.parts)  # on some disks .GIT is .git
+    # Case-insensitive file systems resolve .GIT to .git.
+    lowered = tuple(part.lower() for part in path.parts)
     return any(
         lowered[start : start + len(name)] == name
         for name in names

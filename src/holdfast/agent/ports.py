@@ -1,4 +1,4 @@
-"""What the agent needs from the world: a model to ask, files, processes, and a person."""
+"""Ports of the agent: models, tools, the files of a project, and the person."""
 
 from __future__ import annotations
 
@@ -23,102 +23,102 @@ Result = TypeVar("Result")
 
 
 class Models(Protocol):
-    """Whoever answers for models."""
+    """A provider of models."""
 
     def answering(
         self, choice: ModelChoice, prompt: ModelRequest
     ) -> AbstractAsyncContextManager[AsyncGenerator[Sequence[AnyAnswerDelta]]]:
-        """Ask a model, and yield what comes in batches, up to and with `Answered`.
+        """Send a request, and yield deltas in batches; the last delta is `AnswerCompleted`.
 
-        What is worth trying again is tried again, and told. What is not raises its failure, and
-        nothing has been kept. Who leaves the block has ended the request.
+        Transient errors are retried, and reported as `RetryScheduled`. Permanent errors raise their
+        failure. Leaving the context cancels the request.
         """
         ...
 
     def window(self, choice: ModelChoice) -> int | None:
-        """How many tokens fit into the model at once, as far as anybody knows."""
+        """Return the size of the context window in tokens, or None if unknown."""
         ...
 
     def price(self, choice: ModelChoice, tokens: Tokens) -> float | None:
-        """What so many tokens cost, in dollars, as far as anybody knows."""
+        """Return the price in US dollars, or None if unknown."""
         ...
 
 
 class ToolContext(Protocol):
-    """What a tool is given while it works for one call."""
+    """What a tool can use during one call."""
 
     @property
     def call(self) -> str:
-        """The name of the call."""
+        """The id of the call."""
         ...
 
     def show(self, output: str) -> None:
-        """Show the person a piece of output at once; it is not kept."""
+        """Display a piece of output at once; it is not recorded."""
         ...
 
     async def ask(
         self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
     ) -> str:
-        """Ask the person, and wait; the last choice is the refusal, and the answer of nobody."""
+        """Ask the person, and return the answer; the last choice, the refusal, if there is none."""
         ...
 
 
 class Tool(Protocol):
-    """Something that a model can have done."""
+    """A tool that a model can call."""
 
     @property
     def spec(self) -> ToolSpec:
-        """How a model is told of it."""
+        """The description that is sent to the model."""
         ...
 
     @property
     def only_reads(self) -> bool:
-        """Whether it changes nothing, such that others may be used at the same time."""
+        """Whether the tool changes nothing, so that calls to it may run concurrently."""
         ...
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
+        """Return a one-line description of the call for the person."""
         ...
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Do it; a failure that it raises is told to the model. Cancelled, nothing is left.
+        """Run the tool; a failure that it raises becomes its result. Cancellation cleans up.
 
-        The arguments fit the schema. What is shown and returned is bounded by the tool itself.
+        The arguments match the schema of `spec`. The tool bounds the size of its output itself.
         """
         ...
 
 
 class FileTree(Protocol):
-    """The files of a project as they are now; no path and no link leads out of it."""
+    """Read access to the files of a project; paths and symlinks cannot leave the project."""
 
     def look(self, path: RelativePath) -> FileInfo | None:
-        """What stands at a path, of a link the link itself; None if nothing does."""
+        """Return metadata of a path, or None if it does not exist; symlinks are not followed."""
         ...
 
     def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileKind], ...]:
-        """The names in a directory and what they are, sorted; None is the project itself."""
+        """List a directory, sorted by name; None is the project root."""
         ...
 
     def read(self, path: RelativePath, bytes_max: int) -> bytes:
-        """The first bytes of a file; a link to one inside the project is followed."""
+        """Read up to `bytes_max` bytes of a file; symlinks inside the project are followed."""
         ...
 
 
 class Workspace(Protocol):
-    """A project that the agent works on, in such a way that nothing is lost."""
+    """The draft of a project that the agent works on."""
 
     @property
     def root(self) -> str:
-        """Where the project is for the processes of the agent."""
+        """The project's path as the agent's processes see it."""
         ...
 
     async def within(self, work: Callable[[FileTree], Result]) -> Result:
-        """What comes of looking at the files as they are now, whoever has changed them."""
+        """Run a function on the current files in a worker thread, and return its result."""
         ...
 
     async def write(self, changes: Sequence[FileChange], key: str) -> None:
-        """Make all of the changes or none; the same said again with the same key is done once.
+        """Apply all changes or none; a repeated call with the same key is applied once.
 
-        Raises BatchRefused if they do not fit what is there, with every reason.
+        Raises BatchRefused with every reason if a precondition does not hold.
         """
         ...

@@ -1,6 +1,6 @@
-"""What every request tells a model first: who it is, where, and by what rules.
+"""The system prompt, and notes for agents from the project.
 
-What comes from the project is given as data, in marks that it cannot close itself.
+Text from the project is untrusted: it is wrapped in tags that it cannot close.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ _SHORT = "You have no way to ask the person; decide for yourself, and say what y
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptContext:
-    """What is known of where the agent works."""
+    """Facts about the session for the system prompt."""
 
     root: str
-    system: str  # of the machine
+    system: str  # operating system
     day: str
-    notes: Sequence[tuple[str, str]] = ()  # of the project, by the path of each; the nearest last
-    skills: Sequence[tuple[str, str]] = ()  # their names, and what each is for
+    notes: Sequence[tuple[str, str]] = ()  # (path, text) of AGENTS.md files, the nearest last
+    skills: Sequence[tuple[str, str]] = ()  # (name, description)
     can_ask: bool = True
-    sandbox: str = ""  # what is to be known about how commands are shut in
+    sandbox: str = ""  # what the model must know about the sandbox
 
 
 def system_prompt(surroundings: PromptContext) -> str:
-    """All that a model is told before the conversation."""
+    """Return the system prompt."""
     where = surroundings
     parts = [
         _IDENTITY,
@@ -78,7 +78,7 @@ def _line(text: str) -> str:
     return " ".join(text.replace('"', "'").split())
 
 
-# Find what a project tells agents in its `AGENTS.md` files; it is data, and bounded.
+# AGENTS.md files: untrusted, and bounded in size.
 
 NAMES: Final = ("AGENTS.md", ".agents/AGENTS.md")
 NOTE_BYTES_MAX: Final = 32 * 1024
@@ -88,9 +88,9 @@ _ALL_BYTES_MAX: Final = 64 * 1024
 async def find_notes(
     workspace: Workspace, inside: RelativePath | None = None
 ) -> tuple[tuple[str, str], ...]:
-    """The notes from the project down to a directory in it, by their paths; the nearest last.
+    """Read the notes from the project root down to `inside`, the nearest last.
 
-    If there is too much, the nearest are kept; what is cut off says so.
+    If they are too long together, the nearest are preferred; a truncated note says so.
     """
     return await workspace.within(lambda tree: _found(tree, inside))
 
@@ -118,7 +118,7 @@ def _text(tree: FileTree, path: RelativePath, bytes_max: int) -> str:
         if seen is None or seen.sort not in (FileKind.FILE, FileKind.LINK):
             return ""
         data = tree.read(path, bytes_max + 1)
-    except Failure:  # a link that leads out, or something that is no file
+    except Failure:  # a symlink out of the project, or not a regular file
         return ""
     text = data[:bytes_max].decode("utf-8", "replace").removeprefix("\ufeff").strip()
     return f"{text}\n(the rest is left out)" if len(data) > bytes_max and text else text

@@ -1,4 +1,8 @@
-"""Where the agent's processes start: in the project's place, shut in, with nothing secret."""
+"""Processes of the agent: sandbox policy, environment and command line.
+
+Commands run through the exec-server, in the draft's place, inside a sandbox, with an environment
+from which secrets are removed.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from holdfast.exec.failures import StartFailed
 from holdfast.exec.model import Command
 from holdfast.world import MARK
 
-# What a command of the agent may touch, in the words that the process plane understands.
+# Sandbox policy, in the exec-server's format.
 
 _LESSER = """\
 # The sandbox here
@@ -35,18 +39,18 @@ where nothing else will do, and say what you could not check."""
 
 @dataclass(frozen=True, slots=True)
 class SandboxStrength:
-    """How well commands are shut in, and what that lacks or why it cannot be done."""
+    """How strong the sandbox is on this machine, and what it lacks."""
 
-    strength: str = "full"  # or `reduced`, or `none`
+    strength: str = "full"  # `full`, `reduced` or `none`
     lacks: tuple[str, ...] = ()
 
     def for_model(self) -> str:
-        """What a model has to know about it; nothing if all is well."""
+        """Return instructions for the model; empty for a full sandbox."""
         text = {"reduced": _LESSER, "none": _NONE}.get(self.strength, "")
         return text.format(lacks="; ".join(self.lacks))
 
     def for_person(self) -> str:
-        """What the person is told of it; nothing if all is well."""
+        """Return a warning for the person; empty for a full sandbox."""
         lacks = "; ".join(self.lacks)
         match self.strength:
             case "reduced":
@@ -71,11 +75,10 @@ def sandbox_for(
     *,
     has_network: bool = False,
 ) -> dict[str, object]:
-    """The project and a directory for temporary files, of all else only what is for everyone.
+    """Return the sandbox policy: write access to the project and `scratch`, little else.
 
-    `readable` and `writable` are further paths; one that can be written may lie in a readable one.
-
-    Names that programs obey stay as they are. Without leave nobody else is reached.
+    `readable` and `writable` are further paths; a writable path may lie inside a readable one.
+    Protected file names stay read-only. There is no network unless `has_network`.
     """
     return {
         "permissions": {
@@ -112,14 +115,15 @@ _QUIET: Final = {
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_NOTHING_LONGEST: Final = 5.0  # seconds that doing nothing is waited for
+_NOTHING_LONGEST: Final = 5.0  # seconds to wait for `true`
 _SHELLS: Final = ("/bin/bash", "/bin/sh")
-# What it complains of comes in between what it says, as a person at a terminal would see it. A
-# sandbox has a directory for temporary files of its own, and ours outlives a command.
+# stderr goes to stdout, so that both appear in order, as in a terminal. TMPDIR is set inside the
+# shell, because the sandbox sets its own, which does not outlive the command.
 _ALL_TOGETHER: Final = 'export TMPDIR="$2"; exec "$0" -c "$1" 2>&1'
 
 
-# Languages and their packages, as people put them below their homes: programs without secrets.
+# Toolchains that are commonly installed in a home directory. Only directories with programs and
+# packages: nothing here may contain credentials.
 _TOOLCHAINS: Final = (
     *(".asdf", ".bun/bin", ".cargo/bin", ".cargo/registry", ".deno/bin", ".jenv", ".local/bin"),
     *(".local/pipx", ".local/share/fnm", ".local/share/mise", ".local/share/pipx"),
@@ -129,24 +133,24 @@ _TOOLCHAINS: Final = (
 
 
 class SandboxLevel(StrEnum):
-    """How far a process reaches."""
+    """What a process may access."""
 
-    SANDBOX = "sandbox"  # the project, and nobody else
-    NETWORK = "network"  # the project, and everybody who can be reached
-    OPEN = "open"  # whatever the person could do
+    SANDBOX = "sandbox"  # the project
+    NETWORK = "network"  # the project and the network
+    OPEN = "open"  # everything that the person can access
 
 
 def toolchains_in(home: Path) -> tuple[str, ...]:
-    """What commands need to see of a home so that its languages work, as far as it is there."""
+    """Return the toolchain directories that exist in a home directory."""
     return tuple(str(home / each) for each in _TOOLCHAINS if (home / each).is_dir())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxConfig:
-    """What a process of the agent gets: the project at `root`, an environment, room in `scratch`.
+    """How processes of the agent are started: `root`, environment and temporary directory.
 
-    `session` marks everything that is not shut in, so that it can be found and ended. `readable`
-    are further paths that commands may see, `writable` those that they may change.
+    `session` marks the environment of all processes, so that those without a sandbox can be found
+    and ended. `readable` and `writable` are further paths for the sandbox.
     """
 
     processes: Client
@@ -158,17 +162,17 @@ class SandboxConfig:
     writable: tuple[str, ...] = ()
 
     def new_mark(self) -> str:
-        """A mark for one process and all that it starts."""
+        """Return a unique mark for the environment of one process and its descendants."""
         return f"{self.session}/tool-{secrets.token_hex(8)}"
 
     def shell(self, line: str, freedom: SandboxLevel, *, mark: str, has_stdin: bool) -> Command:
-        """A command line for the shell of this machine."""
+        """Return a command that runs a line in the shell."""
         shell = next((each for each in _SHELLS if os.path.exists(each)), _SHELLS[-1])
         argv = (_SHELLS[-1], "-c", _ALL_TOGETHER, shell, line, self.scratch)
         return self.command(argv, freedom, mark=mark, has_stdin=has_stdin)
 
     async def confinement(self) -> SandboxStrength:
-        """How well a command is shut in here, found out by one that does nothing."""
+        """Determine the strength of the sandbox by starting `true` in it."""
         command = self.command(("true",), SandboxLevel.SANDBOX, mark=self.new_mark())
         try:
             process = await self.processes.start(command)
@@ -182,7 +186,7 @@ class SandboxConfig:
     def command(
         self, argv: tuple[str, ...], freedom: SandboxLevel, *, mark: str, has_stdin: bool = False
     ) -> Command:
-        """A command in the project, that reaches so far and knows no secret."""
+        """Return a command in the project, with the environment stripped of secrets."""
         offered = {**self.environment, **_QUIET, "TMPDIR": self.scratch, MARK: mark}
         env = {**allowed_environment(offered, ("*",)), MARK: mark}
         sandbox: dict[str, object] | None = None

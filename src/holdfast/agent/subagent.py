@@ -1,4 +1,4 @@
-"""A tool that has a part of the work done by an agent of its own, which knows only its task."""
+"""Tool that delegates a task to a sub-agent with a conversation of its own."""
 
 from __future__ import annotations
 
@@ -58,21 +58,21 @@ _SPEC: Final = ToolSpec(
 
 
 class SubAgent:
-    """Has tasks done with a kit; its own tool is not in there, so that none has one of its own."""
+    """Runs sub-agents; they do not have this tool, so delegation is one level deep."""
 
     spec = _SPEC
     only_reads = False
 
     def __init__(self, kit: AgentConfig, *, budget: BudgetLimits = BUDGET) -> None:
         assert NAME not in kit.tools, "one below another is enough"
-        self._kit = replace(kit, budget=budget, clear=nothing)  # what runs is not only its own
+        # No `clear`: the processes of the session are shared with the main agent.
+        self._kit = replace(kit, budget=budget, clear=nothing)
 
     def title(self, arguments: dict[str, object]) -> str:
-        """What a call does, in a line for the person."""
         return f"Sub-agent: {' '.join(str(arguments.get('task', '')).split())[:_TITLE_MAX]}"
 
     async def use(self, arguments: dict[str, object], desk: ToolContext) -> ToolResult:
-        """Have it done; however it ends, this ends with it, and says what it came to."""
+        """Run a sub-agent, and return its last answer; cancellation ends it."""
         tree, outbox = ConversationTree(), TurnQueue()
         kit = replace(self._kit, tools={**self._kit.tools, RECALL: RecallTool(tree.result)})
         turn = AgentTurn(kit, ConversationLog(tree, outbox, KeyRedactor(kit.known)), kit.choice)
@@ -88,19 +88,19 @@ class SubAgent:
 
 
 async def _pass_on(asking: TurnQuestion, desk: ToolContext, turn: AgentTurn) -> None:
-    """Ask the person for the other agent, which waits."""
+    """Ask the person on behalf of the sub-agent."""
     title = f"Sub-agent: {asking.title}"
     said = await desk.ask(title, asking.detail, asking.choices, is_leave=asking.is_leave)
     turn.answer(asking.question, said)
 
 
 class _SubAgentTurn:
-    """What is seen of the other agent, and what it came to."""
+    """Output of a sub-agent, and its result."""
 
     def __init__(self, desk: ToolContext) -> None:
         self.over: TurnOver | None = None
         self._desk = desk
-        self._seen: list[str] = []  # by the person, who may want to see it again
+        self._seen: list[str] = []  # displayed so far
         self._last = ""
         self._spent: list[UsageRecorded] = []
         self._paths: dict[str, None] = {}

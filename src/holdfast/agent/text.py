@@ -1,10 +1,8 @@
-"""Long results as a model is told them: by their ends, and how to have the rest.
-
-Make text valid Unicode before it leaves a tool.
+"""Size limits and Unicode normalization of tool results.
 
 Bytes of files and names that are not UTF-8 are held as surrogate escapes, so that they can be
 written back unchanged. JSON cannot carry them: neither the journal, nor a provider, nor a client
-takes a record with one. `well_formed` is the only conversion; `writable` applies it to records.
+accepts a record with one. `well_formed` is the only conversion; `writable` applies it to records.
 """
 
 from __future__ import annotations
@@ -15,16 +13,17 @@ from typing import Final, TypeGuard, TypeVar
 
 import msgspec
 
-CHARS_MAX: Final = 24_000  # of a result that a model is told as a whole
-PAGE_MAX: Final = 20_000  # of a tool that pages by itself: a receipt never cuts such a page
+CHARS_MAX: Final = 24_000  # characters of a result that is sent to the model unabridged
+# For tools with paging of their own: a page is below CHARS_MAX, so that it is never abridged.
+PAGE_MAX: Final = 20_000
 HEAD: Final = 8_000
 TAIL: Final = 8_000
-KEPT_MAX: Final = 1_000_000  # of a result that can be recalled
-RECALL: Final = "recall"  # the tool
+KEPT_MAX: Final = 1_000_000  # characters of a result in the journal
+RECALL: Final = "recall"  # name of the tool that returns the omitted part
 
 
 def receipt(call: str, text: str) -> str:
-    """The text, or if it is long its two ends with a note of what is between them."""
+    """Return the text, or the two ends of a long text with a note how to read the rest."""
     if len(text) <= CHARS_MAX:
         return text
     left_out = len(text) - HEAD - TAIL
@@ -36,7 +35,7 @@ def receipt(call: str, text: str) -> str:
 
 
 def kept(text: str) -> str:
-    """As much of a text as is kept at all: the beginning and the end of what is endless."""
+    """Return what the journal stores of a text: both ends if it exceeds KEPT_MAX."""
     if len(text) <= KEPT_MAX:
         return text
     half = KEPT_MAX // 2
@@ -52,17 +51,17 @@ _Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
 def well_formed(text: str) -> str:
-    """The same text with U+FFFD in place of every surrogate."""
+    """Replace every surrogate by U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub(REPLACEMENT, text)
 
 
 def is_well_formed(text: str) -> bool:
-    """Whether a text can be encoded as UTF-8."""
+    """Whether the text can be encoded as UTF-8."""
     return text.isascii() or _SURROGATES.search(text) is None
 
 
 def writable(record: _Record) -> _Record:
-    """The same record if it can be written as JSON, else one with all its texts well-formed."""
+    """Return the record itself if it is valid JSON, else a copy with well-formed texts."""
     try:
         _encode(record)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The tools of a session, put together; whatever they started ends with it."""
+"""The tools of a session: build them, and clean up what they started."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from holdfast.world import companions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSettings:
-    """What the person has settled about tools.
+    """Settings of the person about tools.
 
-    `leaves` is the file that lasting leaves are kept in, `skills` are directories of their own
-    skills, `servers` are their own MCP servers, and `inside` is where in the project they stand.
+    `leaves` is the file of lasting permissions, `skills` are directories of skills, `servers` are
+    MCP servers, and `inside` is the directory in the project that the session was started in.
     """
 
     asking: PermissionMode = PermissionMode.ASK
@@ -45,10 +45,10 @@ class ToolSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """What was found for a session beside its tools; all of it is data of others.
+    """Untrusted data of a session for its system prompt.
 
-    `notes` are by their paths, the nearest last; `skills` are names, and what each is for;
-    `complaints` say to the person what cannot be used; `confinement` is that of commands.
+    `notes` are (path, text), the nearest directory last. `skills` are (name, description).
+    `complaints` are warnings for the person. `confinement` is the sandbox strength of commands.
     """
 
     notes: tuple[tuple[str, str], ...]
@@ -58,9 +58,9 @@ class SessionContext:
 
 
 class ToolSet:
-    """All tools of a session by their names, and what a model is told beside them.
+    """The tools of a session by name, and the data for its system prompt.
 
-    `without_person` are those that an agent has who cannot ask anybody.
+    `without_person` excludes tools that ask the person, for sub-agents.
     """
 
     def __init__(self, tools: Sequence[Tool], shells: ShellCommands, known: SessionContext) -> None:
@@ -71,7 +71,7 @@ class ToolSet:
         self._shells = shells
 
     async def clear(self) -> None:
-        """End everything that a tool has left running."""
+        """End all processes that tools left running."""
         await self._shells.end_all("the turn was stopped")
 
 
@@ -79,7 +79,7 @@ class ToolSet:
 async def open_tool_set(
     ground: SandboxConfig, workspace: Workspace, settings: ToolSettings
 ) -> AsyncGenerator[ToolSet]:
-    """The tools of a session; nothing that they started is left at the end of the block."""
+    """Build the tools of a session; leaving the context ends everything they started."""
     approvals = Permissions(settings.leaves, asking=settings.asking)
     scratch = tempfile.mkdtemp(dir=ground.scratch, prefix="holdfast-")
     ground = replace(ground, scratch=scratch)

@@ -1,4 +1,24 @@
-"""Take one turn: drive the loop, do what it wants done, and leave a valid history behind."""
+"""One turn of the agent: run the effects of the loop, and leave a valid history.
+
+`loop.py` decides, this module acts. `AgentTurn._drive` feeds an event into `step`, runs the effect
+that it returns, and turns the outcome into the next event:
+
+  PREPARE   repair the history, append queued steering, check the budget      _prepare
+  REQUEST   stream one answer, append it when it is complete                  _request
+  EXECUTE   run the tool calls of the answer                                  ToolCallExecutor
+  COMPACT   replace old messages by a summary                                 _compact
+  ASK       ask the person: retry, switch the model, cancel                   _pause
+  SETTLE    end processes, repair open tool calls                             _settle
+
+Invariants:
+
+- A tool runs only after the records of its call and of its start are durable
+  (`ConversationLog.kept`), so a crash never hides that it may have had effects.
+- Every tool call gets exactly one result, also when it fails, times out or is cancelled.
+- A model receives only what is durable: `_prepare` awaits it before each request.
+- `stop` cancels only the running effect. SETTLE runs outside of that scope, so an aborted
+  turn still leaves a valid history.
+"""
 
 from __future__ import annotations
 
@@ -52,18 +72,19 @@ from holdfast.agent.turn_context import AgentConfig, ConversationLog, TurnItem, 
 from holdfast.failures import Failure, Kind, boundary, to_wire
 from holdfast.world import Questions, companions
 
-# Use the tools that an answer calls for: supervised, limited, and never without a result.
+# Execution of tool calls.
 
 _SHOWN_MAX = 64 * 1024  # characters of one piece of output
-_LOOK_LONGEST = 10.0  # seconds for which a result waits for a look at the draft
+# Seconds. A hanging scan of the draft must not hold back the result of a tool.
+_LOOK_LONGEST = 10.0
 
 AskPerson = Callable[[TurnQuestion], Awaitable[str]]
-"""Asks the person in the name of a turn; the question gets its name from the turn."""
+"""Asks the person, and returns the answer; the turn assigns the question's id."""
 
 
 @dataclass(slots=True, eq=False)
 class RunningToolCall:
-    """One call while its tool is used; it is the tool's desk."""
+    """A tool call in execution; the `ToolContext` of its tool."""
 
     call_made: ToolCall
     tool: Tool
@@ -76,23 +97,23 @@ class RunningToolCall:
 
     @property
     def call(self) -> str:
-        """The name of the call."""
         return self.call_made.id
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it waits for the person, so that its time stands still."""
+        """Whether the person is being asked, which suspends the timeout."""
         return self.scope.deadline == math.inf
 
     def show(self, output: str) -> None:
-        """Show the person a piece of output at once; it is not kept."""
+        """Display a piece of output; resets the silence timer."""
         self.heard = anyio.current_time()
         self.log.show(TurnDelta(self.call, TurnDeltaKind.OUTPUT, output[-_SHOWN_MAX:]))
 
     async def ask(
         self, title: str, detail: str = "", choices: tuple[str, ...] = (), *, is_leave: bool = False
     ) -> str:
-        """Ask the person, and wait; the tool's time stands still meanwhile."""
+        """Ask the person; the timeout of the tool is suspended meanwhile."""
+        # A person may take hours to answer; only the tool's own time counts.
         left = self.scope.deadline - anyio.current_time()
         self.scope.deadline = math.inf
         try:
@@ -104,7 +125,7 @@ class RunningToolCall:
 
 
 class ToolCallExecutor:
-    """The calls of one turn; those that only read are used together, all others by themselves."""
+    """Runs the tool calls of a turn: consecutive read-only ones concurrently, others alone."""
 
     def __init__(self, kit: AgentConfig, log: ConversationLog, inquire: AskPerson) -> None:
         self._kit, self._log, self._inquire = kit, log, inquire
@@ -112,15 +133,15 @@ class ToolCallExecutor:
         self._running: set[RunningToolCall] = set()
         self._verdict: GoingInCircles | None = None
         self._cut_at: int | None = None
-        self._revision: int | None = None  # of the draft, when a call was repeated
+        self._revision: int | None = None  # draft revision at the last repeated call
 
     async def use(self, calls: Sequence[ToolCall], *, cut_at: int | None = None) -> None:
-        """Use each, and enter what came of it.
+        """Run all calls, and append their results.
 
-        `cut_at` is the length in tokens of an answer that was cut: its last call may be, too.
+        `cut_at` is the length in tokens of a truncated answer, whose last call may be incomplete.
 
-        A turn that repeats itself without effect is stopped after the last call: a person is asked
-        whether to continue, and GoingInCircles is raised if not.
+        Raises GoingInCircles after the last call, if the calls repeat without effect and the person
+        does not choose to continue.
         """
         self._verdict, self._cut_at = None, cut_at
         for group in self._groups(calls):
@@ -161,7 +182,8 @@ class ToolCallExecutor:
                 await self._finish(call, ToolResult(f"Nothing was done: {job}.", is_error=True))
         if not jobs:
             return
-        await self._log.kept()  # that it was called for and begun, before it may do anything
+        # Write-ahead: the call and its start must be durable before the tool may have effects.
+        await self._log.kept()
         if len(jobs) == 1:
             await self._run(jobs[0])
             return
@@ -170,7 +192,7 @@ class ToolCallExecutor:
                 tasks.start_soon(self._run, job)
 
     def _job(self, call: ToolCall) -> RunningToolCall | str:
-        """The call as it is carried out, or why it cannot be."""
+        """Validate a call; return the reason if it cannot run."""
         tool = self._kit.tools.get(call.tool)
         if tool is None:
             return f"there is no tool {call.tool!r}; there are {', '.join(self._kit.tools)}"
@@ -194,6 +216,7 @@ class ToolCallExecutor:
         finally:
             self._running.remove(job)
         if done is None:
+            # The scope's deadline cancelled the tool.
             words = f"Stopped: it had not ended after {longest:.0f} seconds."
             done = ToolResult(
                 f"{words} What it did until then may have had effects.", is_error=True
@@ -212,9 +235,9 @@ class ToolCallExecutor:
         self._verdict = self._verdict or guarding.verdict(call, times)
 
     async def _has_changed(self) -> bool:
-        """Whether the draft is another one than at the last look.
+        """Whether the draft's revision changed since the last check.
 
-        The result waits for this, and is kept also if the turn is stopped meanwhile.
+        Shielded: the result of the tool must be appended even if the turn is stopped meanwhile.
         """
         before, now = self._revision, None
         with anyio.move_on_after(_LOOK_LONGEST, shield=True), suppress(Failure):
@@ -226,13 +249,13 @@ class ToolCallExecutor:
 
     @property
     def most_silent(self) -> tuple[str, float] | None:
-        """The tool that has told nothing for longest, and since when, if any is used."""
+        """The running tool without output for longest, and the time of its last output."""
         jobs = [job for job in self._running if not job.is_waiting]
         job = min(jobs, key=lambda job: job.heard, default=None)
         return None if job is None else (job.call_made.tool, job.heard)
 
     async def report_silence(self) -> None:
-        """Say it once of each tool that tells nothing for long, until cancelled."""
+        """Notify the person once of each tool that is silent for long, until cancelled."""
         longest = self._kit.silence_longest
         while True:
             await anyio.sleep(longest / 4)
@@ -247,7 +270,7 @@ class ToolCallExecutor:
 
 
 async def _attempt(job: RunningToolCall) -> ToolResult:
-    """Use the tool; whatever it raises is its result."""
+    """Run the tool; a failure that it raises becomes its result."""
     try:
         with boundary("agent.tool"):
             return await job.tool.use(job.arguments, job)
@@ -267,9 +290,9 @@ RETRY: Final = "Retry"
 SWITCH: Final = "Switch model"
 CANCEL: Final = "Cancel"
 
-WAITING_TOLD: Final = 5.0  # seconds between two words about what is waited for
-CONTINUATIONS_MAX: Final = 3  # of an answer that was cut, one after the other
-EMPTY_MAX: Final = 1  # answers without words that are asked for once more
+WAITING_TOLD: Final = 5.0  # seconds between two `TurnWaiting` events
+CONTINUATIONS_MAX: Final = 3  # requests in a row to continue a truncated answer
+EMPTY_MAX: Final = 1  # empty answers in a row that are requested again
 
 _CONTINUE: Final = (
     "Your last answer was cut off at {tokens} tokens. Continue exactly where it stopped, without "
@@ -295,11 +318,11 @@ class AgentTurn:
         self._besides = len(kit.system) + len(msgspec.json.encode(self._specs))
         self._prompt: str | None = None
         self._compacts = False
-        self._reply: Reply | None = None  # while it is made
+        self._reply: Reply | None = None  # while it streams
         self._called: tuple[ToolCall, ...] = ()
-        self._cut_at: int | None = None  # tokens of the answer that the calls are from
-        self._cuts = self._empties = 0  # answers in a row
-        self._is_continued = False  # the next text is the rest of one that was cut
+        self._cut_at: int | None = None  # length of the answer in tokens, if it was truncated
+        self._cuts = self._empties = 0  # truncated and empty answers in a row
+        self._is_continued = False  # the next text continues a truncated one
         self._is_answered = self._is_stopped = self._is_over = False
         self._failure: Failure | None = None
         self._scope = anyio.CancelScope()
@@ -312,7 +335,7 @@ class AgentTurn:
         }
 
     async def run(self, prompt: str, *, compacts: bool = False) -> None:
-        """Take the turn, and tell its end; only what nobody foresaw is raised."""
+        """Run the turn, and emit `TurnOver`; only unexpected exceptions are raised."""
         self._prompt, self._compacts = prompt, compacts
         async with companions() as tasks:
             tasks.start_soon(self._calls.report_silence)
@@ -335,10 +358,10 @@ class AgentTurn:
                 return TurnOver(TurnOutcome.FAILED, to_wire(failure))
 
     async def _tell_waiting(self) -> None:
-        """Say what the turn waits for, until cancelled.
+        """Emit what the turn waits for, until cancelled.
 
-        Whoever watches tells a silent model, which has deadlines of its own, from a turn that is
-        stuck: of that one, nothing is said here.
+        Clients use it to tell a silent model or tool, which has its own timeout, from a stuck turn,
+        for which nothing is emitted.
         """
         while True:
             await anyio.sleep(WAITING_TOLD)
@@ -363,23 +386,23 @@ class AgentTurn:
             event = await (self._settle() if effect is LoopEffect.SETTLE else self._do(effect))
 
     def stop(self) -> None:
-        """End the turn, with all that it started."""
+        """Abort the turn, and end everything it started."""
         self._is_stopped = True
         self._scope.cancel()
 
     async def steer(self, text: str) -> bool:
-        """Add to what was asked, from the next request on; say whether it was still taken."""
+        """Queue text for the next request; False if the turn no longer accepts any."""
         if self._is_over or self._is_stopped:
             return False
         self._log.put(SteeringQueued(new_id(), text))
         return await self._log.outbox.kept()
 
     def answer(self, question: str, answer: str) -> bool:
-        """Take an answer; say whether anybody waits for it."""
+        """Answer a question; False if it is not open."""
         return self._questions.answer(question, answer)
 
     async def _do(self, effect: LoopEffect) -> LoopEvent:
-        """Do what the loop wants, unless the turn is stopped before or meanwhile."""
+        """Run an effect, unless the turn is stopped before or during it."""
         event = LoopEvent.ABORTED
         with anyio.CancelScope() as self._scope:
             if self._is_stopped:
@@ -392,7 +415,7 @@ class AgentTurn:
         return LoopEvent.ABORTED if self._is_stopped else event
 
     async def _prepare(self) -> LoopEvent:
-        """Make the history valid, take up what was added, and see whether to go on."""
+        """Repair the history, append new input, and check whether a request is needed."""
         tree = self._log.tree
         if mended := repairs(tree):
             self._log.put(*mended, TurnNote(told(len(mended))))
@@ -414,11 +437,12 @@ class AgentTurn:
             raise spent
         if self._summarizer.is_needed(self.choice, besides=self._besides):
             return LoopEvent.TOO_LONG
-        await self._log.kept()  # what the model is told from here on
+        # The model must not see a message that a crash could still lose.
+        await self._log.kept()
         return LoopEvent.READY
 
     async def _request(self) -> LoopEvent:
-        """Have the model answer, and keep the answer as a whole."""
+        """Stream one answer, and append it when it is complete."""
         self._kit.agreed(self.choice.provider)
         self._purse.steps += 1
         said = tuple(self._log.tree.line.said)
@@ -441,9 +465,10 @@ class AgentTurn:
         return LoopEvent.CALLED if self._called else LoopEvent.SAID
 
     def _judge(self, answered: AnswerCompleted) -> None:
-        """Ask again for what is missing of an answer; raise if it is refused, or missing for good.
+        """Request the rest of a truncated or empty answer, within limits.
 
-        A call that was cut is told to the model as its result.
+        Raises ContentRefused or AnswerIncomplete. A truncated tool call is not requested again
+        here: the model learns about it from the result of the call.
         """
         message, tokens = answered.message, answered.tokens.output
         named = {"provider": self.choice.provider, "model": self.choice.model}
@@ -487,12 +512,12 @@ class AgentTurn:
         self._is_continued = is_cut and (self._is_continued or bool(message.text))
 
     async def _execute(self) -> LoopEvent:
-        """Use the tools; each result is entered as soon as there is one."""
+        """Run the tool calls of the last answer."""
         await self._calls.use(self._called, cut_at=self._cut_at)
         return LoopEvent.EXECUTED
 
     async def _compact(self) -> LoopEvent:
-        """Have the beginning summarized; the next look says whether that was enough."""
+        """Summarize old messages; the next PREPARE checks whether that was enough."""
         self._kit.agreed(self.choice.provider)
         try:
             spent = await self._summarizer.compact(self.choice, besides=self._besides)
@@ -506,7 +531,7 @@ class AgentTurn:
         return LoopEvent.RESUMED
 
     async def _pause(self) -> LoopEvent:
-        """Ask the person what to do about a provider in trouble; nobody cancels."""
+        """Ask the person what to do about a provider error; no answer cancels."""
         failure = self._failed()
         asking = TurnQuestion("", failure.title, failure.user_message, (RETRY, SWITCH, CANCEL))
         answer = await self._ask(asking)
@@ -522,8 +547,9 @@ class AgentTurn:
         return LoopEvent.RESUMED
 
     async def _settle(self) -> LoopEvent:
-        """Keep what there is of an answer, and see to it that nothing runs and no call is open."""
+        """End the turn: stop processes, append a partial answer, repair open calls."""
         await self._kit.clear()
+        # The person saw the partial answer, so the conversation must contain it.
         if self._is_stopped and self._reply is not None and self._reply.text.strip():
             text = f"{self._reply.text}\n\n{ABORTED}"
             self._log.enter(ModelMessage(text), ModelText(self._reply.id, text), id=self._reply.id)
@@ -532,7 +558,7 @@ class AgentTurn:
         return LoopEvent.SETTLED
 
     async def _inquire(self, asking: TurnQuestion) -> str:
-        """Ask for a tool: the turn waits for the person as long as any of its tools does."""
+        """Ask on behalf of a tool; the phase is WAITING while any tool asks."""
         self._waiting += 1
         self.phase, _ = step(self.phase, LoopEvent.ASKED)
         try:
@@ -568,5 +594,5 @@ class AgentTurn:
 
 
 def _may_pass(failure: Failure) -> bool:
-    """Whether the same request may succeed later, so that the person is asked."""
+    """Whether the request may succeed later, so that asking the person makes sense."""
     return failure.retryable or failure.kind.passes or failure.kind is Kind.LATE

@@ -1,9 +1,12 @@
-"""What a conversation is held with: models, tools, rules and limits.
+"""Configuration, log and event queue of a turn, and redaction of provider keys.
 
-Take keys out of everything that a turn tells, before anybody keeps, shows or sends it.
+Everything a turn emits goes through `ConversationLog`: it redacts keys, applies records to the
+conversation tree, and puts records and events on a `TurnQueue`. The reader of the queue (the host)
+writes records to the journal. A turn that must not act before its records are durable awaits
+`kept()`, which returns when the reader asks for the next batch.
 
-Only keys that we know are hidden, by their value and however they are encoded: what merely looks
-like a secret may be what the person wants worked on.
+Redaction covers keys that we know, by value and in common encodings. Text that merely looks like a
+secret is not touched: it may be what the person is working on.
 """
 
 from __future__ import annotations
@@ -40,14 +43,14 @@ from holdfast.agent.text import well_formed, writable
 from holdfast.telemetry import KnownRedactor, StreamRedactor
 
 KnownKeys = Callable[[], tuple[str, ...]]
-"""All keys that are known by now."""
+"""Returns all keys that are known so far."""
 
 _Told = TypeVar("_Told", bound=AnyConversationRecord | AnyTurnEvent)
 _encode = msgspec.json.Encoder().encode
 
 
 class KeyRedactor:
-    """Hides the keys that are known, also those that were found after it was made."""
+    """Removes known keys from records and events, including keys found after its creation."""
 
     def __init__(self, known: KnownKeys) -> None:
         self._known, self._hidden = known, known()
@@ -55,12 +58,16 @@ class KeyRedactor:
         self._pieces: dict[tuple[str, TurnDeltaKind], StreamRedactor] = {}
 
     def over(self, told: _Told) -> _Told:
-        """The same without keys; it is the very same where there are none."""
+        """Return the item without keys; the identical object if there were none."""
         if isinstance(
-            told, (ModelText, ToolUseEnded)
-        ):  # whoever saw its pieces sees it as a whole now
+            told,
+            (ModelText, ToolUseEnded),
+            # The complete item follows its deltas, so a withheld prefix of a key in the last delta is
+            # no longer needed.
+        ):
             self._pieces = {at: each for at, each in self._pieces.items() if at[0] != told.item}
-        elif isinstance(told, TurnOver):  # of what became void, nobody will say more
+        # Deltas of discarded answers never get a complete item that would release their prefixes.
+        elif isinstance(told, TurnOver):
             self._pieces = {}
         if not self._any():
             return told
@@ -69,22 +76,24 @@ class KeyRedactor:
         return told if clean is data else msgspec.json.decode(clean, type=type(told))
 
     def over_piece(self, piece: TurnDelta) -> TurnDelta:
-        """The same without keys, also where one is cut into pieces: its beginning waits."""
+        """Redact a delta, also where a key spans several deltas: its prefix is withheld."""
         if not self._any():
             return piece
         stream = self._pieces.setdefault((piece.item, piece.sort), self._redactor.stream())
         return TurnDelta(piece.item, piece.sort, stream.feed(piece.text))
 
     def _any(self) -> bool:
-        """Whether there is anything to hide, by what is known now."""
+        """Whether any key is known now."""
         known = self._known()
         if known != self._hidden:
             self._hidden, self._redactor, self._pieces = known, KnownRedactor(known), {}
         return bool(known)
 
 
-TOOL_LONGEST: Final = 600.0  # seconds, not counting those that a person is waited for
-SILENCE_LONGEST: Final = 120.0  # before it is said that a tool tells nothing
+# Seconds for one tool call. Time that a question to the person is open does not count.
+TOOL_LONGEST: Final = 600.0
+# Seconds without output before the person is notified that a tool is silent.
+SILENCE_LONGEST: Final = 120.0
 
 
 def _anybody(provider: str) -> None:
@@ -96,7 +105,7 @@ def _none() -> tuple[str, ...]:
 
 
 async def nothing() -> None:
-    """Nothing is to be ended."""
+    """Do nothing: the default for `clear`."""
 
 
 async def _never_changed() -> int:
@@ -105,18 +114,18 @@ async def _never_changed() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """Everything that turns are taken with.
+    """What a conversation runs with: models, tools, limits and callbacks.
 
-    `agreed` raises what is missing before anything goes to a provider, each time anew. `clear`
-    ends whatever tools have left running, when a turn is stopped. `known` are the keys that stay
-    out of everything that a turn tells. `revision` is another number after files have changed.
+    `agreed` raises if the person has not consented to send data to a provider; it is called before
+    every request. `clear` ends processes that tools left running, when a turn is stopped. `known`
+    returns the keys to redact. `revision` changes whenever files of the draft have changed.
     """
 
     models: Models
     choice: ModelChoice
     tools: Mapping[str, Tool]
     system: str = ""
-    complaints: tuple[str, ...] = ()  # of what could not be used, for the person
+    complaints: tuple[str, ...] = ()  # warnings for the person: what cannot be used
     budget: BudgetLimits = field(default_factory=BudgetLimits)
     agreed: Callable[[str], None] = _anybody
     known: KnownKeys = _none
@@ -127,17 +136,17 @@ class AgentConfig:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """The tools, as a model is told of them."""
+        """The tools as they are described to the model."""
         return tuple(tool.spec for tool in self.tools.values())
 
     def paid(self, choice: ModelChoice, tokens: Tokens) -> UsageRecorded:
-        """What is to be kept of what an answer cost."""
+        """Return the usage record of an answer, with its price."""
         cost = self.models.price(choice, tokens)
         return UsageRecorded(choice.provider, choice.model, tokens, cost)
 
 
 def chosen(word: str, otherwise: ModelChoice, *, effort: str = "") -> ModelChoice:
-    """The model that a word such as `provider/model` names; what it leaves out stays."""
+    """Parse `provider/model`; missing parts are taken from `otherwise`."""
     provider, mark, model = word.partition("/")
     if not mark:
         provider, model = otherwise.provider, word
@@ -145,45 +154,50 @@ def chosen(word: str, otherwise: ModelChoice, *, effort: str = "") -> ModelChoic
     return ModelChoice(provider or otherwise.provider, model, effort or otherwise.effort)
 
 
-# What a turn tells, for one reader who writes it down; who must know waits until it is.
-
 TurnItem = AnyConversationRecord | AnyTurnEvent
-"""What is kept of a turn, and what is shown of it, in the order in which it happened."""
+"""A record or an event of a turn, in the order in which it was emitted."""
 
-_SHOWN_MAX: Final = 5_000  # pieces that nobody has looked at yet; more are not shown at all
+# Queue bound for deltas. A slow reader loses deltas, never records: those are bounded by the turn
+# itself, which waits for them to be written.
+_SHOWN_MAX: Final = 5_000
 
 
 class TurnQueue:
-    """All that was put into it, in order; what was taken out counts as kept at the next look."""
+    """Single-reader queue of a turn that knows which items the reader has recorded.
+
+        put ──▶ items ──take()──▶ taken ──next take()──▶ kept
+
+    The reader records what `take` returned before it calls `take` again.
+    """
 
     def __init__(self) -> None:
         self._items: list[TurnItem] = []
         self._put = 0
-        self._kept = 0  # of those that were put
+        self._kept = 0  # count of items, as `_put` and `_taken`
         self._taken = 0
         self._came, self._went = anyio.Event(), anyio.Event()
         self._is_closed = False
 
     def put(self, *told: TurnItem) -> None:
-        """Tell something, in one batch; nobody may act on it before it is kept."""
+        """Queue items as one batch."""
         self._items.extend(told)
         self._put += len(told)
         self._came.set()
 
     def show(self, piece: TurnDelta | TurnWaiting) -> None:
-        """Tell something that may be left out if nobody keeps up."""
+        """Queue a delta, or drop it if the reader is too far behind."""
         if len(self._items) < _SHOWN_MAX:
             self.put(piece)
 
     async def kept(self) -> bool:
-        """Wait until all that was put so far is kept; False if nobody will ever keep it."""
+        """Wait until everything queued so far is recorded; False if the reader has gone."""
         last = self._put
         while self._kept < last and not self._is_closed:
             await self._went.wait()
         return self._kept >= last
 
     async def take(self) -> Sequence[TurnItem]:
-        """Wait for anything, and take all of it; what was taken before is kept by now."""
+        """Wait for items, and return all of them; confirms that the previous batch is recorded."""
         self._kept = self._taken
         self._went.set()
         self._went = anyio.Event()
@@ -195,27 +209,24 @@ class TurnQueue:
         return taken
 
     def close(self, *, is_kept: bool) -> None:
-        """Say that nobody reads on, and whether what was taken last is kept."""
+        """End the queue; `is_kept` says whether the last batch was recorded."""
         self._is_closed = True
         if is_kept:
             self._kept = self._taken
         self._went.set()
 
 
-# A conversation and what is told of it: it counts at once, and is acted on once kept.
-
-
 class ConversationLog:
-    """One conversation during one turn; it has one writer at a time, who does not wait between."""
+    """Emits the records and events of one turn; used by one task at a time."""
 
     def __init__(self, tree: ConversationTree, outbox: TurnQueue, veil: KeyRedactor) -> None:
         self.tree, self.outbox = tree, outbox
         self._veil = veil
 
     def put(self, *told: TurnItem) -> None:
-        """Take up what is to be kept, and tell it with what is shown; no key is in either.
+        """Redact and normalize items, apply records to the tree, and queue all of it.
 
-        Every text in it is valid Unicode from here on, whatever a tool returned.
+        Texts are valid Unicode afterwards, whatever a tool returned.
         """
         clean = [self._veil.over(writable(each)) for each in told]
         for each in clean:
@@ -224,21 +235,23 @@ class ConversationLog:
         self.outbox.put(*clean)
 
     def show(self, piece: TurnDelta) -> None:
-        """Tell something that may be left out if nobody keeps up."""
+        """Queue a delta, or drop it if the reader is too far behind."""
         piece = TurnDelta(piece.item, piece.sort, well_formed(piece.text))
         if (clean := self._veil.over_piece(piece)).text:
             self.outbox.show(clean)
 
     def enter(self, message: AnyMessage, *news: AnyTurnEvent, id: str | None = None) -> None:
-        """Let a message follow the head, and be it."""
+        """Append a message to the head, and make it the head."""
         self.put(MessageAppended(id or new_id(), self.tree.head, message), *news)
 
     async def kept(self) -> None:
-        """Wait until all that was put so far is kept; if it never will be, to be cancelled."""
+        """Wait until everything emitted so far is recorded; if it never will be, until cancelled."""
         if not await self.outbox.kept():
+            # The reader has gone, so the turn is about to be cancelled. Returning would let it act
+            # on records that are not durable.
             await anyio.sleep_forever()
 
 
 def new_id() -> str:
-    """A name that nothing in any conversation has."""
+    """Return a random id, unique across conversations."""
     return secrets.token_hex(8)

@@ -1,7 +1,7 @@
-"""The files of a draft: seen as they are now, and changed only as batches of the workbench.
+"""The files of a draft: read as they are now, changed by workbench batches.
 
-Whoever runs in the draft changes it, too, and so does the person in the project. So it is opened
-anew for every look, in a thread of its own: that takes time, and the event loop has none.
+Processes in the draft change files, too, and the person changes the project. So every access opens
+the draft again. It runs in a writer thread, because opening blocks the event loop for too long.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class DraftWorkspace:
-    """A draft of a project as the place of an agent's work."""
+    """The agent's workspace in a draft of a project."""
 
     def __init__(
         self,
@@ -43,20 +43,19 @@ class DraftWorkspace:
         *,
         session: str = "",
     ) -> None:
-        """Work on this draft, which processes see at `root`; what blocks is done by the thread.
+        """Use a draft that processes see at `root`; blocking work runs in `thread`.
 
-        `session` tells our keys apart from those of others who work on the same draft.
+        `session` keeps our batch keys apart from those of other sessions in the same draft.
         """
         self._workbench, self._draft = workbench, draft
         self._root, self._thread, self._session = root, thread, session
 
     @property
     def root(self) -> str:
-        """Where the project is for the processes of the agent."""
         return self._root
 
     async def within(self, work: Callable[[FileTree], Result]) -> Result:
-        """What comes of looking at the files as they are now, whoever has changed them."""
+        """Run a function on the current files in the writer thread."""
 
         def looked() -> Result:
             with enter_draft(self._workbench, self._draft) as entered:
@@ -65,13 +64,13 @@ class DraftWorkspace:
         return await self._apart(looked)
 
     async def write(self, changes: Sequence[FileChange], key: str) -> None:
-        """Make all of the changes or none; the same said again with the same key is done once."""
+        """Apply all changes or none; a repeated call with the same key is applied once."""
         steps = [_step(change) for change in changes]
         whole = f"{key} {self._mark(changes)}"
         await self._apart(lambda: apply(self._workbench, self._draft, steps, whole))
 
     async def revision(self) -> int:
-        """The number of the newest revision; whatever has changed since leaves one."""
+        """Return the number of the newest revision; opening the draft records pending changes."""
 
         def newest() -> int:
             with enter_draft(self._workbench, self._draft) as entered:
@@ -81,7 +80,7 @@ class DraftWorkspace:
         return await self._apart(newest)
 
     def _mark(self, changes: Sequence[FileChange]) -> str:
-        """What tells these changes apart from others of the same key, which models choose."""
+        """Return a hash of the changes, since call ids come from models and are not unique."""
         made = sha256(f"{self._session} {self._draft}".encode())
         for change in changes:
             made.update(repr(change).encode())
@@ -99,28 +98,25 @@ class DraftWorkspace:
 
 
 class RootTree:
-    """What is below a directory that nothing leads out of."""
+    """Read access beneath a directory descriptor; symlinks cannot leave it."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
 
     def look(self, path: RelativePath) -> FileInfo | None:
-        """What stands at a path, of a link the link itself; None if nothing does."""
         try:
             found = self._root.stat(path)
-        except (DiskMissing, PathUnfit):  # on the way to it there may be a file
+        except (DiskMissing, PathUnfit):  # PathUnfit: a parent is a file
             return None
         return FileInfo(_sort(found), found.st_size, stat.S_IMODE(found.st_mode))
 
     def list(self, path: RelativePath | None) -> tuple[tuple[bytes, FileKind], ...]:
-        """The names in a directory and what they are, sorted; None is the project itself."""
         return tuple(
             (entry.name, FileKind(entry.sort.value))
             for entry in self._root.list(path, follow=path is not None)
         )
 
     def read(self, path: RelativePath, bytes_max: int) -> bytes:
-        """The first bytes of a file; a link to one inside the project is followed."""
         data = bytearray()
         with self._root.open(path, Opening.READ, follow=True) as file:
             while len(data) < bytes_max and (piece := file.read(bytes_max - len(data))):
