@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.workbench.transaction.atomic_rename import (
+    ExchangeMissing,
     NameAt,
     exchange,
     move,
@@ -118,3 +119,17 @@ def test_to_start_writing_is_only_a_hint(tmp_path: Path) -> None:
 
     start_writing(-1)
     assert state(tmp_path) == {"file": "1"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux exchanges names in one step")
+def test_a_refused_exchange_is_told_apart_from_other_errors(tmp_path: Path, here: int) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    inside = os.open(tmp_path / "a", os.O_RDONLY)
+    try:
+        # A directory cannot change places with its parent: EINVAL, as where there is no exchange.
+        with pytest.raises(ExchangeMissing):
+            exchange(NameAt(here, b"a"), NameAt(inside, b"b"))
+    finally:
+        os.close(inside)
+
+    assert (tmp_path / "a" / "b").is_dir()
